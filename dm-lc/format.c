@@ -1,0 +1,728 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The codec of the on-disk format.  See format.h for the contract and
+ * lc_format.h for the drawing.  The only file that touches __le fields.
+ *
+ * Decoders read the raw bytes once, bound every number against the geometry
+ * (itself bounded first) and only then hand the native struct out.  Arithmetic
+ * on media values is done in an order that cannot overflow 64 bits: counts are
+ * bounded by the device size before they are multiplied.
+ */
+#include <linux/types.h>
+#include <linux/errno.h>
+#include <linux/string.h>
+#include <linux/xxhash.h>
+#include <linux/crc32c.h>
+
+#include "format.h"
+
+#define MIB	(1ULL << 20)
+
+static int bad(const char **why, int err, const char *text)
+{
+	if (why)
+		*why = text;
+	return err;
+}
+
+/**
+ * lc_format_csum64() - checksum of a metadata block or slot
+ * @csum_type: enum lc_csum_type, already validated
+ * @seed: mixed in, so that equal data elsewhere has another checksum
+ * @data: bytes to sum
+ * @len: how many
+ *
+ * CRC32C covers 32 bits only; the upper half is its complement, so that a zeroed
+ * field never matches.
+ */
+u64 lc_format_csum64(u32 csum_type, u64 seed, const void *data, u32 len)
+{
+	u32 crc;
+
+	if (csum_type == LC_CSUM_XXH64)
+		return xxh64(data, len, seed);
+	crc = crc32c((u32)seed ^ (u32)(seed >> 32) ^ ~0u, data, len);
+	return (u64)~crc << 32 | crc;
+}
+
+/**
+ * lc_format_slot_csum() - checksum of a data slot holding @block
+ * @sb: whose generation and checksum type apply
+ * @block: block number the slot belongs to
+ * @slot: LC_SLOT_BYTES of data
+ */
+u32 lc_format_slot_csum(const struct lc_sb *sb, u64 block, const void *slot)
+{
+	u64 sum = lc_format_csum64(sb->csum_type, sb->generation + block, slot, LC_SLOT_BYTES);
+
+	return sb->csum_type == LC_CSUM_XXH64 ? (u32)sum ^ (u32)(sum >> 32) : (u32)sum;
+}
+
+/* All metadata blocks: 4 KiB, an 8-byte checksum at byte 8 summed as zero. */
+static u64 meta_csum(u32 csum_type, u64 seed, const void *block)
+{
+	static const u8 zero[8];
+	u64 sum;
+
+	sum = lc_format_csum64(csum_type, seed, block, 8);
+	sum = lc_format_csum64(csum_type, sum, zero, 8);
+	return lc_format_csum64(csum_type, sum, (const u8 *)block + 16, LC_SLOT_BYTES - 16);
+}
+
+static bool is_pow2(u64 n)
+{
+	return n && !(n & (n - 1));
+}
+
+static bool csum_type_known(u32 type)
+{
+	return type == LC_CSUM_CRC32C || type == LC_CSUM_XXH64;
+}
+
+static u64 ckpt_bytes_for(u64 nr_slots)
+{
+	/* Rounded up to 64 KiB, so that it can be written in large pieces. */
+	u64 blocks = (nr_slots + LC_CKPT_ENTRIES - 1) / LC_CKPT_ENTRIES;
+
+	return (blocks * LC_SLOT_BYTES + 65535) & ~65535ULL;
+}
+
+/**
+ * lc_geometry_compute() - lay out a cache device
+ * @geo: result
+ * @cache_bytes: size of the device
+ * @segment_bytes: power of two, LC_SEGMENT_BYTES_MIN..MAX
+ *
+ * Return: 0, -EINVAL for a bad segment size, -ENOSPC if fewer than
+ * LC_MIN_SEGMENTS fit.
+ */
+int lc_geometry_compute(struct lc_geometry *geo, u64 cache_bytes, u32 segment_bytes)
+{
+	u64 avail, n, max;
+
+	if (!is_pow2(segment_bytes) || segment_bytes < LC_SEGMENT_BYTES_MIN ||
+	    segment_bytes > LC_SEGMENT_BYTES_MAX)
+		return -EINVAL;
+	memset(geo, 0, sizeof(*geo));
+	geo->cache_bytes = cache_bytes & ~(u64)(LC_SLOT_BYTES - 1);
+	geo->segment_bytes = segment_bytes;
+	geo->seg_slots = segment_bytes >> LC_SLOT_SHIFT;
+	geo->segments_offset = segment_bytes > MIB ? segment_bytes : MIB;
+	if (geo->cache_bytes < geo->segments_offset + MIB)
+		return -ENOSPC;
+	geo->end_offset = geo->cache_bytes - MIB;
+	avail = geo->end_offset - geo->segments_offset;
+	max = LC_MAX_SLOTS >> (__builtin_ctz(segment_bytes) - LC_SLOT_SHIFT);
+	n = avail / segment_bytes;
+	if (n > max)
+		n = max;
+	while (n && n * segment_bytes + ckpt_bytes_for(n * geo->seg_slots) > avail) {
+		u64 over = n * segment_bytes + ckpt_bytes_for(n * geo->seg_slots) - avail;
+		u64 step = over / segment_bytes;
+
+		n -= step ? step : 1;
+	}
+	if (n < LC_MIN_SEGMENTS)
+		return -ENOSPC;
+	geo->nr_segments = n;
+	geo->nr_slots = n * geo->seg_slots;
+	geo->ckpt_offset = geo->segments_offset + n * segment_bytes;
+	geo->ckpt_bytes = ckpt_bytes_for(geo->nr_slots);
+	return 0;
+}
+
+/**
+ * lc_geometry_check() - is a geometry read from media possible at all?
+ * @geo: all fields but nr_slots and seg_slots as read
+ *
+ * Return: 0 or -ERANGE.  Nothing overlaps and nothing lies beyond cache_bytes.
+ */
+int lc_geometry_check(const struct lc_geometry *geo)
+{
+	u64 seg = geo->segment_bytes;
+
+	if (!is_pow2(seg) || seg < LC_SEGMENT_BYTES_MIN || seg > LC_SEGMENT_BYTES_MAX ||
+	    geo->seg_slots != seg >> LC_SLOT_SHIFT)
+		return -ERANGE;
+	if (geo->cache_bytes < 2 * MIB || geo->cache_bytes >> 62 ||
+	    geo->cache_bytes % LC_SLOT_BYTES || geo->end_offset % LC_SLOT_BYTES ||
+	    geo->segments_offset % seg || geo->ckpt_offset % LC_SLOT_BYTES ||
+	    geo->ckpt_bytes % LC_SLOT_BYTES)
+		return -ERANGE;
+	if (geo->segments_offset < LC_SB_COPY_STRIDE * 2 || geo->segments_offset > geo->cache_bytes ||
+	    geo->end_offset > geo->cache_bytes - LC_SLOT_BYTES)
+		return -ERANGE;
+	if (geo->nr_segments < LC_MIN_SEGMENTS ||
+	    geo->nr_segments > (geo->cache_bytes - geo->segments_offset) / seg ||
+	    geo->nr_segments > LC_MAX_SLOTS / geo->seg_slots)
+		return -ERANGE;
+	if (geo->nr_slots != geo->nr_segments * geo->seg_slots ||
+	    geo->ckpt_offset < geo->segments_offset + geo->nr_segments * seg ||
+	    geo->ckpt_offset > geo->end_offset ||
+	    geo->ckpt_bytes > geo->end_offset - geo->ckpt_offset ||
+	    geo->ckpt_bytes < ckpt_bytes_for(geo->nr_slots))
+		return -ERANGE;
+	return 0;
+}
+
+u64 lc_format_sb_address(const struct lc_geometry *geo, unsigned int copy)
+{
+	return copy < 2 ? copy * LC_SB_COPY_STRIDE : geo->end_offset;
+}
+
+u64 lc_format_mark_address(u64 mark_offset, unsigned int copy)
+{
+	return mark_offset + copy * LC_MARK_COPY_STRIDE;
+}
+
+u64 lc_format_position(const struct lc_geometry *geo, u64 segment)
+{
+#ifdef __KERNEL__
+	u64 position;
+
+	div64_u64_rem(segment, geo->nr_segments, &position);
+	return position;
+#else
+	return segment % geo->nr_segments;
+#endif
+}
+
+u64 lc_format_slot_address(const struct lc_geometry *geo, u64 position, u32 slot)
+{
+	return geo->segments_offset + position * geo->segment_bytes +
+	       ((u64)slot << LC_SLOT_SHIFT);
+}
+
+/* Text fields end in a NUL on media, so that native ones always do. */
+static void put_text(char *to, const char *from, size_t len)
+{
+	size_t n = strnlen(from, len - 1);
+
+	memset(to, 0, len);
+	memcpy(to, from, n);
+}
+
+/**
+ * lc_sb_encode() - make copy @copy of a superblock
+ * @sb: complete and valid
+ * @copy: 0..LC_SB_COPIES-1
+ * @raw: 4 KiB, written whole
+ */
+void lc_sb_encode(const struct lc_sb *sb, unsigned int copy, struct lc_superblock *raw)
+{
+	u32 i;
+
+	memset(raw, 0, sizeof(*raw));
+	memcpy(raw->magic, LC_SB_MAGIC, LC_MAGIC_LEN);
+	raw->generation = cpu_to_le64(sb->generation);
+	memcpy(raw->cache_uuid, sb->cache_uuid, 16);
+	memcpy(raw->volume_uuid, sb->volume_uuid, 16);
+	put_text(raw->label, sb->label, sizeof(raw->label));
+	raw->address = cpu_to_le64(lc_format_sb_address(&sb->geo, copy));
+	raw->sb_seq = cpu_to_le64(sb->sb_seq);
+	raw->version = cpu_to_le32(LC_FORMAT_VERSION);
+	raw->creator_version = cpu_to_le32(sb->creator_version);
+	raw->cache_bytes = cpu_to_le64(sb->geo.cache_bytes);
+	raw->segments_offset = cpu_to_le64(sb->geo.segments_offset);
+	raw->nr_segments = cpu_to_le64(sb->geo.nr_segments);
+	raw->ckpt_offset = cpu_to_le64(sb->geo.ckpt_offset);
+	raw->ckpt_bytes = cpu_to_le64(sb->geo.ckpt_bytes);
+	raw->end_offset = cpu_to_le64(sb->geo.end_offset);
+	raw->segment_bytes = cpu_to_le32(sb->geo.segment_bytes);
+	raw->slot_bytes = cpu_to_le32(LC_SLOT_BYTES);
+	raw->header_slots = cpu_to_le32(LC_HEADER_SLOTS);
+	raw->lane_limit = cpu_to_le32(sb->lane_limit);
+	raw->csum_type = cpu_to_le32(sb->csum_type);
+	raw->cache_lbs = cpu_to_le32(sb->cache_lbs);
+	raw->backing_lbs = cpu_to_le32(sb->backing_lbs);
+	raw->flags = cpu_to_le32(sb->flags);
+	raw->volume_sectors = cpu_to_le64(sb->volume_sectors);
+	raw->backing_bytes = cpu_to_le64(sb->backing_bytes);
+	raw->data_offset = cpu_to_le64(sb->data_offset);
+	raw->mark_offset = cpu_to_le64(sb->mark_offset);
+	raw->epoch = cpu_to_le64(sb->epoch);
+	raw->epoch_first_seq = cpu_to_le64(sb->epoch_first_seq);
+	raw->tail_seq = cpu_to_le64(sb->tail_seq);
+	raw->tail_segment = cpu_to_le64(sb->tail_segment);
+	raw->next_seq = cpu_to_le64(sb->next_seq);
+	raw->head_segment = cpu_to_le64(sb->head_segment);
+	raw->ckpt_entries = cpu_to_le64(sb->ckpt_entries);
+	raw->fingerprint = cpu_to_le64(sb->fingerprint);
+	raw->opened_at = cpu_to_le64(sb->opened_at);
+	memcpy(raw->opener_boot_id, sb->opener_boot_id, 16);
+	put_text(raw->opener_host, sb->opener_host, sizeof(raw->opener_host));
+	put_text(raw->backing_wwn, sb->backing_wwn, sizeof(raw->backing_wwn));
+	put_text(raw->backing_serial, sb->backing_serial, sizeof(raw->backing_serial));
+	put_text(raw->backing_partuuid, sb->backing_partuuid, sizeof(raw->backing_partuuid));
+	put_text(raw->backing_dm_uuid, sb->backing_dm_uuid, sizeof(raw->backing_dm_uuid));
+	put_text(raw->options, sb->options, sizeof(raw->options));
+	raw->nr_skips = cpu_to_le32(sb->nr_skips);
+	for (i = 0; i < sb->nr_skips && i < LC_SB_SKIPS; i++) {
+		raw->skips[i].segment = cpu_to_le64(sb->skips[i].segment);
+		raw->skips[i].count = cpu_to_le64(sb->skips[i].count);
+	}
+	raw->csum = cpu_to_le64(meta_csum(sb->csum_type, sb->generation, raw));
+}
+
+static int sb_check_head(const struct lc_superblock *raw, const char **why)
+{
+	u32 type = le32_to_cpu(raw->csum_type);
+
+	if (memcmp(raw->magic, LC_SB_MAGIC, LC_MAGIC_LEN))
+		return bad(why, -ENODATA, "no dm-lc superblock");
+	/* A newer version may sum differently: say "newer", not "damaged". */
+	if (le32_to_cpu(raw->version) > LC_FORMAT_VERSION)
+		return bad(why, -EOPNOTSUPP, "format version is newer than this software");
+	if (!csum_type_known(type))
+		return bad(why, -EBADMSG, "unknown checksum type");
+	if (le64_to_cpu(raw->csum) != meta_csum(type, le64_to_cpu(raw->generation), raw))
+		return bad(why, -EBADMSG, "superblock checksum does not match");
+	if (!raw->version)
+		return bad(why, -ERANGE, "format version 0");
+	if (le64_to_cpu(raw->incompat) & ~LC_INCOMPAT_ALL)
+		return bad(why, -EOPNOTSUPP, "unknown incompatible feature");
+	if (le64_to_cpu(raw->ro_compat) & ~LC_RO_COMPAT_ALL)
+		return bad(why, -EOPNOTSUPP, "unknown read-only compatible feature");
+	if (le32_to_cpu(raw->slot_bytes) != LC_SLOT_BYTES ||
+	    le32_to_cpu(raw->header_slots) != LC_HEADER_SLOTS)
+		return bad(why, -ERANGE, "slot geometry out of bounds");
+	return 0;
+}
+
+static bool lbs_possible(u32 lbs)
+{
+	return is_pow2(lbs) && lbs >= 512 && lbs <= LC_SLOT_BYTES;
+}
+
+static int sb_check_volume(const struct lc_sb *sb, const char **why)
+{
+	u64 bytes = sb->volume_sectors << 9;
+
+	if (!lbs_possible(sb->cache_lbs) || !lbs_possible(sb->backing_lbs))
+		return bad(why, -ERANGE, "logical block size out of bounds");
+	if (!sb->volume_sectors || sb->volume_sectors >= LC_MAX_BLOCKS * LC_BLOCK_SECTORS ||
+	    sb->backing_bytes >> 62 || bytes > sb->backing_bytes ||
+	    sb->data_offset > sb->backing_bytes - bytes || sb->data_offset % LC_SLOT_BYTES)
+		return bad(why, -ERANGE, "volume reaches beyond the backing device");
+	if (sb->mark_offset != LC_NO_MARK &&
+	    (sb->mark_offset > sb->backing_bytes ||
+	     sb->backing_bytes - sb->mark_offset < LC_MARK_BYTES ||
+	     sb->mark_offset % LC_SLOT_BYTES ||
+	     (sb->mark_offset < sb->data_offset + bytes &&
+	      sb->mark_offset + LC_MARK_BYTES > sb->data_offset)))
+		return bad(why, -ERANGE, "mark overlaps the volume or the end");
+	return 0;
+}
+
+static int sb_check_life(const struct lc_sb *sb, const char **why)
+{
+	u64 top = 1ULL << 62;
+
+	if (sb->epoch >= top || sb->epoch_first_seq >= top || sb->tail_seq >= top ||
+	    sb->tail_segment >= top || sb->next_seq >= top || sb->head_segment >= top)
+		return bad(why, -ERANGE, "sequence number out of bounds");
+	if (!sb->tail_segment || !sb->tail_seq || !sb->lane_limit || sb->lane_limit > 1024)
+		return bad(why, -ERANGE, "tail or lane limit is zero or too large");
+	if (sb->nr_skips > LC_SB_SKIPS)
+		return bad(why, -ERANGE, "too many skipped segments");
+	if (!(sb->flags & LC_SB_CLEAN))
+		return 0;
+	if (sb->head_segment < sb->tail_segment ||
+	    sb->head_segment - sb->tail_segment > sb->geo.nr_segments ||
+	    sb->next_seq < sb->tail_seq || sb->ckpt_entries > sb->geo.nr_slots)
+		return bad(why, -ERANGE, "checkpoint out of bounds");
+	return 0;
+}
+
+static void sb_decode_text(const struct lc_superblock *raw, struct lc_sb *sb)
+{
+	put_text(sb->label, raw->label, sizeof(sb->label));
+	put_text(sb->opener_host, raw->opener_host, sizeof(sb->opener_host));
+	put_text(sb->backing_wwn, raw->backing_wwn, sizeof(sb->backing_wwn));
+	put_text(sb->backing_serial, raw->backing_serial, sizeof(sb->backing_serial));
+	put_text(sb->backing_partuuid, raw->backing_partuuid, sizeof(sb->backing_partuuid));
+	put_text(sb->backing_dm_uuid, raw->backing_dm_uuid, sizeof(sb->backing_dm_uuid));
+	put_text(sb->options, raw->options, sizeof(sb->options));
+}
+
+static void sb_decode_geometry(const struct lc_superblock *raw, struct lc_geometry *geo)
+{
+	geo->cache_bytes = le64_to_cpu(raw->cache_bytes);
+	geo->segments_offset = le64_to_cpu(raw->segments_offset);
+	geo->nr_segments = le64_to_cpu(raw->nr_segments);
+	geo->ckpt_offset = le64_to_cpu(raw->ckpt_offset);
+	geo->ckpt_bytes = le64_to_cpu(raw->ckpt_bytes);
+	geo->end_offset = le64_to_cpu(raw->end_offset);
+	geo->segment_bytes = le32_to_cpu(raw->segment_bytes);
+	geo->seg_slots = geo->segment_bytes >> LC_SLOT_SHIFT;
+	geo->nr_slots = geo->nr_segments * geo->seg_slots;
+}
+
+static void sb_decode_numbers(const struct lc_superblock *raw, struct lc_sb *sb)
+{
+	u32 i;
+
+	sb->generation = le64_to_cpu(raw->generation);
+	memcpy(sb->cache_uuid, raw->cache_uuid, 16);
+	memcpy(sb->volume_uuid, raw->volume_uuid, 16);
+	sb->sb_seq = le64_to_cpu(raw->sb_seq);
+	sb->creator_version = le32_to_cpu(raw->creator_version);
+	sb->lane_limit = le32_to_cpu(raw->lane_limit);
+	sb->csum_type = le32_to_cpu(raw->csum_type);
+	sb->cache_lbs = le32_to_cpu(raw->cache_lbs);
+	sb->backing_lbs = le32_to_cpu(raw->backing_lbs);
+	sb->flags = le32_to_cpu(raw->flags);
+	sb->volume_sectors = le64_to_cpu(raw->volume_sectors);
+	sb->backing_bytes = le64_to_cpu(raw->backing_bytes);
+	sb->data_offset = le64_to_cpu(raw->data_offset);
+	sb->mark_offset = le64_to_cpu(raw->mark_offset);
+	sb->epoch = le64_to_cpu(raw->epoch);
+	sb->epoch_first_seq = le64_to_cpu(raw->epoch_first_seq);
+	sb->tail_seq = le64_to_cpu(raw->tail_seq);
+	sb->tail_segment = le64_to_cpu(raw->tail_segment);
+	sb->next_seq = le64_to_cpu(raw->next_seq);
+	sb->head_segment = le64_to_cpu(raw->head_segment);
+	sb->ckpt_entries = le64_to_cpu(raw->ckpt_entries);
+	sb->fingerprint = le64_to_cpu(raw->fingerprint);
+	sb->opened_at = le64_to_cpu(raw->opened_at);
+	memcpy(sb->opener_boot_id, raw->opener_boot_id, 16);
+	sb->nr_skips = le32_to_cpu(raw->nr_skips);
+	for (i = 0; i < LC_SB_SKIPS; i++) {
+		sb->skips[i].segment = le64_to_cpu(raw->skips[i].segment);
+		sb->skips[i].count = le64_to_cpu(raw->skips[i].count);
+	}
+}
+
+/**
+ * lc_sb_decode() - verify and read one copy of a superblock
+ * @raw: 4 KiB as found at the address of copy @copy
+ * @copy: 0, 1, or 2 (whose address only the superblock itself knows)
+ * @sb: result, undefined on error
+ * @why: text on error, may be NULL
+ */
+int lc_sb_decode(const struct lc_superblock *raw, unsigned int copy, struct lc_sb *sb,
+		 const char **why)
+{
+	int ret = sb_check_head(raw, why);
+
+	if (ret)
+		return ret;
+	memset(sb, 0, sizeof(*sb));
+	sb_decode_geometry(raw, &sb->geo);
+	if (lc_geometry_check(&sb->geo))
+		return bad(why, -ERANGE, "geometry out of bounds");
+	if (le64_to_cpu(raw->address) != lc_format_sb_address(&sb->geo, copy))
+		return bad(why, -EXDEV, "superblock found at an address that is not its own");
+	sb_decode_numbers(raw, sb);
+	sb_decode_text(raw, sb);
+	ret = sb_check_volume(sb, why);
+	return ret ? ret : sb_check_life(sb, why);
+}
+
+/**
+ * lc_mark_encode() - make copy @copy of the mark on the backing device
+ * @mark: complete and valid
+ * @csum_type: how to sum it
+ * @mark_offset: of the mark area, bytes
+ * @copy: 0 or 1
+ * @raw: 4 KiB, written whole
+ */
+void lc_mark_encode(const struct lc_mark_info *mark, u32 csum_type, u64 mark_offset,
+		    unsigned int copy, struct lc_mark *raw)
+{
+	u32 i;
+
+	memset(raw, 0, sizeof(*raw));
+	memcpy(raw->magic, LC_MARK_MAGIC, LC_MAGIC_LEN);
+	raw->generation = cpu_to_le64(mark->generation);
+	memcpy(raw->cache_uuid, mark->cache_uuid, 16);
+	memcpy(raw->volume_uuid, mark->volume_uuid, 16);
+	put_text(raw->label, mark->label, sizeof(raw->label));
+	raw->address = cpu_to_le64(lc_format_mark_address(mark_offset, copy));
+	raw->mark_seq = cpu_to_le64(mark->mark_seq);
+	raw->version = cpu_to_le32(LC_FORMAT_VERSION);
+	raw->state = cpu_to_le32(mark->state);
+	raw->epoch = cpu_to_le64(mark->epoch);
+	raw->volume_sectors = cpu_to_le64(mark->volume_sectors);
+	raw->data_offset = cpu_to_le64(mark->data_offset);
+	raw->nr_lost = cpu_to_le32(mark->nr_lost);
+	for (i = 0; i < LC_MARK_LOST && i < mark->nr_lost; i++) {
+		raw->lost[i].sector = cpu_to_le64(mark->lost[i].sector);
+		raw->lost[i].nr_sectors = cpu_to_le64(mark->lost[i].nr_sectors);
+	}
+	raw->csum_type = csum_type;
+	raw->csum = cpu_to_le64(meta_csum(csum_type, mark->generation, raw));
+}
+
+/**
+ * lc_mark_decode() - verify and read one copy of the mark
+ * @raw: 4 KiB as found
+ * @mark_offset: of the mark area it was found in
+ * @copy: 0 or 1
+ * @mark: result, undefined on error
+ * @why: text on error, may be NULL
+ */
+int lc_mark_decode(const struct lc_mark *raw, u64 mark_offset, unsigned int copy,
+		   struct lc_mark_info *mark, const char **why)
+{
+	u32 i;
+
+	if (memcmp(raw->magic, LC_MARK_MAGIC, LC_MAGIC_LEN))
+		return bad(why, -ENODATA, "no dm-lc mark");
+	if (le32_to_cpu(raw->version) > LC_FORMAT_VERSION)
+		return bad(why, -EOPNOTSUPP, "mark version is newer than this software");
+	if (!csum_type_known(raw->csum_type) ||
+	    le64_to_cpu(raw->csum) != meta_csum(raw->csum_type,
+						le64_to_cpu(raw->generation), raw))
+		return bad(why, -EBADMSG, "mark checksum does not match");
+	if (le64_to_cpu(raw->address) != lc_format_mark_address(mark_offset, copy))
+		return bad(why, -EXDEV, "mark found at an address that is not its own");
+	memset(mark, 0, sizeof(*mark));
+	mark->generation = le64_to_cpu(raw->generation);
+	memcpy(mark->cache_uuid, raw->cache_uuid, 16);
+	memcpy(mark->volume_uuid, raw->volume_uuid, 16);
+	put_text(mark->label, raw->label, sizeof(mark->label));
+	mark->mark_seq = le64_to_cpu(raw->mark_seq);
+	mark->state = le32_to_cpu(raw->state);
+	mark->epoch = le64_to_cpu(raw->epoch);
+	mark->volume_sectors = le64_to_cpu(raw->volume_sectors);
+	mark->data_offset = le64_to_cpu(raw->data_offset);
+	mark->nr_lost = le32_to_cpu(raw->nr_lost);
+	if (mark->nr_lost > LC_MARK_LOST && mark->nr_lost != LC_MARK_LOST_TOO_MANY)
+		return bad(why, -ERANGE, "mark lists too many lost ranges");
+	for (i = 0; i < LC_MARK_LOST && i < mark->nr_lost; i++) {
+		mark->lost[i].sector = le64_to_cpu(raw->lost[i].sector);
+		mark->lost[i].nr_sectors = le64_to_cpu(raw->lost[i].nr_sectors);
+	}
+	if (mark->state != LC_MARK_PAIRED && mark->state != LC_MARK_ABANDONED)
+		return bad(why, -ERANGE, "mark state unknown");
+	return 0;
+}
+
+bool lc_entry_is_range(u8 type)
+{
+	return type >= LC_ENTRY_RANGE_TOMBSTONE && type <= LC_ENTRY_RANGE_LOST;
+}
+
+/**
+ * lc_entry_encode() - set entry @i of a header under construction
+ * @raw: header, sealed later by lc_record_seal()
+ * @i: 0..LC_RECORD_ENTRIES-1
+ * @entry: for a RANGE, nr_blocks must fit 32 bits
+ */
+void lc_entry_encode(struct lc_record_header *raw, unsigned int i,
+		     const struct lc_entry_info *entry)
+{
+	struct lc_entry *e = &raw->entries[i];
+
+	e->block_lo = cpu_to_le32((u32)entry->block);
+	e->block_hi = (u8)(entry->block >> 32);
+	e->backing = 0;
+	e->mask = entry->mask;
+	e->type = entry->type;
+	e->csum = cpu_to_le32(lc_entry_is_range(entry->type) ? (u32)entry->nr_blocks :
+							       entry->csum);
+	raw->lost[i] = entry->lost;
+}
+
+/**
+ * lc_entry_decode() - read entry @i of a header lc_record_decode() accepted
+ */
+void lc_entry_decode(const struct lc_record_header *raw, unsigned int i,
+		     struct lc_entry_info *entry)
+{
+	const struct lc_entry *e = &raw->entries[i];
+
+	entry->block = (u64)e->block_hi << 32 | le32_to_cpu(e->block_lo);
+	entry->mask = e->mask;
+	entry->lost = raw->lost[i];
+	entry->type = e->type;
+	entry->nr_blocks = lc_entry_is_range(e->type) ? le32_to_cpu(e->csum) : 1;
+	entry->csum = lc_entry_is_range(e->type) ? 0 : le32_to_cpu(e->csum);
+}
+
+/**
+ * lc_record_seal() - finish a header whose entries are set
+ * @raw: header; unused entries must be zero
+ * @sb: identity, geometry and checksum type
+ * @info: everything else
+ */
+void lc_record_seal(struct lc_record_header *raw, const struct lc_sb *sb,
+		    const struct lc_record_info *info)
+{
+	u64 position = lc_format_position(&sb->geo, info->segment);
+
+	memcpy(raw->magic, LC_RECORD_MAGIC, LC_MAGIC_LEN);
+	raw->generation = cpu_to_le64(sb->generation);
+	memcpy(raw->cache_uuid, sb->cache_uuid, 16);
+	raw->address = cpu_to_le64(lc_format_slot_address(&sb->geo, position, info->first_slot));
+	raw->segment = cpu_to_le64(info->segment);
+	raw->seq = cpu_to_le64(info->seq);
+	raw->epoch = cpu_to_le64(info->epoch);
+	raw->epoch_first_seq = cpu_to_le64(info->epoch_first_seq);
+	raw->group = cpu_to_le64(info->group);
+	raw->tail_seq = cpu_to_le64(info->tail_seq);
+	raw->durable_seq = cpu_to_le64(info->durable_seq);
+	raw->wall_clock = cpu_to_le64(info->wall_clock);
+	raw->lane = cpu_to_le16(info->lane);
+	raw->type = info->type;
+	raw->flags = 0;
+	raw->nr_entries = cpu_to_le16(info->nr_entries);
+	raw->nr_slots = cpu_to_le16(info->nr_slots);
+	memset(raw->reserved0, 0, sizeof(raw->reserved0));
+	memset(raw->reserved, 0, sizeof(raw->reserved));
+	raw->csum = cpu_to_le64(meta_csum(sb->csum_type, sb->generation, raw));
+}
+
+static int record_check_entries(const struct lc_record_header *raw, const struct lc_sb *sb,
+				const struct lc_record_info *info, const char **why)
+{
+	u64 nr_blocks = (sb->volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
+	struct lc_entry_info e;
+	unsigned int i;
+
+	for (i = 0; i < info->nr_entries; i++) {
+		lc_entry_decode(raw, i, &e);
+		if (e.type == LC_ENTRY_NONE)
+			continue;
+		if (e.type > LC_ENTRY_RANGE_LOST ||
+		    lc_entry_is_range(e.type) != (info->type == LC_RECORD_RANGE))
+			return bad(why, -ERANGE, "entry type unknown");
+		if (raw->entries[i].backing)
+			return bad(why, -EOPNOTSUPP, "entry of another backing device");
+		if (e.block >= nr_blocks || !e.nr_blocks || e.nr_blocks > nr_blocks - e.block)
+			return bad(why, -ERANGE, "entry beyond the end of the volume");
+		if (e.mask & e.lost)
+			return bad(why, -ERANGE, "sector both valid and lost");
+	}
+	return 0;
+}
+
+/**
+ * lc_record_decode() - verify and read a record header
+ * @raw: 4 KiB as found
+ * @sb: of the format run
+ * @segment: segment number expected at this ring position
+ * @first_slot: slot of the segment @raw was read from
+ * @info: result, undefined on error
+ * @why: text on error, may be NULL
+ */
+int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb, u64 segment,
+		     u32 first_slot, struct lc_record_info *info, const char **why)
+{
+	u64 position = lc_format_position(&sb->geo, segment);
+	u64 top = 1ULL << 62;
+
+	if (memcmp(raw->magic, LC_RECORD_MAGIC, LC_MAGIC_LEN))
+		return bad(why, -ENODATA, "no record header");
+	if (le64_to_cpu(raw->generation) != sb->generation ||
+	    memcmp(raw->cache_uuid, sb->cache_uuid, 16))
+		return bad(why, -ESTALE, "record of an earlier format or another device");
+	if (le64_to_cpu(raw->csum) != meta_csum(sb->csum_type, sb->generation, raw))
+		return bad(why, -EBADMSG, "record header checksum does not match");
+	if (le64_to_cpu(raw->address) != lc_format_slot_address(&sb->geo, position, first_slot))
+		return bad(why, -EXDEV, "record found at an address that is not its own");
+	if (le64_to_cpu(raw->segment) != segment)
+		return bad(why, -ESTALE, "record of another lap of the ring");
+	info->segment = segment;
+	info->seq = le64_to_cpu(raw->seq);
+	info->epoch = le64_to_cpu(raw->epoch);
+	info->epoch_first_seq = le64_to_cpu(raw->epoch_first_seq);
+	info->group = le64_to_cpu(raw->group);
+	info->tail_seq = le64_to_cpu(raw->tail_seq);
+	info->durable_seq = le64_to_cpu(raw->durable_seq);
+	info->wall_clock = le64_to_cpu(raw->wall_clock);
+	info->lane = le16_to_cpu(raw->lane);
+	info->type = raw->type;
+	info->nr_entries = le16_to_cpu(raw->nr_entries);
+	info->nr_slots = le16_to_cpu(raw->nr_slots);
+	info->first_slot = first_slot;
+	if (raw->flags || (info->type != LC_RECORD_DATA && info->type != LC_RECORD_RANGE))
+		return bad(why, -EOPNOTSUPP, "record type or flag unknown");
+	if (!info->nr_entries || info->nr_entries > LC_RECORD_ENTRIES ||
+	    info->nr_slots != (info->type == LC_RECORD_DATA ? info->nr_entries : 0) ||
+	    first_slot + LC_HEADER_SLOTS + info->nr_slots > sb->geo.seg_slots)
+		return bad(why, -ERANGE, "record reaches beyond its segment");
+	if (!info->seq || info->seq >= top || info->epoch >= top || !info->epoch_first_seq ||
+	    info->epoch_first_seq > info->seq || info->durable_seq >= info->seq ||
+	    info->lane >= sb->lane_limit)
+		return bad(why, -ERANGE, "record sequence out of bounds");
+	return record_check_entries(raw, sb, info, why);
+}
+
+/**
+ * lc_ckpt_encode() - set item @i of a checkpoint block under construction
+ */
+void lc_ckpt_encode(struct lc_ckpt_block *raw, unsigned int i, const struct lc_ckpt_item *item)
+{
+	struct lc_ckpt_entry *e = &raw->entries[i];
+
+	e->slot = cpu_to_le32(item->slot);
+	e->block_lo = cpu_to_le32((u32)item->block);
+	e->block_hi = (u8)(item->block >> 32);
+	e->mask = item->mask;
+	e->lost = item->lost;
+	e->flags = item->flags;
+}
+
+/**
+ * lc_ckpt_seal() - finish a checkpoint block
+ * @raw: entries set by lc_ckpt_encode(), the rest zero
+ * @sb: identity; sb->epoch is the life the checkpoint ends
+ * @index: number of this block, from 0
+ * @nr_entries: used entries
+ */
+void lc_ckpt_seal(struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 index, u32 nr_entries)
+{
+	memcpy(raw->magic, LC_CKPT_MAGIC, LC_MAGIC_LEN);
+	raw->generation = cpu_to_le64(sb->generation);
+	raw->epoch = cpu_to_le64(sb->epoch);
+	raw->index = cpu_to_le64(index);
+	raw->nr_entries = cpu_to_le32(nr_entries);
+	memset(raw->reserved, 0, sizeof(raw->reserved));
+	raw->csum = cpu_to_le64(meta_csum(sb->csum_type, sb->generation, raw));
+}
+
+/**
+ * lc_ckpt_decode() - verify a checkpoint block
+ */
+int lc_ckpt_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 index,
+		   u32 *nr_entries, const char **why)
+{
+	if (memcmp(raw->magic, LC_CKPT_MAGIC, LC_MAGIC_LEN))
+		return bad(why, -ENODATA, "no checkpoint block");
+	if (le64_to_cpu(raw->generation) != sb->generation ||
+	    le64_to_cpu(raw->epoch) != sb->epoch)
+		return bad(why, -ESTALE, "checkpoint block of another life");
+	if (le64_to_cpu(raw->csum) != meta_csum(sb->csum_type, sb->generation, raw))
+		return bad(why, -EBADMSG, "checkpoint block checksum does not match");
+	if (le64_to_cpu(raw->index) != index)
+		return bad(why, -EXDEV, "checkpoint block out of place");
+	*nr_entries = le32_to_cpu(raw->nr_entries);
+	if (*nr_entries > LC_CKPT_ENTRIES)
+		return bad(why, -ERANGE, "checkpoint block too full");
+	return 0;
+}
+
+/**
+ * lc_ckpt_item_decode() - read and bound item @i of a verified checkpoint block
+ *
+ * Return: 0 or -ERANGE.
+ */
+int lc_ckpt_item_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb, unsigned int i,
+			struct lc_ckpt_item *item)
+{
+	u64 nr_blocks = (sb->volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
+	const struct lc_ckpt_entry *e = &raw->entries[i];
+
+	item->slot = le32_to_cpu(e->slot);
+	item->block = (u64)e->block_hi << 32 | le32_to_cpu(e->block_lo);
+	item->mask = e->mask;
+	item->lost = e->lost;
+	item->flags = e->flags;
+	if (item->slot >= sb->geo.nr_slots || item->block >= nr_blocks ||
+	    (item->mask & item->lost) || !(item->mask | item->lost) ||
+	    (item->flags & ~LC_CKPT_ENTRY_DIRTY))
+		return -ERANGE;
+	return 0;
+}

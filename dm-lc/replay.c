@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Selection of the records that exist after a crash.
+ *
+ * Rules (docs/design.rst, hazards L1, L2, L4):
+ *  R1 A record of epoch e does not exist if its seq is at or above the first
+ *     seq of any later epoch, known from the superblock or any valid header.
+ *  R2 Among records of one seq the higher epoch wins.
+ *  R3 Seqs below the superblock's tail are ignored.
+ *  R4 The run starts at the tail seq and ends before the first missing seq.
+ *  R5 durable_seq is believed from every record that exists after R1, also
+ *     beyond the break.  A run that ends below it is damage, not a torn tail.
+ *
+ * An epoch's first seq is bounded by its own superblock; a header of an epoch
+ * above the superblock's cannot have been written after a durable superblock of
+ * that epoch (L1), so it does not exist either.
+ */
+#include <linux/types.h>
+#include <linux/errno.h>
+#include <linux/string.h>
+#ifdef __KERNEL__
+#include <linux/sort.h>
+#else
+#include <stdlib.h>
+#endif
+
+#include "replay.h"
+
+/* By seq, the higher epoch first. */
+static int compare_records(const void *a, const void *b)
+{
+	const struct lc_replay_record *x = a, *y = b;
+
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	if (x->epoch != y->epoch)
+		return x->epoch > y->epoch ? -1 : 1;
+	if (x->segment != y->segment)
+		return x->segment > y->segment ? -1 : 1;
+	return 0;
+}
+
+/* By epoch, the highest first. */
+static int compare_epochs(const void *a, const void *b)
+{
+	const struct lc_replay_record *x = a, *y = b;
+
+	if (x->epoch == y->epoch)
+		return 0;
+	return x->epoch > y->epoch ? -1 : 1;
+}
+
+static void sort_records(struct lc_replay_record *records, size_t nr,
+			 int (*compare)(const void *, const void *))
+{
+#ifdef __KERNEL__
+	sort(records, nr, sizeof(*records), compare, NULL);
+#else
+	qsort(records, nr, sizeof(*records), compare);
+#endif
+}
+
+/* R1: sets keep on the records that exist. */
+static void drop_dead(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr)
+{
+	u64 limit = ~0ULL;		/* lowest first seq of the epochs above this one */
+	u64 epoch = sb->epoch;
+	u64 epoch_first = sb->epoch_first_seq;
+	size_t i;
+
+	sort_records(records, nr, compare_epochs);
+	for (i = 0; i < nr; i++) {
+		struct lc_replay_record *r = &records[i];
+
+		r->keep = 0;
+		if (r->epoch > sb->epoch)
+			continue;
+		if (r->epoch < epoch) {
+			if (epoch_first < limit)
+				limit = epoch_first;
+			epoch = r->epoch;
+			epoch_first = r->epoch_first_seq;
+		} else if (r->epoch_first_seq != epoch_first) {
+			/* Two first seqs for one epoch: believe neither header above the lower. */
+			if (r->epoch_first_seq < epoch_first && r->epoch < sb->epoch)
+				epoch_first = r->epoch_first_seq;
+			else
+				continue;
+		}
+		r->keep = r->seq < limit;
+	}
+}
+
+static void fill_result(const struct lc_sb *sb, const struct lc_replay_record *records, size_t nr,
+			struct lc_replay_result *result)
+{
+	size_t i;
+
+	result->nr_kept = 0;
+	result->next_segment = sb->tail_segment;
+	for (i = 0; i < nr; i++) {
+		if (!records[i].keep)
+			continue;
+		result->nr_kept++;
+		if (records[i].segment >= result->next_segment)
+			result->next_segment = records[i].segment + 1;
+	}
+}
+
+/**
+ * lc_replay_select() - find the unbroken run
+ * @sb: the superblock replay trusts
+ * @records: facts of every header found; sorted by seq afterwards, keep set on the run
+ * @nr: how many
+ * @result: the run
+ *
+ * Return: 0, or -EUCLEAN if the run ends below a seq that was durable: damage
+ * that replay must not paper over.  @result is valid in both cases.
+ */
+int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
+		     struct lc_replay_result *result)
+{
+	u64 expect = sb->tail_seq;
+	size_t i;
+
+	memset(result, 0, sizeof(*result));
+	/* A life starts where the one before was durable, so all below it was. */
+	result->durable_seq = sb->epoch_first_seq ? sb->epoch_first_seq - 1 : 0;
+	drop_dead(sb, records, nr);
+	sort_records(records, nr, compare_records);
+	for (i = 0; i < nr; i++) {
+		if (records[i].keep && records[i].durable_seq > result->durable_seq)
+			result->durable_seq = records[i].durable_seq;
+	}
+	for (i = 0; i < nr; i++) {
+		struct lc_replay_record *r = &records[i];
+
+		if (!r->keep)
+			continue;
+		if (r->seq == expect)
+			expect++;
+		else
+			r->keep = 0;	/* below the tail, a duplicate, or beyond the break */
+	}
+	result->first_seq = sb->tail_seq;
+	result->last_seq = expect - 1;
+	fill_result(sb, records, nr, result);
+	return result->last_seq < result->durable_seq ? -EUCLEAN : 0;
+}
+
+/**
+ * lc_replay_cut() - shorten the run, its data turned out torn
+ * @sb: as for lc_replay_select()
+ * @records: sorted by lc_replay_select()
+ * @nr: how many
+ * @last_seq: new end of the run, at least result->durable_seq
+ * @result: updated
+ */
+void lc_replay_cut(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
+		   u64 last_seq, struct lc_replay_result *result)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		if (records[i].seq > last_seq)
+			records[i].keep = 0;
+	}
+	result->last_seq = last_seq;
+	fill_result(sb, records, nr, result);
+}
