@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The emulated disks as an nbdkit Python plugin: exports `ssd` and `hdd`.
+
+    nbdkit -f -U NBD_SOCKET python tests/disks/plugin.py control=CONTROL_SOCKET \\
+        ssd=1G hdd=8T hdd-model=hdd ssd-model=ssd ssd-model.rate=200e6
+
+Parameters
+    control=PATH         where to listen for control requests (control.py)
+    DISK=SIZE            size of `ssd` or `hdd`, with K, M, G or T (default 1G, 4G)
+    DISK-model=KIND      none, hdd or ssd (models.py; default none)
+    DISK-model.NAME=X    a parameter of that model
+    cache=SIZE           volatile bytes a disk holds before it writes back by itself
+    ready-fd=N           write one byte there once both sockets are being listened on
+
+nbdkit must stay in the foreground (-f): the control thread starts after its fork.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+import nbdkit
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+from disks import control  # noqa: E402
+from disks.recorder import CACHE_BYTES, IoError, Recorder  # noqa: E402
+
+API_VERSION = 2
+DISKS = ("ssd", "hdd")
+MAX_REQUEST = 32 << 20
+
+sizes = {"ssd": 1 << 30, "hdd": 4 << 30}
+kinds: dict[str, str] = {}
+model_params: dict[str, dict[str, float]] = {}
+settings: dict[str, str] = {}
+recorder: Recorder
+
+
+def config(key, value):
+    disk, _, rest = key.partition("-")
+    if key in DISKS:
+        sizes[key] = nbdkit.parse_size(value)
+    elif disk in DISKS and rest == "model":
+        kinds[disk] = value
+    elif disk in DISKS and rest.startswith("model."):
+        model_params.setdefault(disk, {})[rest.removeprefix("model.")] = float(value)
+    elif key in ("control", "cache", "ready-fd"):
+        settings[key] = value
+    else:
+        raise RuntimeError(f"unknown parameter {key}")
+
+
+def config_complete():
+    global recorder
+    cache = nbdkit.parse_size(settings["cache"]) if "cache" in settings else CACHE_BYTES
+    recorder = Recorder(sizes, cache)
+    for disk in DISKS:
+        recorder.model(disk, kinds.get(disk, "none"), **model_params.get(disk, {}))
+
+
+def after_fork():
+    gc.disable()  # nothing here is cyclic; a collection would walk every chunk
+    if "control" in settings:
+        control.serve(recorder, settings["control"])
+    if "ready-fd" in settings:
+        os.write(int(settings["ready-fd"]), b"\n")
+
+
+def thread_model():
+    return nbdkit.THREAD_MODEL_PARALLEL
+
+
+def list_exports(readonly, is_tls):
+    return list(DISKS)
+
+
+def default_export(readonly, is_tls):
+    return DISKS[0]
+
+
+def open(readonly):  # nbdkit chose the name
+    name = nbdkit.export_name()
+    if name not in recorder.disks:
+        raise RuntimeError(f"no export {name!r}; one of {', '.join(DISKS)}")
+    return recorder.disks[name]
+
+
+def get_size(disk):
+    return disk.size
+
+
+def block_size(disk):
+    return (512, 4096, MAX_REQUEST)
+
+
+def is_rotational(disk):
+    return disk.name == "hdd"
+
+
+def _yes(disk):
+    return True
+
+
+can_write = can_flush = can_trim = can_zero = can_fast_zero = can_multi_conn = _yes
+
+
+def can_fua(disk):
+    return nbdkit.FUA_NATIVE
+
+
+def can_cache(disk):
+    return nbdkit.CACHE_NONE
+
+
+def pread(disk, buf, offset, flags):
+    try:
+        recorder.read(disk, buf, offset)
+    except IoError as err:
+        nbdkit.set_error(err.errno)
+        raise
+
+
+def pwrite(disk, buf, offset, flags):
+    try:
+        recorder.write(disk, buf, offset, bool(flags & nbdkit.FLAG_FUA))
+    except IoError as err:
+        nbdkit.set_error(err.errno)
+        raise
+
+
+def flush(disk, flags):
+    try:
+        recorder.flush(disk)
+    except IoError as err:
+        nbdkit.set_error(err.errno)
+        raise
+
+
+def trim(disk, count, offset, flags):
+    try:
+        recorder.trim(disk, offset, count, bool(flags & nbdkit.FLAG_FUA))
+    except IoError as err:
+        nbdkit.set_error(err.errno)
+        raise
+
+
+def zero(disk, count, offset, flags):
+    try:
+        recorder.zero(disk, offset, count, bool(flags & nbdkit.FLAG_FUA))
+    except IoError as err:
+        nbdkit.set_error(err.errno)
+        raise
