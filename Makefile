@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# A thin front: kbuild builds the module, userland/Makefile the tools, tests/ the rest.
+
+KDIR ?= /lib/modules/$(shell uname -r)/build
+KREL ?= $(or $(shell $(MAKE) -s --no-print-directory -C $(KDIR) kernelrelease 2>/dev/null),unknown)
+PREFIX ?= /usr/local
+# Objects of several kernels and compilers never mix: each has its own folder.
+OUT := build/$(KREL)$(if $(LC_KUNIT),-kunit)$(if $(VARIANT),-$(VARIANT))
+# Handed through to kbuild if given: CC, LLVM, W, C, CF, V, LC_KUNIT come by MAKEFLAGS.
+
+all: module tools
+
+help:
+	@echo 'make module [KDIR=...]   dm-lc.ko for the kernel prepared in KDIR'
+	@echo 'make tools               the lc binary (userland/)'
+	@echo 'make test                build all, boot the guests, run every test'
+	@echo 'make test-long           the same, and the tests that take long'
+	@echo 'make check               style, sparse, warnings, with gcc and clang'
+	@echo 'make demo                a guest with a slow and a fast disk, end to end'
+	@echo 'make install             module and tools (KDIR, PREFIX, DESTDIR)'
+	@echo 'make clean               remove what was built here (not the cache)'
+
+module:
+	@mkdir -p $(OUT)
+	@cp -ru Kbuild dm-lc $(OUT)/
+	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(OUT) modules
+
+tools:
+	+$(MAKE) -C userland
+
+test:
+	tests/run
+
+test-long:
+	tests/run --long
+
+check:
+	tests/check
+
+demo:
+	tests/demo/run
+
+install: module tools
+	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(OUT) modules_install
+	+$(MAKE) -C userland install PREFIX=$(PREFIX)
+
+clean:
+	rm -rf build
+	if [ -e userland/Makefile ]; then $(MAKE) -C userland clean; fi
+
+.PHONY: all help module tools test test-long check demo install clean

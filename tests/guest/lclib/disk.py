@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A block device opened for direct I/O, as cases read and write it."""
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import pathlib
+import struct
+
+BLKDISCARD = 0x1277
+BLKGETSIZE64 = 0x80081272
+BLKSSZGET = 0x1268
+MIB = 1 << 20
+
+
+def by_name(name):
+    """The /dev path of the disk that the host gave this name (its serial number)."""
+    for serial in pathlib.Path("/sys/block").glob("vd*/serial"):
+        if serial.read_text(encoding="ascii").strip() == name:
+            return f"/dev/{serial.parent.name}"
+    for page in pathlib.Path("/sys/block").glob("sd*/device/vpd_pg80"):
+        if page.read_bytes()[4:].decode(errors="replace").strip() == name:
+            return f"/dev/{page.parent.parent.name}"
+    raise LookupError(f"no disk has the serial number {name}")
+
+
+class Device:
+    """Direct reads and writes at byte offsets; use as a context manager."""
+
+    def __init__(self, path, direct=True):
+        self.path = str(path)
+        self.handle = os.open(self.path, os.O_RDWR | (os.O_DIRECT if direct else 0))
+        self.size = struct.unpack("Q", fcntl.ioctl(self.handle, BLKGETSIZE64, b"\0" * 8))[0]
+        self.block = struct.unpack("i", fcntl.ioctl(self.handle, BLKSSZGET, b"\0" * 4))[0]
+        self.buffer = mmap.mmap(-1, 4 * MIB)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Close; a second time does nothing."""
+        if self.handle >= 0:
+            os.close(self.handle)
+            self.handle = -1
+
+    def read(self, offset, length):
+        """Exactly `length` bytes."""
+        parts = []
+        while length:
+            part = min(length, len(self.buffer))
+            view = memoryview(self.buffer)[:part]
+            got = os.preadv(self.handle, [view], offset)
+            if got != part:
+                raise OSError(errno.EIO, f"{self.path}: {got} of {part} bytes read at {offset}")
+            parts.append(bytes(view))
+            offset += part
+            length -= part
+        return b"".join(parts)
+
+    def write(self, offset, data, fua=False):
+        """All of `data`; with fua the write asks for durability (RWF_DSYNC)."""
+        flags = os.RWF_DSYNC if fua else 0
+        for start in range(0, len(data), len(self.buffer)):
+            part = data[start:start + len(self.buffer)]
+            self.buffer[:len(part)] = part
+            done = os.pwritev(self.handle, [memoryview(self.buffer)[:len(part)]],
+                              offset + start, flags)
+            if done != len(part):
+                raise OSError(errno.EIO, f"{self.path}: {done} of {len(part)} bytes written")
+
+    def flush(self):
+        """FLUSH; all that was acknowledged is durable when this returns."""
+        os.fsync(self.handle)
+
+    def discard(self, offset, length):
+        """BLKDISCARD."""
+        fcntl.ioctl(self.handle, BLKDISCARD, struct.pack("QQ", offset, length))
+
+    def wipe(self, length=MIB):
+        """Zero the first and last `length` bytes: no signature survives."""
+        length = min(length, self.size)
+        self.write(0, bytes(length))
+        self.write(self.size - length, bytes(length))
+        self.flush()
+
+
+def drop_caches():
+    """Forget the page cache, so that the next read reaches the device."""
+    ctypes.CDLL(None).sync()
+    pathlib.Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")

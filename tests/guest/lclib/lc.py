@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An lc volume over two devices, built with the project's own tools."""
+
+from . import dm, sh, status, wait
+from .disk import Device as Raw
+
+
+class LcStack(dm.Device):
+    """Formats on first entry, resumes, and removes on exit.
+
+    Keyword arguments are target options (`writeback="off"`); `format` holds the
+    options of lc-format, such as ("--in-place", "--segment-size=1M").
+    """
+
+    def __init__(self, backing, cache, name="lc0", format=(), **options):  # pylint: disable=redefined-builtin
+        super().__init__(name)
+        self.backing = str(backing)
+        self.cache = str(cache)
+        self.format_options = tuple(format)
+        self.options = options
+        self.formatted = False
+
+    def __enter__(self):
+        if not self.formatted:
+            self.format()
+        self.activate()
+        return self
+
+    def __exit__(self, kind, *_):
+        if self.exists():
+            self.remove() if kind is None else sh.result("dmsetup", "remove", "--force", self.name)
+
+    def format(self, wipe=True):
+        """lc-format; with wipe, whatever an earlier case left is cleared first."""
+        if wipe:
+            for path in (self.backing, self.cache):
+                with Raw(path) as raw:
+                    raw.wipe()
+        self.formatted = True
+        return sh.run("lc-format", *self.format_options, "--backing", self.backing, self.cache)
+
+    def activate(self, find=False, **options):
+        """lc-resume; with find, the backing device is left for the tool to find."""
+        words = [f"{key}={value}" for key, value in {**self.options, **options}.items()]
+        flags = [flag for word in words for flag in ("-o", word)]
+        devices = [self.cache] if find else [self.cache, self.backing]
+        return sh.run("lc-resume", *flags, self.name, *devices)
+
+    def fields(self):
+        """The status line as a dict."""
+        return status.parse(self.status())
+
+    def drain(self):
+        """lc-flush: everything to the HDD."""
+        return sh.run("lc-flush", self.name)
+
+    def wait(self, condition, timeout=60, what="a status"):
+        """Until condition(fields) is true; returns the fields."""
+        def check():
+            fields = self.fields()
+            return fields if condition(fields) else None
+        return wait.until(check, timeout, what)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The register of guest cases, read by the host to plan and by the guest to run."""
+
+import dataclasses
+
+CASES = {}
+MIB = 1 << 20
+UNITS = {"K": 1 << 10, "M": MIB, "G": 1 << 30, "T": 1 << 40}
+
+
+class Skip(Exception):
+    """Raised by a case that cannot run here; the text says why."""
+
+
+def size_bytes(text):
+    """512, "64K", "256M", "1G" or "8T" in bytes."""
+    text = str(text)
+    if text[-1] in UNITS:
+        return int(text[:-1]) * UNITS[text[-1]]
+    return int(text)
+
+
+@dataclasses.dataclass(frozen=True)
+class Disk:
+    """A disk the guest must have; found in the guest by its name (the serial number)."""
+
+    name: str
+    size: str = "256M"
+    kind: str = "raw"            # raw: a sparse file; recorded: tests/disks (ssd and hdd)
+    cache: str = "unsafe"        # QEMU's cache=; all but writethrough show a volatile cache
+    bps: int = 0                 # throttle, bytes per second
+    iops: int = 0                # throttle, requests per second
+    logical: int = 512
+    physical: int = 512
+    bus: str = "virtio"          # or scsi
+    model: str = ""              # recorded: the time model
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One guest case and what it needs."""
+
+    name: str
+    function: object
+    kernels: tuple
+    disks: tuple
+    timeout: int
+    module: str      # "dm-lc", "dm-lc-kunit", or "" for none
+    smp: int
+    memory: str
+    long: bool
+    append: str      # more kernel parameters
+
+    @property
+    def about(self):
+        """The first line of the case's description."""
+        return self.function.__doc__.strip().splitlines()[0]
+
+
+def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=2,
+         memory="1G", long=False, append=""):
+    """Register the function below as a guest case; it must have a docstring.
+
+    `timeout` is in seconds on the stock kernel; the debug kernel gets three times that.
+    """
+    def register(function):
+        name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        if not function.__doc__:
+            raise ValueError(f"case {name} does not say what it proves")
+        if name in CASES:
+            raise ValueError(f"two cases are called {name}")
+        CASES[name] = Case(name, function, tuple(kernels), tuple(disks), timeout, module, smp,
+                           memory, long, append)
+        return function
+    return register
+
+
+def load(folder):
+    """Import every case file of a folder."""
+    import importlib.util  # pylint: disable=import-outside-toplevel
+    import sys  # pylint: disable=import-outside-toplevel
+    for path in sorted(folder.glob("*.py")):
+        name = f"{folder.name}.{path.stem}"
+        if path.stem.startswith("_") or name in sys.modules:
+            continue
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)

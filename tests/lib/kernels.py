@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The kernels the guests run: Debian's stock 6.1 and the newest, with checkers.
+
+By hand: `cd tests && /usr/bin/python3 -m lib.kernels stock|debug`.
+"""
+
+import dataclasses
+import functools
+import os
+import pathlib
+import re
+import shutil
+import sys
+import time
+
+from . import apt, host
+
+STOCK_SUITES = ("bookworm", "bookworm-security")
+SOURCE_SUITES = ("trixie", "trixie-backports")
+CONFIGS = host.TESTS / "kernels"
+RECIPE = 1  # count up when the way a kernel is built changes, not only its configuration
+
+# Of the source only what an x86-64 build reads is unpacked ...
+LEFT_IN_TAR = ("*/Documentation/*.rst", "*/Documentation/*.yaml", "*/Documentation/*.txt",
+               "*.dts", "*.dtsi", "*/tools/testing/*", "*/tools/perf/*", "*/sound/*.[ch]",
+               "*/drivers/gpu/*.[ch]", "*/drivers/net/*/*.c", "*/drivers/media/*.[ch]",
+               "*/drivers/staging/*.[ch]", "*/samples/*.[ch]")
+# ... and of the build only what building a module against it reads is kept.
+KEPT = ("/include", "/scripts", "/arch/x86", "/tools/objtool/objtool", "/Makefile", "/Kbuild",
+        "/Kconfig", "/.config", "/Module.symvers", "/modules.order", "/System.map",
+        "/modules.builtin", "/modules.builtin.modinfo")
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """One bootable kernel and the tree that modules for it are built in."""
+
+    name: str              # stock, debug, ...
+    release: str           # uname -r
+    image: pathlib.Path    # bzImage
+    modules: pathlib.Path  # its lib/modules/<release>
+    kdir: pathlib.Path     # for make -C
+    clang_kdir: pathlib.Path
+
+    @property
+    def checkers(self):
+        """Built with KUnit, KASAN, lockdep, kmemleak."""
+        return self.name == "debug"
+
+
+# ----------------------------------------------------------------- stock 6.1
+
+def installed_stock():
+    """The newest 6.1 that dpkg put on this machine, or None."""
+    found = [path.name.partition("-")[2] for path in pathlib.Path("/boot").glob("vmlinuz-6.1.*-amd64")
+             if re.fullmatch(r"vmlinuz-6\.1\.0-\d+-amd64", path.name)]
+    for release in sorted(found, key=apt.version_key, reverse=True):
+        modules = pathlib.Path("/lib/modules") / release
+        kdir = pathlib.Path("/usr/src") / f"linux-headers-{release}"
+        if modules.is_dir() and kdir.is_dir():
+            return Kernel("stock", release, pathlib.Path("/boot") / f"vmlinuz-{release}",
+                          modules, kdir, kdir)
+    return None
+
+
+def fetched_stock():
+    """The same from the archive, unpacked below the cache folder."""
+    root = host.cache() / "kernels" / "stock"
+    done = root / "release"
+    with host.locked("kernel-stock"):
+        if not done.exists():
+            shutil.rmtree(root, ignore_errors=True)
+            root.mkdir(parents=True)
+            release = fetch_stock(root)
+            done.write_text(release, encoding="ascii")
+    release = done.read_text(encoding="ascii")
+    kdir = root / "usr/src" / f"linux-headers-{release}"
+    modules = next(path for path in (root / "lib/modules" / release,
+                                     root / "usr/lib/modules" / release) if path.is_dir())
+    return Kernel("stock", release, root / "boot" / f"vmlinuz-{release}", modules, kdir, kdir)
+
+
+def fetch_stock(root):
+    """Download image, headers and build scripts of the newest 6.1; return its release."""
+    source = apt.PrivateApt("stock", STOCK_SUITES)
+    source.update()
+    images = source.names(r"linux-image-6\.1\.0-\d+-amd64")
+    if not images:
+        raise RuntimeError("no linux-image-6.1.0-*-amd64 on offer in " + " ".join(STOCK_SUITES))
+    release = images[-1].removeprefix("linux-image-")
+    host.say(f"stock kernel: fetching {release}")
+    common = release.replace("-amd64", "-common")
+    for package in (images[-1], f"linux-headers-{release}", f"linux-headers-{common}",
+                    "linux-kbuild-6.1"):
+        source.unpack(package, root)
+    # Debian's header packages name each other by absolute path.
+    tree = root / "usr/src" / f"linux-headers-{release}"
+    for path in (tree / "Makefile", root / "usr/src" / f"linux-headers-{common}" / "Makefile"):
+        text = path.read_text(encoding="utf-8").replace("/usr/src/", f"{root}/usr/src/")
+        path.write_text(text, encoding="utf-8")
+    for top in ("scripts", "tools"):
+        for holder in (tree, root / "usr/src" / f"linux-headers-{common}"):
+            link = holder / top
+            if link.is_symlink():
+                link.unlink()
+                link.symlink_to(root / "usr/lib/linux-kbuild-6.1" / top)
+    return release
+
+
+# ------------------------------------------------------- built from source
+
+def build(name):
+    """The newest kernel source on offer with base.config and <name>.config."""
+    fragments = [CONFIGS / "base.config", CONFIGS / f"{name}.config"]
+    key = host.digest(*fragments, RECIPE, host.codename(), newest_clang())
+    top = host.cache() / "kernels"
+    with host.locked(f"kernel-{name}"):
+        done = sorted(top.glob(f"{name}-*-{key}/kernel-release"), key=os.path.getmtime)
+        if not done or os.environ.get("LC_REFRESH"):
+            done = [build_newest(name, key, fragments)]
+    tree = done[-1].parent
+    release = done[-1].read_text(encoding="ascii").strip()
+    return Kernel(name, release, tree / "bzImage", tree / "lib/modules" / release,
+                  tree / "gcc", tree / "clang")
+
+
+def build_newest(name, key, fragments):
+    """Fetch, configure and build; returns the file that says it is whole."""
+    source = apt.PrivateApt("source", SOURCE_SUITES)
+    source.update()
+    offers = source.names(r"linux-source-\d+\.\d+")
+    if not offers:
+        raise RuntimeError("no linux-source-* on offer in " + " ".join(SOURCE_SUITES))
+    package = offers[-1]
+    version = source.candidate(package)
+    final = host.cache() / "kernels" / f"{name}-{version.replace('/', '_').replace('~', '-')}-{key}"
+    if (final / "kernel-release").exists():
+        return final / "kernel-release"
+    for stale in final.parent.glob(f"{name}-*"):
+        shutil.rmtree(stale)
+    work = host.cache() / "kernels" / f".work-{name}"
+    shutil.rmtree(work, ignore_errors=True)
+    (work / "out").mkdir(parents=True)
+    host.say(f"{name} kernel: fetching {package} {version}")
+    source.unpack(package, work)
+    tree = unpack_source(work, package)
+    started = time.monotonic()
+    log = host.cache() / f"kernel-{name}.log"
+    log.write_bytes(b"")
+    host.say(f"{name} kernel: building, several minutes; log in {log}")
+    release = compile_tree(tree, work / "out", fragments, log)
+    host.say(f"{name} kernel: {release} built in {time.monotonic() - started:.0f} s")
+    (work / "out" / "kernel-release").write_text(release, encoding="ascii")
+    (work / "out").rename(final)
+    shutil.rmtree(work, ignore_errors=True)
+    return final / "kernel-release"
+
+
+def unpack_source(work, package):
+    """The part of the source tree that this build needs."""
+    tarball = next((work / "usr/src").glob(f"{package}.tar.*"))
+    host.run("tar", "-x", "-f", tarball, "-C", work,
+             *(f"--exclude={pattern}" for pattern in LEFT_IN_TAR))
+    tarball.unlink()
+    return work / package
+
+
+def configure(tree, fragments, make, log):
+    """allnoconfig plus the fragments; every line asked for must have survived."""
+    wanted = "".join(path.read_text(encoding="ascii") for path in fragments)
+    asked = tree / ".asked.config"
+    asked.write_text(wanted, encoding="ascii")
+    host.run(*make, f"KCONFIG_ALLCONFIG={asked}", "allnoconfig", log=log)
+    got = set((tree / ".config").read_text(encoding="ascii").splitlines())
+    lost = [line for line in wanted.splitlines() if line.startswith("CONFIG_") and line not in got]
+    if lost:
+        raise RuntimeError("the kernel does not take: " + " ".join(lost))
+
+
+def compile_tree(tree, out, fragments, log):
+    """Build image and modules into out; keep a tree for outside modules per compiler."""
+    make = ["nice", "make", "-C", tree, "-s", f"-j{host.jobs()}", "LOCALVERSION="]
+    configure(tree, fragments, make, log)
+    host.run(*make, "bzImage", "modules", log=log)
+    release = host.run("make", "-C", tree, "-s", "LOCALVERSION=", "kernelrelease").split()[-1]
+    host.run(*make, f"INSTALL_MOD_PATH={out}", "modules_install", log=log)
+    shutil.copy(tree / "arch/x86/boot/bzImage", out / "bzImage")
+    shutil.copy(tree / "System.map", out / "System.map")
+    keep_tree(tree, out / "gcc")
+    for link in ("build", "source"):
+        (out / "lib/modules" / release / link).unlink(missing_ok=True)
+    # The same configuration prepared for clang: its flags differ, its symbols do not.
+    clang = newest_clang()
+    if clang:
+        llvm = [*make, f"LLVM={clang}"]
+        symvers = (tree / "Module.symvers").read_bytes()
+        configure_clang(tree, fragments, llvm, log)
+        (tree / "Module.symvers").write_bytes(symvers)
+        keep_tree(tree, out / "clang")
+    return release
+
+
+def configure_clang(tree, fragments, make, log):
+    """As configure(), but gcc's choices may go; then the headers and host tools."""
+    asked = tree / ".asked.config"
+    asked.write_text("".join(path.read_text(encoding="ascii") for path in fragments),
+                     encoding="ascii")
+    host.run(*make, f"KCONFIG_ALLCONFIG={asked}", "allnoconfig", log=log)
+    host.run(*make, "modules_prepare", log=log)
+
+
+def keep_tree(tree, dest):
+    """Copy what building outside modules reads."""
+    dest.mkdir()
+    names = [name.lstrip("/") for name in KEPT if (tree / name.lstrip("/")).exists()]
+    host.run("rsync", "-aR", "--exclude=*.o", "--exclude=*.a", "--exclude=/arch/x86/*/*.c",
+             "--exclude=vmlinux*", "--exclude=bzImage", *names, f"{dest}/", cwd=tree)
+
+
+@functools.lru_cache
+def newest_clang():
+    """The suffix LLVM= takes ("-19"), for the newest whole clang here, or ""."""
+    found = [path.name.removeprefix("clang") for path in pathlib.Path("/usr/bin").glob("clang-[0-9]*")
+             if re.fullmatch(r"clang-\d+", path.name)]
+    for suffix in sorted(found, key=apt.version_key, reverse=True):
+        if all(shutil.which(f"{tool}{suffix}") for tool in ("ld.lld", "llvm-ar", "llvm-nm")):
+            return suffix
+    return ""
+
+
+@functools.lru_cache
+def get(name):
+    """The kernel of that name, fetched or built if it is not there yet."""
+    if name == "stock":
+        return installed_stock() or fetched_stock()
+    return build(name)
+
+
+if __name__ == "__main__":
+    print(get(sys.argv[1]))

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a run adds to the guest root: kernel modules, dm-lc.ko, the tools, the cases."""
+
+import dataclasses
+import pathlib
+import re
+import shutil
+
+from . import guestroot, host
+
+# Loaded by the initramfs if the kernel has them as modules, with what they need.
+BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overlay")
+# Taken along for the cases.
+CASE_MODULES = re.compile(
+    r"kernel/drivers/md/(?!raid|linear|faulty|multipath|md-)"
+    r"|kernel/drivers/block/(brd|loop|null_blk)"
+    r"|/(ext4|xfs|scsi_debug|sd_mod|sr_mod|virtio_scsi|virtio_rng|9pnet_virtio|9p|kunit)\.ko"
+    r"|/(crc32c[-_]\w+|libcrc32c|crc32c|xxhash_generic)\.ko")
+GUEST = "opt/dm-lc"
+
+
+@dataclasses.dataclass(frozen=True)
+class Payload:
+    """The files one boot needs beside the kernel."""
+
+    root: pathlib.Path
+    image: pathlib.Path
+    initramfs: pathlib.Path
+
+
+def dependencies(modules):
+    """modules.dep as {path: [paths it needs]}."""
+    table = {}
+    for line in (modules / "modules.dep").read_text(encoding="ascii").splitlines():
+        path, _, needs = line.partition(":")
+        table[path] = needs.split()
+    return table
+
+
+def with_needs(table, wanted):
+    """The wanted modules and all they need, in an order that loads."""
+    order = []
+    for path in wanted:
+        for part in (*reversed(table[path]), path):
+            if part not in order:
+                order.append(part)
+    return order
+
+
+def module_name(path):
+    """kernel/fs/ext4/ext4.ko.xz -> ext4"""
+    return pathlib.PurePath(path).name.partition(".ko")[0].replace("-", "_")
+
+
+def make_initramfs(kernel, work):
+    """busybox, init and the modules that find the root."""
+    tree = work / "initramfs"
+    (tree / "modules").mkdir(parents=True)
+    (tree / "bin").mkdir()
+    shutil.copy("/bin/busybox", tree / "bin/busybox")
+    shutil.copy(host.TESTS / "guest/initramfs-init", tree / "init")
+    table = dependencies(kernel.modules)
+    wanted = [path for name in BOOT_MODULES for path in table if module_name(path) == name]
+    order = with_needs(table, wanted)
+    for path in order:
+        shutil.copy(kernel.modules / path, tree / "modules" / pathlib.PurePath(path).name)
+    (tree / "modules/order").write_text(
+        "".join(pathlib.PurePath(path).name + "\n" for path in order), encoding="ascii")
+    image = work / "initramfs.cpio.gz"
+    host.run("sh", "-c", f"cd {tree} && find . | cpio -o -H newc --quiet | gzip -1 > {image}")
+    return image
+
+
+def make_payload(kernel, work, products):
+    """The squashfs laid over the guest root."""
+    tree = work / "payload"
+    home = tree / "usr/lib/modules" / kernel.release
+    table = dependencies(kernel.modules)
+    for path in with_needs(table, [path for path in table if CASE_MODULES.search(path)]):
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(kernel.modules / path, home / path)
+    home.mkdir(parents=True, exist_ok=True)
+    for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
+        if (kernel.modules / name).exists():
+            shutil.copy(kernel.modules / name, home / name)
+    if products.module:
+        (home / "extra").mkdir()
+        shutil.copy(products.module, home / "extra/dm-lc.ko")
+    host.run("depmod", "-b", tree / "usr", kernel.release)
+    shutil.copytree(host.TESTS / "guest", tree / GUEST / "guest",
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(host.TESTS / "meta", tree / GUEST / "meta",
+                    ignore=shutil.ignore_patterns("__pycache__", "test_*"))
+    if products.kunit_module:
+        (tree / GUEST / "kunit").mkdir()
+        shutil.copy(products.kunit_module, tree / GUEST / "kunit/dm-lc.ko")
+    if products.tools:
+        host.run("make", "-s", "-C", host.TOP / "userland", "install", f"DESTDIR={tree}",
+                 "PREFIX=/usr", log=work / "tools.log")
+    image = work / "payload.squashfs"
+    host.run("mksquashfs", tree, image, "-noI", "-noD", "-noF", "-noX", "-quiet", "-no-progress",
+             "-all-root")
+    return image
+
+
+def make(kernel, products, folder):
+    """Everything a boot of this kernel needs, made afresh below folder."""
+    work = pathlib.Path(folder)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    return Payload(guestroot.image(), make_payload(kernel, work, products),
+                   make_initramfs(kernel, work))

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One boot of a guest: the QEMU command, the verdict channel, the deadlines."""
+
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+import re
+import select
+import shutil
+import socket
+import subprocess
+import time
+
+from lclib.registry import size_bytes
+
+from . import host
+
+BOOT_SECONDS = 180
+# The guest ends a case itself at its own limit; the host waits that much longer.
+GRACE_SECONDS = 120
+PORT = "dmlc.verdict"
+APPEND = ("console=ttyS0 loglevel=5 panic=-1 log_buf_len=16M watchdog_thresh=60 "
+          "rcupdate.rcu_cpu_stall_timeout=180 kmemleak=on random.trust_cpu=on")
+
+
+@functools.lru_cache
+def accelerators(kernel):
+    """QEMU's -accel and -cpu: KVM only where a probe really boots and ends."""
+    wanted = os.environ.get("LC_ACCEL", "")
+    if wanted != "tcg" and kvm_works(kernel):
+        return ["-accel", "kvm", "-cpu", "host"]
+    if wanted == "kvm":
+        raise RuntimeError("LC_ACCEL=kvm, but a probe boot under KVM does not work here")
+    return ["-accel", "tcg,thread=multi", "-cpu", "max"]
+
+
+def kvm_works(kernel):
+    """/dev/kvm may open and its guests hang for ever: boot one that ends by itself."""
+    flags = re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text("utf-8"), re.M)
+    if not flags or not {"vmx", "svm"} & set(flags.group(1).split()):
+        return False
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return False
+    # Without a root the kernel panics, and the panic ends QEMU.
+    probe = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
+             "-accel", "kvm", "-cpu", "host", "-m", "256M", "-no-reboot", "-kernel", kernel.image,
+             "-append", "panic=-1"]
+    try:
+        return subprocess.run(probe, timeout=20, check=False, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def disk_arguments(disk, file_name):
+    """A -drive and its -device for one registry.Disk kept in a sparse file."""
+    with open(file_name, "wb") as handle:
+        handle.truncate(size_bytes(disk.size))
+    drive = [f"if=none,id={disk.name},file={file_name},format=raw,cache={disk.cache}",
+             "discard=unmap"]
+    if disk.bps:
+        drive.append(f"throttling.bps-total={disk.bps}")
+    if disk.iops:
+        drive.append(f"throttling.iops-total={disk.iops}")
+    driver = "scsi-hd" if disk.bus == "scsi" else "virtio-blk-pci"
+    device = [driver, f"drive={disk.name}", f"serial={disk.name}",
+              f"logical_block_size={disk.logical}", f"physical_block_size={disk.physical}"]
+    return ["-drive", ",".join(drive), "-device", ",".join(device)]
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What one case came to."""
+
+    verdict: str
+    reason: str = ""
+    seconds: float = 0
+    figures: dict = dataclasses.field(default_factory=dict)
+
+
+class Boot:
+    """Boot once, run some cases, give their outcomes.
+
+    `cases` all need the same disks. `payload` is payload.Payload. The folder keeps
+    console, protocol and QEMU's own words.
+    """
+
+    def __init__(self, kernel, payload, cases, folder, seed):
+        self.kernel = kernel
+        self.payload = payload
+        self.cases = cases
+        self.folder = pathlib.Path(folder)
+        self.seed = seed
+        self.scale = (3 if kernel.checkers else 1) * float(os.environ.get("LC_TIMEOUT_SCALE", "1"))
+        self.outcomes = {}
+        self.running = None
+        self.boot_seconds = None
+        self.ended = False
+        self.recorder = None
+
+    # ------------------------------------------------------------ the command
+
+    def command(self, path):
+        """The whole QEMU command line."""
+        first = self.cases[0]
+        append = " ".join(part for part in (APPEND, first.append) if part)
+        words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
+                 "-no-reboot", "-machine", "q35", *accelerators(self.kernel),
+                 "-smp", first.smp, "-m", first.memory,
+                 "-kernel", self.kernel.image, "-initrd", self.payload.initramfs,
+                 "-append", append,
+                 "-serial", f"file:{self.folder / 'console'}",
+                 "-device", "virtio-rng-pci",
+                 "-device", "virtio-serial-pci,id=harness",
+                 "-chardev", f"socket,id=verdict,path={path}",
+                 "-device", f"virtserialport,bus=harness.0,chardev=verdict,name={PORT}"]
+        for name, image in (("lc-root", self.payload.root), ("lc-payload", self.payload.image)):
+            words += ["-drive", f"if=none,id={name},file={image},format=raw,readonly=on",
+                      "-device", f"virtio-blk-pci,drive={name},serial={name}"]
+        raw = [disk for disk in first.disks if disk.kind == "raw"]
+        if any(disk.bus == "scsi" for disk in raw):
+            words += ["-device", "virtio-scsi-pci"]
+        for disk in raw:
+            words += disk_arguments(disk, self.folder / f"{disk.name}.img")
+        if self.recorder:
+            words += self.recorder.qemu_args()
+        return [str(word) for word in words]
+
+    def start_recorder(self):
+        """The disks that remember every write, if the cases want them."""
+        recorded = [disk for disk in self.cases[0].disks if disk.kind == "recorded"]
+        if not recorded:
+            return
+        from disks import Disks  # pylint: disable=import-outside-toplevel
+        models = {disk.name: disk.model for disk in recorded if disk.model}
+        sizes = {disk.name: disk.size for disk in recorded}
+        self.recorder = Disks(models=models or None, **sizes).start()
+
+    # ---------------------------------------------------------------- the run
+
+    def run(self):
+        """Returns {case name: Outcome}; a case that was never started is not in it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        path = f"/tmp/dmlc-{os.getpid()}-{id(self):x}"  # socket names must be short
+        listener = socket.socket(socket.AF_UNIX)
+        process = None
+        try:
+            listener.bind(path)
+            listener.listen(1)
+            self.start_recorder()
+            with open(self.folder / "qemu.log", "wb") as log:
+                command = self.command(path)
+                log.write((" ".join(command) + "\n").encode())
+                log.flush()
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                                           stdout=log, stderr=log)
+            self.talk(listener, process)
+        finally:
+            if process and process.poll() is None:
+                process.kill()
+            if process:
+                process.wait()
+            listener.close()
+            pathlib.Path(path).unlink(missing_ok=True)
+            if self.recorder:
+                self.recorder.stop()
+            for image in self.folder.glob("*.img"):
+                image.unlink()
+        return self.outcomes
+
+    def talk(self, listener, process):
+        """Send the job, take the lines, watch the deadline."""
+        started = time.monotonic()
+        channel = self.accept(listener, process)
+        if channel is None:
+            self.blame("QEMU did not start:\n" + host.tail_of(self.folder / "qemu.log"))
+            return
+        job = {"cases": [case.name for case in self.cases], "seed": self.seed,
+               "kernel": self.kernel.name, "scale": self.scale}
+        data = b""
+        deadline = started + BOOT_SECONDS * self.scale
+        with channel, open(self.folder / "protocol", "wb") as protocol:
+            channel.sendall(json.dumps(job).encode() + b"\n")
+            while True:
+                ready, _, _ = select.select([channel], [], [], max(0, deadline - time.monotonic()))
+                if not ready:
+                    self.blame(f"hang: the guest said nothing until the host's deadline "
+                               f"({'in ' + self.running if self.running else 'while booting'})")
+                    return
+                try:
+                    part = channel.recv(65536)
+                except ConnectionResetError:
+                    part = b""
+                if not part:
+                    self.finish(process)
+                    return
+                protocol.write(part)
+                protocol.flush()
+                data += part
+                *lines, data = data.split(b"\n")
+                for line in lines:
+                    deadline = self.take(json.loads(line), started)
+
+    @staticmethod
+    def accept(listener, process):
+        """QEMU's connection, or None if it ended before."""
+        while process.poll() is None:
+            if select.select([listener], [], [], 0.5)[0]:
+                return listener.accept()[0]
+        return None
+
+    def take(self, message, started):
+        """Digest one message; returns the next deadline."""
+        now = time.monotonic()
+        if message.get("boot"):
+            self.boot_seconds = now - started
+            if message["faults"]:
+                host.say(f"{self.kernel.name}: kernel log before the first case: "
+                         f"{message['faults'][0]}")
+            return now + 60 * self.scale
+        if "start" in message:
+            self.running = message["start"]
+            limit = next(case.timeout for case in self.cases if case.name == self.running)
+            return now + (limit + GRACE_SECONDS) * self.scale
+        if "case" in message:
+            self.outcomes[message["case"]] = Outcome(
+                message["verdict"], message["reason"], message["seconds"], message["figures"])
+            self.running = None
+            return now + 60 * self.scale
+        if "broken" in message:
+            self.blame("the guest's runner broke: " + message["broken"])
+        self.ended = "end" in message
+        return now + 60 * self.scale
+
+    def finish(self, process):
+        """QEMU hung up: was all said before?"""
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            pass
+        if not self.ended:
+            text = host.tail_of(self.folder / "console", 400)
+            panic = re.search(r"Kernel panic - not syncing.*", text)
+            self.blame(f"panic: {panic.group(0)}" if panic else
+                       "the guest ended without a verdict")
+
+    def blame(self, reason):
+        """The boot failed: charge the case that ran, or all if none had begun."""
+        reason += f"\nconsole ({self.folder / 'console'}):\n"
+        reason += host.tail_of(self.folder / "console")
+        if self.running:
+            self.outcomes.setdefault(self.running, Outcome("failed", reason))
+        elif not self.outcomes:
+            for case in self.cases:
+                self.outcomes[case.name] = Outcome("failed", reason)
+        self.running = None
+
+
+def run_all(kernel, payload, cases, folder, seed):
+    """Run cases of one group over as many boots as that takes; returns all outcomes."""
+    outcomes = {}
+    remaining = list(cases)
+    number = 0
+    boots = []
+    while remaining:
+        boot = Boot(kernel, payload, remaining, pathlib.Path(folder) / str(number), seed)
+        got = boot.run()
+        boots.append(boot.boot_seconds)
+        outcomes.update(got)
+        left = [case for case in remaining if case.name not in outcomes]
+        if len(left) == len(remaining):
+            for case in left:
+                outcomes[case.name] = Outcome(
+                    "failed", "not reported by the guest\n"
+                    + host.tail_of(boot.folder / "console"))
+            break
+        remaining = left
+        number += 1
+    return outcomes, boots
