@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * lc-flush: bring what was written so far to the hard disk.
+ *
+ * "So far" is the log's head once the buffers are on the SSD: when the tail has
+ * passed it, all of it is on the hard disk, whatever was written meanwhile.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "dm.h"
+#include "flush.h"
+#include "util.h"
+
+#define POLL_MS		200
+#define PLAIN_MS	5000	/* between lines when stdout is no terminal */
+#define STALL_MS	10000	/* "off" for so long: nothing will come */
+
+static volatile sig_atomic_t interrupted;
+
+struct progress {
+	u64 start_ns, last_ns, moved_ns;
+	u64 first, goal, at;		/* seqs */
+	u64 dirty;			/* blocks when it began */
+	bool terminal;
+};
+
+static void on_signal(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+/* The numbers a flush needs, checked: 0, or an errno after complaining. */
+static int read_state(const char *name, u64 *head, u64 *tail, u64 *dirty, bool *off)
+{
+	struct lc_status status;
+	const char *mode, *writeback;
+	int ret = dm_status(name, &status);
+
+	if (ret)
+		return ret;
+	mode = dm_status_get(&status, "mode");
+	writeback = dm_status_get(&status, "writeback");
+	*off = writeback && !strcmp(writeback, "off");
+	if (!mode || strcmp(mode, "rw")) {
+		complain(name, "is in mode %s, so its data does not reach the hard disk; "
+			 "see the kernel log and lc-status", mode ? mode : "unknown");
+		ret = -EROFS;
+	} else if (!dm_status_number(&status, "head_seq", head) ||
+		   !dm_status_number(&status, "tail_seq", tail) ||
+		   !dm_status_number(&status, "dirty", dirty)) {
+		complain(name, "odd status from the kernel: head_seq, tail_seq or dirty is missing");
+		ret = -EPROTO;
+	}
+	dm_status_free(&status);
+	return ret;
+}
+
+static void print_bar(const char *name, double part, u64 rate, u64 seconds_left)
+{
+	char bar[41];
+	int filled = part * 40;
+
+	memset(bar, '.', 40);
+	memset(bar, '#', filled);
+	bar[40] = '\0';
+	printf("\r%s [%s] %3d%%  %s/s  %llu:%02llu left \033[K", name, bar, (int)(part * 100),
+	       size_text(rate), seconds_left / 60, seconds_left % 60);
+	fflush(stdout);
+}
+
+static void show_progress(const char *name, struct progress *p, u64 dirty)
+{
+	u64 now = now_ns();
+	double seconds = (now - p->start_ns) / 1e9;
+	u64 span = p->goal - p->first;
+	double part = span ? (double)(p->at - p->first) / span : 1;
+	u64 done, rate, left;
+
+	/* The tail moves in steps; between them the dirty count tells more. */
+	if (p->dirty && dirty < p->dirty && 1 - (double)dirty / p->dirty > part)
+		part = 1 - (double)dirty / p->dirty;
+	done = (p->dirty << 12) * part;
+	rate = seconds > 0 ? done / seconds : 0;
+	left = part > 0 ? seconds / part - seconds : 0;
+	if (p->terminal) {
+		print_bar(name, part, rate, left);
+	} else if (now - p->last_ns >= PLAIN_MS * 1000000ULL) {
+		printf("%s: %d%% of %s, %s/s, %llu s left\n", name, (int)(part * 100),
+		       size_text(p->dirty << 12), size_text(rate), left);
+		p->last_ns = now;
+	}
+}
+
+static int wait_for_tail(const char *name, struct progress *p)
+{
+	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
+	u64 head, tail, dirty, before = ~0ULL;
+	bool off;
+	int ret;
+
+	for (;;) {
+		ret = read_state(name, &head, &tail, &dirty, &off);
+		if (ret)
+			return ret;
+		if (tail >= p->goal || !dirty)
+			return 0;
+		if (tail > p->at || dirty < before)
+			p->moved_ns = now_ns();
+		p->at = tail > p->at ? tail : p->at;
+		before = dirty;
+		if (off && now_ns() - p->moved_ns > STALL_MS * 1000000ULL) {
+			complain(name, "writeback is off; switch it on with: "
+				 "dmsetup message %s 0 writeback on", name);
+			return -EAGAIN;
+		}
+		show_progress(name, p, dirty);
+		nanosleep(&pause, NULL);
+		if (interrupted) {
+			complain(name, "interrupted; the kernel goes on draining, nothing is lost");
+			return -EINTR;
+		}
+	}
+}
+
+/**
+ * flush_buffers() - what is in RAM becomes durable on the SSD
+ */
+int flush_buffers(const char *name)
+{
+	return dm_message(name, "flush");
+}
+
+/**
+ * flush_volume() - all that was written before the call gets to the hard disk
+ */
+int flush_volume(const char *name)
+{
+	struct sigaction action = { .sa_handler = on_signal }, old_int, old_term;
+	struct progress p = { .terminal = isatty(STDOUT_FILENO) };
+	bool off;
+	int ret;
+
+	ret = flush_buffers(name);
+	if (!ret)
+		ret = read_state(name, &p.goal, &p.first, &p.dirty, &off);
+	if (!ret)
+		ret = dm_message(name, "writeback");
+	if (ret)
+		return ret;
+	p.start_ns = p.last_ns = p.moved_ns = now_ns();
+	p.at = p.first;
+	sigaction(SIGINT, &action, &old_int);
+	sigaction(SIGTERM, &action, &old_term);
+	ret = wait_for_tail(name, &p);
+	sigaction(SIGINT, &old_int, NULL);
+	sigaction(SIGTERM, &old_term, NULL);
+	if (p.terminal)
+		printf("\r\033[K");
+	if (!ret)
+		printf("%s: %s written to the hard disk in %.1f s\n", name, size_text(p.dirty << 12),
+		       (now_ns() - p.start_ns) / 1e9);
+	return ret;
+}
+
+static void help(void)
+{
+	printf("Usage: lc-flush [--buffers] NAME\n\n"
+	       "Writes everything written to the volume so far to its hard disk, and waits for it.\n\n"
+	       "      --buffers   only from RAM to the SSD\n"
+	       "  -h, --help; -V, --version\n");
+}
+
+static const struct option long_options[] = {
+	{ "buffers", no_argument, NULL, 'b' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 }
+};
+
+int cmd_flush(int argc, char **argv)
+{
+	struct dm_facts facts;
+	bool buffers = false;
+	int c, ret;
+
+	while ((c = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
+		switch (c) {
+		case 'b':
+			buffers = true;
+			break;
+		case 'h':
+			help();
+			return LC_EXIT_OK;
+		case 'V':
+			util_print_version();
+			return LC_EXIT_OK;
+		default:
+			return usage_error("bad command line");
+		}
+	}
+	if (optind != argc - 1)
+		return usage_error("name exactly one volume");
+	dm_setup();
+	if (dm_require_lc(argv[optind], &facts))
+		return LC_EXIT_FAIL;
+	dm_facts_free(&facts);
+	if (facts.suspended) {
+		complain(argv[optind], "is suspended; resume it with: dmsetup resume %s", argv[optind]);
+		return LC_EXIT_FAIL;
+	}
+	ret = buffers ? flush_buffers(argv[optind]) : flush_volume(argv[optind]);
+	return ret ? LC_EXIT_FAIL : LC_EXIT_OK;
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* lc-format: pair an SSD with a hard disk. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "pair.h"
+#include "util.h"
+
+struct format_args {
+	const char *ssd;
+	const char *hdd;
+	struct pair_choices choices;
+	char options[512];
+	unsigned int forced;
+	bool in_place, no_mark, yes;
+};
+
+static void help(void)
+{
+	printf("Usage: lc-format --backing HDD [OPTIONS] SSD\n\n"
+	       "Pairs an SSD with a hard disk.  What the SSD holds is lost.  What the disk holds is\n"
+	       "lost too, unless --in-place is given.  Prints the device-mapper table line.\n\n"
+	       "  -b, --backing=HDD        the hard disk to cache\n"
+	       "  -i, --in-place           keep the data that is on the hard disk\n"
+	       "      --no-mark            with --in-place: write nothing at all to the hard disk\n"
+	       "  -s, --segment-size=SIZE  64K to 4M, a power of two (1M)\n"
+	       "  -c, --checksum=TYPE      xxh64 (the default) or crc32c\n"
+	       "  -L, --label=TEXT         up to 63 characters\n"
+	       "  -o, --option=KEY=VALUE   an option of the volume, kept on the SSD; repeatable\n"
+	       "      --discard            discard the whole SSD first\n"
+	       "  -y, --yes                do not ask; refusals stand\n"
+	       "  -f, --force=CLASS        overrule one class of refusal; repeatable:\n");
+	refusals_print(stdout);
+	printf("  -h, --help; -V, --version\n");
+}
+
+enum { OPT_NO_MARK = 256, OPT_DISCARD };
+
+static const struct option long_options[] = {
+	{ "backing", required_argument, NULL, 'b' },
+	{ "in-place", no_argument, NULL, 'i' },
+	{ "no-mark", no_argument, NULL, OPT_NO_MARK },
+	{ "segment-size", required_argument, NULL, 's' },
+	{ "checksum", required_argument, NULL, 'c' },
+	{ "label", required_argument, NULL, 'L' },
+	{ "option", required_argument, NULL, 'o' },
+	{ "discard", no_argument, NULL, OPT_DISCARD },
+	{ "yes", no_argument, NULL, 'y' },
+	{ "force", required_argument, NULL, 'f' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 }
+};
+
+static int take_value(struct format_args *args, int option, const char *text)
+{
+	u64 size;
+
+	switch (option) {
+	case 's':
+		if (!parse_size(text, &size) || size < LC_SEGMENT_BYTES_MIN ||
+		    size > LC_SEGMENT_BYTES_MAX || size & (size - 1))
+			return usage_error("--segment-size=%s: must be a power of two from 64K to 4M",
+					   text);
+		args->choices.segment_bytes = size;
+		return 0;
+	case 'c':
+		if (strcmp(text, "xxh64") && strcmp(text, "crc32c"))
+			return usage_error("--checksum=%s: must be xxh64 or crc32c", text);
+		args->choices.csum_type = text[0] == 'x' ? LC_CSUM_XXH64 : LC_CSUM_CRC32C;
+		return 0;
+	case 'L':
+		if (strlen(text) > 63)
+			return usage_error("--label: longer than 63 characters");
+		args->choices.label = text;
+		return 0;
+	case 'o':
+		if (!options_set_pair(args->options, sizeof(args->options), text))
+			return usage_error("--option=%s: must be KEY=VALUE, and all fit 511 bytes", text);
+		return 0;
+	default:
+		if (!refusal_by_name(text))
+			return usage_error("--force=%s: no such class of refusal", text);
+		args->forced |= refusal_by_name(text);
+		return 0;
+	}
+}
+
+static int parse(int argc, char **argv, struct format_args *args)
+{
+	int c, ret = 0;
+
+	while (!ret && (c = getopt_long(argc, argv, "b:is:c:L:o:yf:hV", long_options, NULL)) != -1) {
+		switch (c) {
+		case 'b':
+			args->hdd = optarg;
+			break;
+		case 'i':
+			args->in_place = true;
+			break;
+		case OPT_NO_MARK:
+			args->no_mark = true;
+			break;
+		case OPT_DISCARD:
+			args->choices.discard = true;
+			break;
+		case 'y':
+			args->yes = true;
+			break;
+		case 'h':
+			help();
+			exit(LC_EXIT_OK);
+		case 'V':
+			util_print_version();
+			exit(LC_EXIT_OK);
+		case '?':
+			return usage_error("bad command line");
+		default:
+			ret = take_value(args, c, optarg);
+		}
+	}
+	if (ret)
+		return ret;
+	if (!args->hdd || optind != argc - 1)
+		return usage_error("give --backing=HDD and exactly one SSD");
+	if (args->no_mark && !args->in_place)
+		return usage_error("--no-mark needs --in-place: without it the mark costs nothing");
+	args->ssd = argv[optind];
+	return 0;
+}
+
+/* Before opening: O_EXCL on both would call a device "in use" by ourselves. */
+static int refuse_same(const struct format_args *args)
+{
+	struct identity ssd_id, hdd_id;
+	struct stat ssd, hdd;
+
+	if (stat(args->ssd, &ssd) || stat(args->hdd, &hdd) || !S_ISBLK(ssd.st_mode) ||
+	    !S_ISBLK(hdd.st_mode))
+		return 0;	/* device_open() says what is wrong */
+	if (ssd.st_rdev == hdd.st_rdev) {
+		complain(args->ssd, "SSD and hard disk are the same device; name two");
+		return -EINVAL;
+	}
+	if (identity_read(&ssd_id, ssd.st_rdev) || identity_read(&hdd_id, hdd.st_rdev))
+		return 0;
+	if (ssd_id.whole == hdd.st_rdev || hdd_id.whole == ssd.st_rdev) {
+		complain(args->ssd, "one of SSD and hard disk is a part of the other; name two devices");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static bool ask(const struct pair_request *req)
+{
+	char *ssd = holds_text(req->ssd), *hdd = holds_text(req->hdd);
+	char answer[16] = "";
+
+	fprintf(stderr, "SSD        %s: %s, %s\n           holds %s\n           "
+		"all of it will be LOST\n", req->ssd->path, size_text(req->ssd->bytes),
+		identity_text(&req->ssd->id), ssd);
+	fprintf(stderr, "hard disk  %s: %s, %s\n           holds %s\n           %s\n", req->hdd->path,
+		size_text(req->hdd->bytes), identity_text(&req->hdd->id), hdd,
+		req->in_place ? "its data stays" : "all of it will be LOST");
+	free(ssd);
+	free(hdd);
+	fprintf(stderr, "Type 'yes' to go on: ");
+	if (fgets(answer, sizeof(answer), stdin) && !strcmp(answer, "yes\n"))
+		return true;
+	complain(NULL, "not confirmed; nothing was written");
+	return false;
+}
+
+static int format(struct format_args *args, struct pair_request *req)
+{
+	struct lc_sb sb;
+	int ret;
+
+	ret = pair_layout(req, &args->choices, &sb);
+	if (ret)
+		return LC_EXIT_FAIL;
+	ret = refuse_pair(req);
+	if (ret) {
+		complain(NULL, "nothing was written");
+		return LC_EXIT_FAIL;
+	}
+	if (!args->yes && isatty(STDIN_FILENO) && !ask(req))
+		return LC_EXIT_FAIL;
+	if (pair_write(req, &args->choices, &sb)) {
+		complain(req->ssd->path, "was not formatted; put the error above right and try again");
+		return LC_EXIT_FAIL;
+	}
+	fprintf(stderr, "Cache %s: %llu segments of %s for %s.\nStart it with: lc-resume NAME %s\n",
+		uuid_text(sb.cache_uuid), sb.geo.nr_segments, size_text(sb.geo.segment_bytes),
+		size_text(sb.volume_sectors << 9), args->ssd);
+	/* Alone on stdout, so that it can be piped to dmsetup create. */
+	printf("0 %llu lc %s %s", sb.volume_sectors, args->hdd, args->ssd);
+	if (sb.options[0])
+		printf(" %u %s", options_words(sb.options), sb.options);
+	printf("\n");
+	return LC_EXIT_OK;
+}
+
+int cmd_format(int argc, char **argv)
+{
+	struct format_args args = {
+		.choices = {
+			.segment_bytes = LC_SEGMENT_BYTES_DEFAULT,
+			.csum_type = LC_CSUM_XXH64,
+			.label = "",
+		},
+	};
+	struct device ssd, hdd;
+	struct pair_request req = { .ssd = &ssd, .hdd = &hdd };
+	int ret;
+
+	args.choices.options = args.options;
+	ret = parse(argc, argv, &args);
+	if (ret)
+		return ret;
+	req.in_place = args.in_place;
+	req.no_mark = args.no_mark;
+	req.forced = args.forced;
+	if (refuse_same(&args))
+		return LC_EXIT_FAIL;
+	if (device_open(&ssd, args.ssd, DEVICE_WRITE | DEVICE_EXCL))
+		return LC_EXIT_FAIL;
+	if (device_open(&hdd, args.hdd, DEVICE_WRITE | DEVICE_EXCL)) {
+		device_close(&ssd);
+		return LC_EXIT_FAIL;
+	}
+	ret = format(&args, &req);
+	device_close(&hdd);
+	device_close(&ssd);
+	return ret;
+}

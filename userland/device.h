@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A block device, or an image of one in a file: opening, size, whole reads and
+ * writes, and who it is.  Every function that fails has complained already and
+ * returns a negative errno.
+ */
+#ifndef LC_DEVICE_H
+#define LC_DEVICE_H
+
+#include <sys/types.h>
+#include <linux/types.h>
+
+enum {
+	DEVICE_WRITE	= 1 << 0,
+	DEVICE_EXCL	= 1 << 1,	/* refuse a device something else holds */
+	DEVICE_FILE_OK	= 1 << 2,	/* an image in a regular file will do */
+	DEVICE_QUIET	= 1 << 3,	/* do not complain while opening */
+};
+
+/* What a device says about itself; empty texts where it says nothing. */
+struct identity {
+	char name[64];		/* kernel name, sda1 */
+	char model[64];
+	char serial[64];
+	char wwn[64];
+	char partuuid[64];	/* partitions only */
+	char dm_uuid[136];	/* device-mapper devices only */
+	dev_t whole;		/* the disk a partition is on, else the device itself */
+	bool is_partition;
+};
+
+struct device {
+	const char *path;	/* as given; the caller keeps it */
+	int fd;
+	bool is_file;
+	dev_t devno;
+	u64 bytes;
+	u32 lbs;		/* logical block size */
+	struct identity id;
+};
+
+int device_open(struct device *dev, const char *path, unsigned int flags);
+void device_close(struct device *dev);
+
+/* Offsets and lengths are multiples of dev->lbs; buffers may be anywhere. */
+int device_read(const struct device *dev, u64 offset, void *buf, size_t len);
+int device_write(const struct device *dev, u64 offset, const void *buf, size_t len);
+int device_zero(const struct device *dev, u64 offset, u64 len);
+int device_sync(const struct device *dev);
+int device_discard(const struct device *dev);
+void device_reread_partitions(const struct device *dev);
+
+/* identity.c */
+int identity_read(struct identity *id, dev_t devno);
+const char *identity_text(const struct identity *id);
+void device_explain_busy(dev_t devno, char *text, size_t len);
+
+/* All block devices but empty and RAM-only ones; *paths is "/dev/..." texts ending in NULL. */
+char **device_list(void);
+void device_list_free(char **paths);
+
+#endif

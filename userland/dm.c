@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Device mapper, through libdevmapper.
+ *
+ * libdevmapper prints its own errors ("reload ioctl on lc0 failed"); they are
+ * kept back and printed as the reason behind ours.  The kernel tells why it
+ * refused a table in its log only, so the lines that appear there meanwhile
+ * are shown as well.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libdevmapper.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dm.h"
+#include "util.h"
+
+#define LOG_ERROR	3	/* libdevmapper's levels are syslog's */
+
+static char last_error[256];
+
+static void keep_log(int level, const char *file, int line, int errno_or_class,
+		     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+static void keep_log(int level, const char *file, int line, int errno_or_class,
+		     const char *fmt, ...)
+{
+	va_list args;
+
+	(void)file;
+	(void)line;
+	(void)errno_or_class;
+	if ((level & 7) > LOG_ERROR)
+		return;
+	va_start(args, fmt);
+	vsnprintf(last_error, sizeof(last_error), fmt, args);
+	va_end(args);
+}
+
+static bool use_udev(void)
+{
+	return !getenv("DM_DISABLE_UDEV") && !access("/run/udev/control", F_OK);
+}
+
+/**
+ * dm_setup() - before anything else of this file
+ */
+void dm_setup(void)
+{
+	dm_log_with_errno_init(keep_log);
+	if (!use_udev()) {
+		dm_udev_set_sync_support(0);
+		dm_udev_set_checking(0);
+	}
+}
+
+static int fail(const char *name, const char *what, struct dm_task *task)
+{
+	int err = task ? dm_task_get_errno(task) : 0;
+
+	complain(name, "%s: %s%s", what, last_error[0] ? last_error : strerror(err ? err : EIO),
+		 err == EACCES || err == EPERM ? "; run as root" : "");
+	last_error[0] = '\0';
+	return err ? -err : -EIO;
+}
+
+static struct dm_task *new_task(int type, const char *name)
+{
+	struct dm_task *task = dm_task_create(type);
+
+	last_error[0] = '\0';
+	if (task && name && !dm_task_set_name(task, name)) {
+		dm_task_destroy(task);
+		task = NULL;
+	}
+	return task;
+}
+
+/* With udev its rules make the nodes and we wait for them; without, libdevmapper does. */
+static int run_with_nodes(struct dm_task *task)
+{
+	uint32_t cookie = 0;
+	int ok;
+
+	if (!use_udev()) {
+		ok = dm_task_run(task);
+		dm_task_update_nodes();
+		return ok;
+	}
+	if (!dm_task_set_cookie(task, &cookie, 0))
+		return 0;
+	ok = dm_task_run(task);
+	dm_udev_wait(cookie);
+	return ok;
+}
+
+static int read_table(const char *name, struct dm_facts *facts)
+{
+	struct dm_task *task = new_task(DM_DEVICE_TABLE, name);
+	char *type = NULL, *params = NULL;
+	uint64_t start = 0, length = 0;
+	int ret = 0;
+
+	if (!task || !dm_task_run(task)) {
+		ret = fail(name, "cannot read its table", task);
+	} else {
+		dm_get_next_target(task, NULL, &start, &length, &type, &params);
+		if (type) {
+			facts->target = xasprintf("%s", type);
+			facts->params = xasprintf("%s", params ? params : "");
+			facts->sectors = length;
+		}
+	}
+	if (task)
+		dm_task_destroy(task);
+	return ret;
+}
+
+/**
+ * dm_facts() - what device mapper knows of @name
+ *
+ * A name nothing has is no error: facts->exists is false then.
+ */
+int dm_facts(const char *name, struct dm_facts *facts)
+{
+	struct dm_task *task = new_task(DM_DEVICE_INFO, name);
+	struct dm_info info;
+	int ret = 0;
+
+	memset(facts, 0, sizeof(*facts));
+	memset(&info, 0, sizeof(info));
+	if (!task || !dm_task_run(task) || !dm_task_get_info(task, &info))
+		ret = fail(name, "cannot ask device mapper (is the dm-mod module loaded?)", task);
+	if (task)
+		dm_task_destroy(task);
+	if (ret || !info.exists)
+		return ret;
+	facts->exists = true;
+	facts->suspended = info.suspended;
+	facts->open_count = info.open_count;
+	facts->major = info.major;
+	facts->minor = info.minor;
+	ret = read_table(name, facts);
+	if (ret)
+		dm_facts_free(facts);
+	return ret;
+}
+
+void dm_facts_free(struct dm_facts *facts)
+{
+	free(facts->target);
+	free(facts->params);
+	facts->target = NULL;
+	facts->params = NULL;
+}
+
+/**
+ * dm_require_lc() - as dm_facts(), and complain unless it is an lc device
+ */
+int dm_require_lc(const char *name, struct dm_facts *facts)
+{
+	int ret = dm_facts(name, facts);
+
+	if (ret)
+		return ret;
+	if (!facts->exists) {
+		complain(name, "no such device; 'lc-status' lists the running volumes");
+		return -ENODEV;
+	}
+	if (!facts->target || strcmp(facts->target, "lc")) {
+		complain(name, "is not an lc device but %s; 'lc-status' lists the running volumes",
+			 facts->target ? facts->target : "one without a table");
+		dm_facts_free(facts);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int dm_list_lc(char ***list)
+{
+	struct dm_task *task = new_task(DM_DEVICE_LIST, NULL);
+	struct dm_names *names;
+	char **out = NULL;
+	unsigned int next = 0;
+	size_t nr = 0;
+	int ret = 0;
+
+	*list = NULL;
+	if (!task || !dm_task_run(task) || !(names = dm_task_get_names(task))) {
+		ret = fail(NULL, "cannot list devices (is the dm-mod module loaded?)", task);
+		goto out;
+	}
+	out = xcalloc(1, sizeof(*out));
+	if (!names->dev)
+		goto out;
+	do {
+		struct dm_facts facts;
+
+		names = (struct dm_names *)((char *)names + next);
+		next = names->next;
+		/* One that goes away meanwhile is not an error. */
+		if (!dm_facts(names->name, &facts) && facts.target && !strcmp(facts.target, "lc")) {
+			out = xrealloc(out, nr + 2, sizeof(*out));
+			out[nr++] = xasprintf("%s", names->name);
+			out[nr] = NULL;
+		}
+		dm_facts_free(&facts);
+	} while (next);
+out:
+	if (task)
+		dm_task_destroy(task);
+	*list = out;
+	return ret;
+}
+
+void dm_list_free(char **names)
+{
+	size_t i;
+
+	for (i = 0; names && names[i]; i++)
+		free(names[i]);
+	free(names);
+}
+
+static int kernel_log_open(void)
+{
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0)
+		lseek(fd, 0, SEEK_END);
+	return fd;
+}
+
+/* Show what device mapper logged since kernel_log_open(); returns how many lines. */
+static int kernel_log_show(int fd, const char *name)
+{
+	char record[8192], *text;
+	int shown = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return 0;
+	for (;;) {
+		n = read(fd, record, sizeof(record) - 1);
+		if (n < 0 && errno == EPIPE)	/* overwritten before we read it */
+			continue;
+		if (n <= 0)
+			return shown;
+		record[n] = '\0';
+		text = strchr(record, ';');
+		if (!text || !strstr(text, "device-mapper: "))
+			continue;
+		text[1 + strcspn(text + 1, "\n")] = '\0';
+		complain(name, "the kernel says: %s", text + 1);
+		shown++;
+	}
+}
+
+/**
+ * dm_create_lc() - create and start a mapped device
+ * @name: must be free
+ * @uuid: device-mapper UUID; a second device of the same one is refused by the kernel
+ * @sectors: length of the volume
+ * @params: table parameters behind "lc"
+ */
+int dm_create_lc(const char *name, const char *uuid, u64 sectors, const char *params)
+{
+	struct dm_task *task = new_task(DM_DEVICE_CREATE, name);
+	int log = kernel_log_open();
+	int ret = 0;
+
+	/* On failure libdevmapper takes the device without a table away again. */
+	if (!task || !dm_task_set_uuid(task, uuid) ||
+	    !dm_task_add_target(task, 0, sectors, "lc", params) || !run_with_nodes(task)) {
+		ret = fail(name, "the kernel refused to start it", task);
+		if (!kernel_log_show(log, name))
+			complain(name, "see the kernel log (dmesg) for its reason; is dm-lc.ko there?");
+	}
+	if (task)
+		dm_task_destroy(task);
+	if (log >= 0)
+		close(log);
+	return ret;
+}
+
+/**
+ * dm_remove() - stop a mapped device and take it away
+ */
+int dm_remove(const char *name)
+{
+	struct dm_task *task = new_task(DM_DEVICE_REMOVE, name);
+	int ret = 0;
+
+	if (!task || !run_with_nodes(task))
+		ret = fail(name, "cannot be removed", task);
+	if (task)
+		dm_task_destroy(task);
+	return ret;
+}
+
+/**
+ * dm_message() - send a message to the lc target of @name
+ */
+int dm_message(const char *name, const char *message)
+{
+	struct dm_task *task = new_task(DM_DEVICE_TARGET_MSG, name);
+	char *what = xasprintf("message '%s' failed", message);
+	int ret = 0;
+
+	if (!task || !dm_task_set_sector(task, 0) || !dm_task_set_message(task, message) ||
+	    !dm_task_run(task))
+		ret = fail(name, what, task);
+	if (task)
+		dm_task_destroy(task);
+	free(what);
+	return ret;
+}
+
+static int split_status(const char *name, struct lc_status *status)
+{
+	char *save = NULL, *key, *value;
+
+	status->nr = 0;
+	for (key = strtok_r(status->text, " ", &save); key; key = strtok_r(NULL, " ", &save)) {
+		value = strtok_r(NULL, " ", &save);
+		if (!value) {
+			complain(name, "odd status from the kernel: '%s' has no value", key);
+			return -EPROTO;
+		}
+		if (status->nr == LC_STATUS_KEYS)
+			break;
+		status->pair[status->nr].key = key;
+		status->pair[status->nr++].value = value;
+	}
+	return 0;
+}
+
+/**
+ * dm_status() - read and split the status line of an lc device
+ */
+int dm_status(const char *name, struct lc_status *status)
+{
+	struct dm_task *task = new_task(DM_DEVICE_STATUS, name);
+	char *type = NULL, *params = NULL;
+	uint64_t start, length;
+	int ret = 0;
+
+	memset(status, 0, sizeof(*status));
+	/* Looking must not make the kernel flush. */
+	if (!task || !dm_task_no_flush(task) || !dm_task_run(task)) {
+		ret = fail(name, "cannot read its status", task);
+	} else {
+		dm_get_next_target(task, NULL, &start, &length, &type, &params);
+		if (!type || strcmp(type, "lc")) {
+			complain(name, "is not an lc device; 'lc-status' lists the running volumes");
+			ret = -EINVAL;
+		} else {
+			status->text = xasprintf("%s", params ? params : "");
+			ret = split_status(name, status);
+		}
+	}
+	if (task)
+		dm_task_destroy(task);
+	if (ret)
+		dm_status_free(status);
+	return ret;
+}
+
+void dm_status_free(struct lc_status *status)
+{
+	free(status->text);
+	status->text = NULL;
+	status->nr = 0;
+}
+
+/**
+ * dm_status_get() - value of a key, NULL if the kernel did not give it
+ */
+const char *dm_status_get(const struct lc_status *status, const char *key)
+{
+	unsigned int i;
+
+	for (i = 0; i < status->nr; i++) {
+		if (!strcmp(status->pair[i].key, key))
+			return status->pair[i].value;
+	}
+	return NULL;
+}
+
+/**
+ * dm_status_number() - the same for a decimal number
+ */
+bool dm_status_number(const struct lc_status *status, const char *key, u64 *value)
+{
+	const char *text = dm_status_get(status, key);
+	char *end;
+
+	if (!text || !*text)
+		return false;
+	*value = strtoull(text, &end, 10);
+	return !*end;
+}

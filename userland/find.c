@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The hard disk that belongs to a cache.
+ *
+ * The mark on the disk is the proof: it carries the random generation of the
+ * format run.  What the disk says of itself (WWN, serial, PARTUUID, DM UUID)
+ * finds it without reading every disk, and tells a disk from a copy of it.
+ * Without a mark (lc-format --no-mark) identity is all there is.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "find.h"
+#include "util.h"
+
+/**
+ * backing_identity_known() - does the superblock say anything that tells disks apart?
+ */
+bool backing_identity_known(const struct lc_sb *sb)
+{
+	return sb->backing_wwn[0] || sb->backing_serial[0] || sb->backing_partuuid[0] ||
+	       sb->backing_dm_uuid[0];
+}
+
+/**
+ * backing_identity_matches() - is @id the recorded one?  False if none is recorded.
+ */
+bool backing_identity_matches(const struct lc_sb *sb, const struct identity *id)
+{
+	if (sb->backing_dm_uuid[0])
+		return !strcmp(sb->backing_dm_uuid, id->dm_uuid);
+	if (sb->backing_partuuid[0])
+		return !strcmp(sb->backing_partuuid, id->partuuid);
+	if (id->partuuid[0] || id->dm_uuid[0])
+		return false;
+	if (sb->backing_wwn[0])
+		return !strcmp(sb->backing_wwn, id->wwn);
+	return sb->backing_serial[0] && !strcmp(sb->backing_serial, id->serial);
+}
+
+static int refuse(const struct device *hdd, bool quiet, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int refuse(const struct device *hdd, bool quiet, const char *fmt, ...)
+{
+	char text[512];
+	va_list args;
+
+	if (quiet)
+		return -EXDEV;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	complain(hdd->path, "%s", text);
+	return -EXDEV;
+}
+
+static int verify_mark(const struct lc_sb *sb, const struct device *hdd, bool quiet)
+{
+	const struct lc_mark_info *mark;
+	struct mark_pair marks;
+	int ret;
+
+	ret = marks_read(&marks, hdd, sb->mark_offset);
+	if (ret)
+		return ret;
+	mark = marks_best(&marks);
+	if (!mark)
+		return refuse(hdd, quiet, "is not the hard disk of this cache: %s at byte %llu; "
+			      "name the right one", marks.why[0], sb->mark_offset);
+	if (!mark_belongs(mark, sb))
+		return refuse(hdd, quiet, "belongs to cache %s, this one is %s; name the right disk",
+			      uuid_text(mark->cache_uuid), uuid_text(sb->cache_uuid));
+	if (mark->state == LC_MARK_ABANDONED)
+		return refuse(hdd, quiet, "went on without this cache since life %llu, so what the "
+			      "cache holds is out of date; format a new cache for the disk "
+			      "(lc-format --force=paired; it tells which layout to keep)", mark->epoch);
+	if (mark->epoch > sb->epoch)
+		return refuse(hdd, quiet, "has seen life %llu of the volume but the cache only life "
+			      "%llu: the cache device is an old copy or lost its superblock; "
+			      "find the right one, or see lc-check", mark->epoch, sb->epoch);
+	if (mark->nr_lost)
+		return refuse(hdd, quiet, "records lost data that nobody has accepted yet; see lc-check");
+	return 0;
+}
+
+int backing_verify(const struct lc_sb *sb, const struct device *hdd, bool quiet)
+{
+	int ret;
+
+	if (hdd->bytes < sb->backing_bytes)
+		return refuse(hdd, quiet, "has %llu bytes but had %llu when it was formatted; "
+			      "make it as large as it was, or name the right disk",
+			      hdd->bytes, sb->backing_bytes);
+	if (hdd->lbs > sb->backing_lbs)
+		return refuse(hdd, quiet, "has logical blocks of %u bytes but had %u when it was "
+			      "formatted; attach it the way it was then", hdd->lbs, sb->backing_lbs);
+	if (sb->mark_offset == LC_NO_MARK) {
+		if (backing_identity_known(sb) && !backing_identity_matches(sb, &hdd->id))
+			return refuse(hdd, quiet, "is not the hard disk of this cache: it is %s; "
+				      "name the right one", identity_text(&hdd->id));
+		return 0;
+	}
+	ret = verify_mark(sb, hdd, quiet);
+	if (!ret && !quiet && backing_identity_known(sb) &&
+	    !backing_identity_matches(sb, &hdd->id))
+		complain(hdd->path, "warning: says it is %s, not the disk that was formatted, but "
+			 "bears its mark; go on only if it is no old copy", identity_text(&hdd->id));
+	return ret;
+}
+
+struct search {
+	const struct lc_sb *sb;
+	const struct device *ssd;
+	char **paths;
+	bool *fits;
+	unsigned int nr_fits;
+	char *only;		/* the last that fits */
+};
+
+static bool candidate(const struct search *s, const char *path, bool by_identity)
+{
+	struct device hdd;
+	bool fits;
+
+	if (device_open(&hdd, path, DEVICE_QUIET))
+		return false;
+	fits = hdd.devno != s->ssd->devno && hdd.bytes >= LC_MARK_BYTES &&
+	       (!by_identity || backing_identity_matches(s->sb, &hdd.id)) &&
+	       !backing_verify(s->sb, &hdd, true);
+	device_close(&hdd);
+	return fits;
+}
+
+static bool held(const char *path)
+{
+	struct device hdd;
+	int ret = device_open(&hdd, path, DEVICE_QUIET | DEVICE_EXCL);
+
+	if (!ret)
+		device_close(&hdd);
+	return ret == -EBUSY;
+}
+
+/* Fills fits[]; a disk that is held (a path below multipath) counts only if no other fits. */
+static void search(struct search *s, bool by_identity)
+{
+	unsigned int free_ones = 0;
+	size_t i;
+
+	s->nr_fits = 0;
+	for (i = 0; s->paths[i]; i++) {
+		s->fits[i] = candidate(s, s->paths[i], by_identity);
+		if (s->fits[i] && !held(s->paths[i]))
+			free_ones++;
+	}
+	for (i = 0; s->paths[i]; i++) {
+		if (!s->fits[i] || (free_ones && held(s->paths[i])))
+			continue;
+		s->nr_fits++;
+		s->only = s->paths[i];
+	}
+}
+
+/* A disk that has the identity but does not pass: say why, that is what helps. */
+static void explain_none(const struct search *s)
+{
+	const struct lc_sb *sb = s->sb;
+	struct device hdd;
+	size_t i;
+
+	for (i = 0; s->paths[i]; i++) {
+		if (device_open(&hdd, s->paths[i], DEVICE_QUIET))
+			continue;
+		if (hdd.devno != s->ssd->devno && backing_identity_matches(sb, &hdd.id))
+			backing_verify(sb, &hdd, false);
+		device_close(&hdd);
+	}
+	complain(s->ssd->path, "its hard disk was not found (%s%s%s%s%s%s%s%s%s); attach it, "
+		 "or name it as the third argument", size_text(sb->backing_bytes),
+		 sb->backing_serial[0] ? ", serial " : "", sb->backing_serial,
+		 sb->backing_wwn[0] ? ", WWN " : "", sb->backing_wwn,
+		 sb->backing_partuuid[0] ? ", PARTUUID " : "", sb->backing_partuuid,
+		 sb->backing_dm_uuid[0] ? ", DM UUID " : "", sb->backing_dm_uuid);
+}
+
+char *backing_find(const struct lc_sb *sb, const struct device *ssd)
+{
+	struct search s = { .sb = sb, .ssd = ssd };
+	char *found = NULL;
+	size_t i, nr = 0;
+
+	s.paths = device_list();
+	while (s.paths[nr])
+		nr++;
+	s.fits = xcalloc(nr + 1, sizeof(*s.fits));
+	if (backing_identity_known(sb))
+		search(&s, true);
+	if (!s.nr_fits && sb->mark_offset != LC_NO_MARK)
+		search(&s, false);
+	if (s.nr_fits == 1) {
+		found = xasprintf("%s", s.only);
+	} else if (!s.nr_fits) {
+		explain_none(&s);
+	} else {
+		for (i = 0; s.paths[i]; i++) {
+			if (s.fits[i])
+				complain(s.paths[i], "could be the hard disk of this cache");
+		}
+		complain(ssd->path, "more than one disk fits; name the right one as the third "
+			 "argument (a copy of the disk must not be used)");
+	}
+	free(s.fits);
+	device_list_free(s.paths);
+	return found;
+}

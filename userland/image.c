@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Superblocks and marks as found on the media. */
+#include <errno.h>
+#include <string.h>
+
+#include "image.h"
+#include "util.h"
+
+/**
+ * image_third_address() - where the third copy is if only the device's size is known
+ */
+u64 image_third_address(const struct device *dev)
+{
+	u64 whole = dev->bytes & ~(u64)(LC_SLOT_BYTES - 1);
+
+	return whole > LC_MARK_BYTES ? whole - LC_MARK_BYTES : 0;
+}
+
+static int read_copy(struct image *img, unsigned int copy, u64 address)
+{
+	struct lc_superblock raw;
+	int ret;
+
+	img->err[copy] = -ENODATA;
+	img->why[copy] = "beyond the end of the device";
+	if (address > img->dev->bytes || img->dev->bytes - address < sizeof(raw))
+		return 0;
+	ret = device_read(img->dev, address, &raw, sizeof(raw));
+	if (ret) {
+		img->err[copy] = ret;
+		img->why[copy] = "unreadable";
+		/* An unreadable copy is damage to report, not a reason to stop. */
+		return ret == -EIO || ret == -ENODATA || ret == -EILSEQ ? 0 : ret;
+	}
+	img->has_magic[copy] = !memcmp(raw.magic, LC_SB_MAGIC, LC_MAGIC_LEN);
+	img->err[copy] = lc_sb_decode(&raw, copy, &img->copy[copy], &img->why[copy]);
+	if (!img->err[copy] && img->copy[copy].geo.cache_bytes > img->dev->bytes) {
+		img->err[copy] = -ERANGE;
+		img->why[copy] = "the device is smaller than when it was formatted";
+	}
+	return 0;
+}
+
+/**
+ * image_read() - read all copies of the superblock and choose the best
+ * @img: result
+ * @dev: cache device, must outlive @img
+ *
+ * Return: 0 also if no copy is valid (img->best is -1 then), or an I/O error.
+ */
+int image_read(struct image *img, const struct device *dev)
+{
+	unsigned int i;
+	u64 third;
+	int ret = 0;
+
+	memset(img, 0, sizeof(*img));
+	img->dev = dev;
+	img->best = -1;
+	for (i = 0; i < 2 && !ret; i++) {
+		ret = read_copy(img, i, i * LC_SB_COPY_STRIDE);
+		if (!img->err[i] &&
+		    (img->best < 0 || img->copy[i].sb_seq > img->copy[img->best].sb_seq))
+			img->best = i;
+	}
+	if (ret)
+		return ret;
+	third = img->best < 0 ? image_third_address(dev) : img->copy[img->best].geo.end_offset;
+	return read_copy(img, 2, third);
+}
+
+/**
+ * image_sb() - the superblock to believe, NULL if there is none
+ */
+const struct lc_sb *image_sb(const struct image *img)
+{
+	return img->best < 0 ? NULL : &img->copy[img->best];
+}
+
+bool image_any_magic(const struct image *img)
+{
+	return img->has_magic[0] || img->has_magic[1] || img->has_magic[2];
+}
+
+/**
+ * image_write_sb() - write one copy and make it durable
+ */
+int image_write_sb(const struct device *dev, const struct lc_sb *sb, unsigned int copy)
+{
+	struct lc_superblock raw;
+	int ret;
+
+	lc_sb_encode(sb, copy, &raw);
+	ret = device_write(dev, lc_format_sb_address(&sb->geo, copy), &raw, sizeof(raw));
+	return ret ? ret : device_sync(dev);
+}
+
+/* Does any block of the checkpoint hold a block the hard disk does not have? */
+static int checkpoint_dirty(const struct image *img, const struct lc_sb *sb, const char **why)
+{
+	struct lc_ckpt_block raw;
+	struct lc_ckpt_item item;
+	u64 index, seen = 0;
+	u32 i, nr;
+
+	for (index = 0; seen < sb->ckpt_entries; index++, seen += nr) {
+		*why = "its checkpoint is damaged";
+		if (device_read(img->dev, sb->geo.ckpt_offset + index * LC_SLOT_BYTES, &raw,
+				sizeof(raw)) ||
+		    lc_ckpt_decode(&raw, sb, index, &nr, NULL) || !nr)
+			return 1;
+		for (i = 0; i < nr; i++) {
+			if (lc_ckpt_item_decode(&raw, sb, i, &item))
+				return 1;
+			*why = "it holds data that is not on its hard disk yet";
+			if (item.flags & LC_CKPT_ENTRY_DIRTY || item.lost)
+				return 1;
+		}
+	}
+	return 0;
+}
+
+int image_dirty(const struct image *img, const char **why)
+{
+	const struct lc_sb *sb = image_sb(img);
+
+	if (!sb) {
+		*why = "it holds a damaged or newer dm-lc superblock, so its data cannot be judged";
+		return image_any_magic(img);
+	}
+	if (!sb->epoch)
+		return 0;	/* formatted, never started */
+	*why = "it was not stopped cleanly and may hold data that is not on its hard disk";
+	if (!(sb->flags & LC_SB_CLEAN))
+		return 1;
+	return checkpoint_dirty(img, sb, why);
+}
+
+/**
+ * mark_offset_in_place() - where --in-place puts the mark
+ */
+u64 mark_offset_in_place(u64 backing_bytes)
+{
+	u64 whole = backing_bytes & ~(u64)(LC_SLOT_BYTES - 1);
+
+	return whole > LC_MARK_BYTES ? whole - LC_MARK_BYTES : 0;
+}
+
+/**
+ * marks_read() - read both copies of the mark in the area at @offset
+ *
+ * Return: 0 also if there is no mark (marks->best is -1 then), or an I/O error.
+ */
+int marks_read(struct mark_pair *marks, const struct device *dev, u64 offset)
+{
+	struct lc_mark raw;
+	unsigned int i;
+	int ret;
+
+	memset(marks, 0, sizeof(*marks));
+	marks->offset = offset;
+	marks->best = -1;
+	for (i = 0; i < 2; i++) {
+		u64 address = lc_format_mark_address(offset, i);
+
+		marks->err[i] = -ENODATA;
+		marks->why[i] = "beyond the end of the device";
+		if (address > dev->bytes || dev->bytes - address < sizeof(raw))
+			continue;
+		ret = device_read(dev, address, &raw, sizeof(raw));
+		if (ret)
+			return ret;
+		marks->has_magic[i] = !memcmp(raw.magic, LC_MARK_MAGIC, LC_MAGIC_LEN);
+		marks->err[i] = lc_mark_decode(&raw, offset, i, &marks->copy[i], &marks->why[i]);
+	}
+	for (i = 0; i < 2; i++) {
+		const struct lc_mark_info *m = &marks->copy[i], *b;
+
+		if (marks->err[i])
+			continue;
+		b = marks_best(marks);
+		if (!b || (m->state == b->state ? m->mark_seq > b->mark_seq :
+						  m->state == LC_MARK_ABANDONED))
+			marks->best = i;
+	}
+	return 0;
+}
+
+const struct lc_mark_info *marks_best(const struct mark_pair *marks)
+{
+	return marks->best < 0 ? NULL : &marks->copy[marks->best];
+}
+
+bool marks_any_magic(const struct mark_pair *marks)
+{
+	return marks->has_magic[0] || marks->has_magic[1];
+}
+
+bool mark_belongs(const struct lc_mark_info *mark, const struct lc_sb *sb)
+{
+	return mark->generation == sb->generation &&
+	       !memcmp(mark->cache_uuid, sb->cache_uuid, 16) &&
+	       !memcmp(mark->volume_uuid, sb->volume_uuid, 16);
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The lc binary: finds the command by its own name (lc-format) or its first argument. */
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "util.h"
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *text;
+} commands[] = {
+	{ "format", cmd_format, "pair an SSD with a hard disk" },
+	{ "resume", cmd_resume, "start a cached volume" },
+	{ "flush", cmd_flush, "write the cached data to the hard disk" },
+	{ "status", cmd_status, "show running volumes" },
+	{ "remove", cmd_remove, "stop a cached volume" },
+	{ "dump", cmd_dump, "show what is on a cache device" },
+	{ "check", cmd_check, "verify a cache device, and repair it" },
+};
+
+#define NR_COMMANDS	(sizeof(commands) / sizeof(commands[0]))
+
+static void usage(FILE *to)
+{
+	size_t i;
+
+	fprintf(to, "Usage: lc COMMAND ...   or   lc-COMMAND ...\n\nCommands:\n");
+	for (i = 0; i < NR_COMMANDS; i++)
+		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].text);
+	fprintf(to, "\n'lc COMMAND --help' explains a command, lc(8) all of it.\n");
+}
+
+static int run(const char *name, int argc, char **argv)
+{
+	size_t i;
+
+	for (i = 0; i < NR_COMMANDS; i++) {
+		if (strcmp(name, commands[i].name))
+			continue;
+		util_set_program(commands[i].name);
+		return commands[i].run(argc, argv);
+	}
+	fprintf(stderr, "lc: %s: no such command\n", name);
+	usage(stderr);
+	return LC_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc ? basename(argv[0]) : "lc";
+
+	/* Lines come out as they are made, so that a log of a long run can be followed. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!strncmp(name, "lc-", 3))
+		return run(name + 3, argc, argv);
+	if (argc < 2) {
+		usage(stderr);
+		return LC_EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+		usage(stdout);
+		return LC_EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		util_print_version();
+		return LC_EXIT_OK;
+	}
+	return run(argv[1], argc - 1, argv + 1);
+}

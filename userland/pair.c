@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A new pair: layout, then bytes.
+ *
+ * What is written, in this order, each step durable before the next begins:
+ *
+ *   1 (--discard only) the SSD is discarded
+ *   2 the first and the last MiB of the SSD become zero
+ *   3 the mark goes to the hard disk, with the new generation
+ *   4 superblock copies 0, 1, 2 go to the SSD, one by one
+ *
+ * A crash at any moment leaves no cache or a whole one:
+ *  - before 4, no copy of a superblock is on the SSD (2 took away the old ones,
+ *    which were all in those two MiB), so nothing can be started.  The old
+ *    superblock is gone before the old mark is: never an old cache with a hard
+ *    disk that no longer knows it and, worse, might be paired anew.
+ *  - after the first copy of 4 the pair is complete: mark and superblock agree
+ *    on the generation, epoch 0 says that nothing was ever logged, and no
+ *    record header on the SSD carries this generation.  The kernel makes the
+ *    other copies good when the volume starts.
+ *  - a torn 4 KiB block fails its checksum and counts as not there.
+ * A crash between 3 and 4 leaves a mark without a cache; the next lc-format
+ * says so (class "paired").  No byte of the volume itself is ever written.
+ *
+ * The work is the same for every size of device: 2 MiB and three blocks on the
+ * SSD; on the hard disk 1 MiB and two blocks, with --in-place two blocks.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "pair.h"
+#include "util.h"
+
+static int new_identity(struct lc_sb *sb)
+{
+	do {
+		if (random_bytes(&sb->generation, sizeof(sb->generation)))
+			return -EIO;
+	} while (!sb->generation);
+	if (random_bytes(sb->cache_uuid, 16) || random_bytes(sb->volume_uuid, 16))
+		return -EIO;
+	/* RFC 4122: version 4, variant 1. */
+	sb->cache_uuid[6] = (sb->cache_uuid[6] & 0x0f) | 0x40;
+	sb->cache_uuid[8] = (sb->cache_uuid[8] & 0x3f) | 0x80;
+	sb->volume_uuid[6] = (sb->volume_uuid[6] & 0x0f) | 0x40;
+	sb->volume_uuid[8] = (sb->volume_uuid[8] & 0x3f) | 0x80;
+	return 0;
+}
+
+static int lay_out_backing(const struct pair_request *req, struct lc_sb *sb)
+{
+	u64 whole = req->hdd->bytes & ~(u64)(LC_SLOT_BYTES - 1);
+	u64 volume = whole;
+
+	sb->backing_bytes = req->hdd->bytes;
+	sb->backing_lbs = req->hdd->lbs;
+	if (!req->no_mark) {
+		if (whole < LC_MARK_BYTES + LC_SLOT_BYTES) {
+			complain(req->hdd->path, "is too small (%s); more than 1 MiB is needed",
+				 size_text(req->hdd->bytes));
+			return -ENOSPC;
+		}
+		volume -= LC_MARK_BYTES;
+	}
+	sb->data_offset = req->in_place ? 0 : LC_MARK_BYTES;
+	sb->mark_offset = req->no_mark ? LC_NO_MARK : req->in_place ? volume : 0;
+	sb->volume_sectors = volume >> 9;
+	sb->flags = req->in_place ? LC_SB_IN_PLACE : 0;
+	if (!sb->volume_sectors || sb->volume_sectors >= LC_MAX_BLOCKS * LC_BLOCK_SECTORS) {
+		complain(req->hdd->path, "%s cannot be cached; up to 4 PiB can be",
+			 size_text(volume));
+		return -EFBIG;
+	}
+	return 0;
+}
+
+static int check_block_size(const struct device *dev)
+{
+	if (dev->lbs <= LC_SLOT_BYTES)
+		return 0;
+	complain(dev->path, "has logical blocks of %u bytes; at most 4096 can be used", dev->lbs);
+	return -EINVAL;
+}
+
+static void copy_text(char *to, size_t len, const char *from)
+{
+	snprintf(to, len, "%.*s", (int)len - 1, from);
+}
+
+/**
+ * pair_layout() - the superblock of a new pair
+ * @req: the devices, open, and how to use them
+ * @choices: the rest
+ * @sb: result
+ *
+ * Return: 0, or a negative errno after complaining.
+ */
+int pair_layout(const struct pair_request *req, const struct pair_choices *choices,
+		struct lc_sb *sb)
+{
+	const struct identity *id = &req->hdd->id;
+	int ret;
+
+	memset(sb, 0, sizeof(*sb));
+	ret = check_block_size(req->ssd);
+	if (!ret)
+		ret = check_block_size(req->hdd);
+	if (!ret)
+		ret = lay_out_backing(req, sb);
+	if (ret)
+		return ret;
+	ret = lc_geometry_compute(&sb->geo, req->ssd->bytes, choices->segment_bytes);
+	if (ret == -ENOSPC)
+		complain(req->ssd->path, "is too small (%s) for %d segments of %s; "
+			 "take a larger device or a smaller --segment-size",
+			 size_text(req->ssd->bytes), LC_MIN_SEGMENTS,
+			 size_text(choices->segment_bytes));
+	if (ret)
+		return ret;
+	if (new_identity(sb)) {
+		complain(NULL, "no random numbers from the kernel; nothing was written");
+		return -EIO;
+	}
+	copy_text(sb->label, sizeof(sb->label), choices->label);
+	copy_text(sb->options, sizeof(sb->options), choices->options);
+	copy_text(sb->backing_wwn, sizeof(sb->backing_wwn), id->wwn);
+	copy_text(sb->backing_serial, sizeof(sb->backing_serial), id->serial);
+	copy_text(sb->backing_partuuid, sizeof(sb->backing_partuuid), id->partuuid);
+	copy_text(sb->backing_dm_uuid, sizeof(sb->backing_dm_uuid), id->dm_uuid);
+	sb->csum_type = choices->csum_type;
+	sb->cache_lbs = req->ssd->lbs;
+	sb->creator_version = LC_VERSION_MAJOR << 16 | LC_VERSION_MINOR << 8 | LC_VERSION_PATCH;
+	sb->lane_limit = 16;
+	sb->sb_seq = 1;
+	sb->epoch_first_seq = 1;
+	sb->tail_seq = 1;
+	sb->tail_segment = 1;
+	sb->next_seq = 1;
+	sb->head_segment = 1;
+	return 0;
+}
+
+static int wipe_ssd(const struct device *ssd, const struct lc_geometry *geo)
+{
+	int ret;
+
+	ret = device_zero(ssd, 0, LC_MARK_BYTES);
+	if (!ret)
+		ret = device_zero(ssd, geo->end_offset, ssd->bytes - geo->end_offset);
+	return ret ? ret : device_sync(ssd);
+}
+
+static int write_mark(const struct device *hdd, const struct lc_sb *sb)
+{
+	struct lc_mark_info mark;
+	struct lc_mark raw;
+	unsigned int copy;
+	int ret = 0;
+
+	if (sb->mark_offset == LC_NO_MARK)
+		return 0;
+	memset(&mark, 0, sizeof(mark));
+	mark.generation = sb->generation;
+	memcpy(mark.cache_uuid, sb->cache_uuid, 16);
+	memcpy(mark.volume_uuid, sb->volume_uuid, 16);
+	copy_text(mark.label, sizeof(mark.label), sb->label);
+	mark.mark_seq = 1;
+	mark.state = LC_MARK_PAIRED;
+	mark.volume_sectors = sb->volume_sectors;
+	mark.data_offset = sb->data_offset;
+	/* A file system's signature left here would have the bare disk mounted. */
+	if (!(sb->flags & LC_SB_IN_PLACE))
+		ret = device_zero(hdd, sb->mark_offset, LC_MARK_BYTES);
+	for (copy = 0; copy < 2 && !ret; copy++) {
+		lc_mark_encode(&mark, sb->csum_type, sb->mark_offset, copy, &raw);
+		ret = device_write(hdd, lc_format_mark_address(sb->mark_offset, copy), &raw,
+				   sizeof(raw));
+	}
+	return ret ? ret : device_sync(hdd);
+}
+
+/**
+ * pair_write() - make the pair; see the top of this file
+ */
+int pair_write(const struct pair_request *req, const struct pair_choices *choices,
+	       const struct lc_sb *sb)
+{
+	unsigned int copy;
+	int ret = 0;
+
+	if (choices->discard)
+		ret = device_discard(req->ssd);
+	if (!ret)
+		ret = wipe_ssd(req->ssd, &sb->geo);
+	if (!ret)
+		ret = write_mark(req->hdd, sb);
+	for (copy = 0; copy < LC_SB_COPIES && !ret; copy++)
+		ret = image_write_sb(req->ssd, sb, copy);
+	if (!ret)
+		device_reread_partitions(req->ssd);
+	return ret;
+}

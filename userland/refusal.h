@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The refusals of lc-format that a person may overrule, each by its own name.
+ * What is not here (in use, too small, SSD = HDD) cannot be overruled.
+ */
+#ifndef LC_REFUSAL_H
+#define LC_REFUSAL_H
+
+#include <stdio.h>
+
+#include "device.h"
+#include "image.h"
+
+enum refusal {
+	REFUSE_SSD_SIGNATURE	= 1 << 0,
+	REFUSE_DIRTY_CACHE	= 1 << 1,
+	REFUSE_HDD_SIGNATURE	= 1 << 2,
+	REFUSE_PAIRED		= 1 << 3,
+	REFUSE_FS_AT_END	= 1 << 4,
+	REFUSE_SAME_DISK	= 1 << 5,
+};
+
+struct pair_request {
+	struct device *ssd;
+	struct device *hdd;
+	bool in_place;
+	bool no_mark;
+	unsigned int forced;	/* mask of enum refusal */
+};
+
+/* Returns the enum refusal, 0 if there is none of that name. */
+unsigned int refusal_by_name(const char *name);
+void refusals_print(FILE *to);
+
+/* What the devices hold, for the question on a terminal, and the verdict. */
+char *holds_text(const struct device *dev);
+int refuse_pair(const struct pair_request *req);
+
+#endif

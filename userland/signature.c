@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is on a device: every file system, RAID or LVM member, swap area and
+ * partition table libblkid knows, and how far a file system reaches.
+ *
+ * libblkid tells a file system's size only from version 2.39 on, Debian 12 has
+ * 2.38, so sizes of the common ones are read here.  What is not known to end
+ * before a limit counts as reaching beyond it.
+ */
+#include <blkid/blkid.h>
+#include <errno.h>
+#include <string.h>
+
+#include "signature.h"
+#include "util.h"
+
+static bool add_signature(struct signatures *found, blkid_probe probe)
+{
+	struct signature *s, scratch;
+	const char *type, *label;
+
+	s = found->nr < SIGNATURES_MAX ? &found->list[found->nr] : &scratch;
+	memset(s, 0, sizeof(*s));
+	if (blkid_probe_lookup_value(probe, "TYPE", &type, NULL)) {
+		if (blkid_probe_lookup_value(probe, "PTTYPE", &type, NULL))
+			return false;
+		s->is_table = true;
+	}
+	snprintf(s->type, sizeof(s->type), "%s", type);
+	if (!blkid_probe_lookup_value(probe, "LABEL", &label, NULL))
+		snprintf(s->label, sizeof(s->label), "%s", label);
+	clean_text(s->label);
+	found->nr++;
+	return true;
+}
+
+/**
+ * signatures_probe() - find every signature on a device
+ *
+ * Return: 0 or a negative errno, after complaining.
+ */
+int signatures_probe(const struct device *dev, struct signatures *found)
+{
+	blkid_probe probe = blkid_new_probe_from_filename(dev->path);
+	unsigned int rounds = 0;
+	int ret = 0;
+
+	memset(found, 0, sizeof(*found));
+	if (!probe) {
+		complain(dev->path, "cannot be probed for file systems: %s", strerror(errno));
+		return -EIO;
+	}
+	blkid_probe_enable_superblocks(probe, 1);
+	/* A damaged signature may still be somebody's data. */
+	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_LABEL |
+					  BLKID_SUBLKS_BADCSUM);
+	blkid_probe_enable_partitions(probe, 1);
+	blkid_probe_set_partitions_flags(probe, BLKID_PARTS_FORCE_GPT | BLKID_PARTS_MAGIC);
+	while (rounds++ < 64 && !(ret = blkid_do_probe(probe)))
+		add_signature(found, probe);
+	blkid_free_probe(probe);
+	if (ret < 0) {
+		complain(dev->path, "could not be read while probing for file systems");
+		return -EIO;
+	}
+	return 0;
+}
+
+/**
+ * signatures_text() - "ext4 "root", gpt partition table", in a static buffer
+ */
+const char *signatures_text(const struct signatures *found)
+{
+	static char text[1024];
+	unsigned int i;
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (i = 0; i < found->nr && i < SIGNATURES_MAX && n < sizeof(text); i++) {
+		const struct signature *s = &found->list[i];
+
+		n += snprintf(text + n, sizeof(text) - n, "%s%s%s%s%s%s", i ? ", " : "", s->type,
+			      s->is_table ? " partition table" : "", s->label[0] ? " \"" : "",
+			      s->label, s->label[0] ? "\"" : "");
+	}
+	return text;
+}
+
+static u64 le(const u8 *p, int bytes)
+{
+	u64 n = 0;
+
+	while (bytes--)
+		n = n << 8 | p[bytes];
+	return n;
+}
+
+static u64 be(const u8 *p, int bytes)
+{
+	u64 n = 0;
+
+	while (bytes--)
+		n = n << 8 | *p++;
+	return n;
+}
+
+static u64 ext_end(const u8 *sb)
+{
+	u64 blocks = le(sb + 4, 4);
+	u32 shift = le(sb + 24, 4);
+
+	if (le(sb + 96, 4) & 0x80)	/* 64bit */
+		blocks |= le(sb + 0x150, 4) << 32;
+	return shift > 6 ? 0 : blocks << (10 + shift);
+}
+
+static u64 fat_end(const u8 *sb)
+{
+	u64 sectors = le(sb + 19, 2);
+
+	return (sectors ? sectors : le(sb + 32, 4)) * le(sb + 11, 2);
+}
+
+/* Byte behind the last one a file system uses; 0 if it cannot be told. */
+static u64 fs_end(const struct device *dev, const char *type)
+{
+	u8 head[4096], btrfs[4096];
+
+	if (dev->bytes < (64 << 10) + sizeof(btrfs) || device_read(dev, 0, head, sizeof(head)) ||
+	    device_read(dev, 64 << 10, btrfs, sizeof(btrfs)))
+		return 0;
+	if (!strncmp(type, "ext", 3) && type[3] >= '2' && type[3] <= '4' && !type[4])
+		return ext_end(head + 1024);
+	if (!strcmp(type, "xfs"))
+		return be(head + 4, 4) * be(head + 8, 8);
+	if (!strcmp(type, "btrfs"))
+		return le(btrfs + 0xc9 + 8, 8);		/* this device's share */
+	if (!strcmp(type, "vfat"))
+		return fat_end(head);
+	if (!strcmp(type, "ntfs"))			/* and a boot sector copy behind it */
+		return (le(head + 0x28, 8) + 1) * le(head + 11, 2);
+	return 0;
+}
+
+/* End of the last partition of a DOS table; others keep things at the end of the disk. */
+static u64 table_end(const struct device *dev, const char *type)
+{
+	blkid_probe probe = blkid_new_probe_from_filename(dev->path);
+	blkid_partlist list;
+	u64 end = 0;
+	int i, n;
+
+	if (!probe || strcmp(type, "dos")) {
+		blkid_free_probe(probe);
+		return 0;
+	}
+	list = blkid_probe_get_partitions(probe);
+	n = list ? blkid_partlist_numof_partitions(list) : 0;
+	for (i = 0; i < n; i++) {
+		blkid_partition p = blkid_partlist_get_partition(list, i);
+		u64 last = (u64)blkid_partition_get_start(p) + blkid_partition_get_size(p);
+
+		if (last > end)
+			end = last;
+	}
+	blkid_free_probe(probe);
+	return end << 9;
+}
+
+/**
+ * signatures_end_below() - does everything found end at or before byte @limit?
+ * @dev: the device
+ * @found: by signatures_probe()
+ * @limit: byte
+ * @why: if not, what does not
+ * @len: of @why
+ */
+bool signatures_end_below(const struct device *dev, const struct signatures *found, u64 limit,
+			  char *why, size_t len)
+{
+	unsigned int i;
+
+	if (found->nr > SIGNATURES_MAX) {
+		snprintf(why, len, "it holds more signatures than this tool can follow");
+		return false;
+	}
+	for (i = 0; i < found->nr; i++) {
+		const struct signature *s = &found->list[i];
+		u64 end = s->is_table ? table_end(dev, s->type) : fs_end(dev, s->type);
+
+		if (!end) {
+			snprintf(why, len, "how far its %s reaches cannot be told", s->type);
+			return false;
+		}
+		if (end > limit) {
+			snprintf(why, len, "its %s ends at byte %llu, which is %llu bytes too far",
+				 s->type, end, end - limit);
+			return false;
+		}
+	}
+	return true;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What is on a device, in libblkid's eyes. */
+#ifndef LC_SIGNATURE_H
+#define LC_SIGNATURE_H
+
+#include "device.h"
+
+#define SIGNATURES_MAX	16
+
+struct signature {
+	char type[32];		/* ext4, LVM2_member, gpt ... */
+	char label[64];
+	bool is_table;		/* a partition table */
+};
+
+struct signatures {
+	unsigned int nr;	/* above SIGNATURES_MAX if there were more */
+	struct signature list[SIGNATURES_MAX];
+};
+
+int signatures_probe(const struct device *dev, struct signatures *found);
+const char *signatures_text(const struct signatures *found);
+bool signatures_end_below(const struct device *dev, const struct signatures *found, u64 limit,
+			  char *why, size_t len);
+
+#endif

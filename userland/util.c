@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Messages, numbers and texts. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "util.h"
+
+static const char *program = "lc";
+
+void util_set_program(const char *command)
+{
+	program = xasprintf("lc-%s", command);
+}
+
+void util_print_version(void)
+{
+	printf("lc (dm-lc) %d.%d.%d\n", LC_VERSION_MAJOR, LC_VERSION_MINOR, LC_VERSION_PATCH);
+}
+
+/**
+ * complain() - one line on stderr
+ * @subject: device or name it is about, NULL if none
+ * @fmt: reason and remedy
+ */
+void complain(const char *subject, const char *fmt, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fprintf(stderr, "%s: ", program);
+	if (subject)
+		fprintf(stderr, "%s: ", subject);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/**
+ * usage_error() - complain about the command line
+ *
+ * Return: LC_EXIT_USAGE
+ */
+int usage_error(const char *fmt, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: ", program);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fprintf(stderr, "\nTry '%s --help'.\n", program);
+	return LC_EXIT_USAGE;
+}
+
+static void *check_memory(void *p)
+{
+	if (!p) {
+		complain(NULL, "out of memory; nothing more was done");
+		exit(LC_EXIT_FAIL);
+	}
+	return p;
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+	return check_memory(calloc(n ? n : 1, size));
+}
+
+void *xrealloc(void *p, size_t n, size_t size)
+{
+	return check_memory(reallocarray(p, n ? n : 1, size));
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, fmt);
+	if (vasprintf(&text, fmt, args) < 0)
+		text = NULL;
+	va_end(args);
+	return check_memory(text);
+}
+
+static char *next_text(void)
+{
+	static char ring[8][64];
+	static unsigned int at;
+
+	return ring[at++ % ARRAY_SIZE(ring)];
+}
+
+const char *size_text(u64 bytes)
+{
+	static const char units[] = "KMGTPE";
+	char *text = next_text();
+	double n = bytes;
+	int unit = -1;
+
+	while (n >= 1024 && unit < 5) {
+		n /= 1024;
+		unit++;
+	}
+	if (unit < 0)
+		snprintf(text, 64, "%llu B", bytes);
+	else
+		snprintf(text, 64, "%.*f %ciB", n < 100 && n != (u64)n ? 1 : 0, n, units[unit]);
+	return text;
+}
+
+const char *uuid_text(const u8 uuid[16])
+{
+	char *text = next_text(), *p = text;
+	int i;
+
+	for (i = 0; i < 16; i++)
+		p += sprintf(p, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+	return text;
+}
+
+const char *time_text(u64 ns)
+{
+	time_t seconds = ns / 1000000000;
+	char *text = next_text();
+	struct tm tm;
+
+	if (!ns || !gmtime_r(&seconds, &tm) || !strftime(text, 64, "%Y-%m-%d %H:%M:%S UTC", &tm))
+		strcpy(text, "never");
+	return text;
+}
+
+bool parse_u64(const char *text, u64 *value)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, 0);
+	return !errno && !*end;
+}
+
+/* "65536", "64K", "1MiB": powers of 1024 only. */
+bool parse_size(const char *text, u64 *bytes)
+{
+	static const char units[] = "KMGT";
+	const char *unit;
+	char *end;
+	int shift;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*bytes = strtoull(text, &end, 10);
+	if (errno)
+		return false;
+	if (!*end)
+		return true;
+	unit = strchr(units, toupper((unsigned char)*end));
+	if (!unit || (end[1] && strcmp(end + 1, "iB")))
+		return false;
+	shift = 10 * (unit - units + 1);
+	if (*bytes >> (64 - shift))
+		return false;
+	*bytes <<= shift;
+	return true;
+}
+
+int random_bytes(void *buf, size_t len)
+{
+	return getrandom(buf, len, 0) == (ssize_t)len ? 0 : -EIO;
+}
+
+u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+void clean_text(char *text)
+{
+	size_t len, skip;
+	char *p;
+
+	for (p = text; *p; p++) {
+		if (*p < 0x20 || *p > 0x7e)
+			*p = ' ';
+	}
+	skip = strspn(text, " ");
+	len = strlen(text + skip);
+	memmove(text, text + skip, len + 1);
+	while (len && text[len - 1] == ' ')
+		text[--len] = '\0';
+}
+
+static bool is_word(const char *text)
+{
+	if (!*text)
+		return false;
+	for (; *text; text++) {
+		if (!isalnum((unsigned char)*text) && !strchr("_-.+:", *text))
+			return false;
+	}
+	return true;
+}
+
+bool options_set(char *options, size_t len, const char *key, const char *value)
+{
+	char *old, *save = NULL, *word, *word_value;
+	char out[1024] = "";
+	size_t n = 0;
+
+	if (!is_word(key) || (value && !is_word(value)))
+		return false;
+	old = xasprintf("%s", options);
+	for (word = strtok_r(old, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+		word_value = strtok_r(NULL, " ", &save);
+		if (!word_value || !strcmp(word, key))
+			continue;
+		n += snprintf(out + n, sizeof(out) - n, "%s%s %s", n ? " " : "", word, word_value);
+		if (n >= sizeof(out))
+			break;
+	}
+	free(old);
+	if (value && n < sizeof(out))
+		n += snprintf(out + n, sizeof(out) - n, "%s%s %s", n ? " " : "", key, value);
+	if (n >= sizeof(out) || n >= len)
+		return false;
+	strcpy(options, out);
+	return true;
+}
+
+/**
+ * options_set_pair() - "key=value" from a command line; "key=" removes
+ */
+bool options_set_pair(char *options, size_t len, const char *pair)
+{
+	char *key = xasprintf("%s", pair);
+	char *value = strchr(key, '=');
+	bool ok = false;
+
+	if (value) {
+		*value++ = '\0';
+		ok = options_set(options, len, key, *value ? value : NULL);
+	}
+	free(key);
+	return ok;
+}
+
+unsigned int options_words(const char *options)
+{
+	unsigned int n = 0;
+
+	while (*options) {
+		options += strspn(options, " ");
+		if (*options)
+			n++;
+		options += strcspn(options, " ");
+	}
+	return n;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Messages, numbers and texts; nothing here knows a device. */
+#ifndef LC_UTIL_H
+#define LC_UTIL_H
+
+#include <stdio.h>
+#include <linux/types.h>
+
+#define LC_VERSION_MAJOR	0
+#define LC_VERSION_MINOR	1
+#define LC_VERSION_PATCH	0
+
+/* Exit codes of every command but lc-check, whose codes are fsck(8)'s. */
+enum {
+	LC_EXIT_OK	= 0,
+	LC_EXIT_FAIL	= 1,	/* refused or failed; stderr says why */
+	LC_EXIT_USAGE	= 2,
+};
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+void util_set_program(const char *command);
+void util_print_version(void);
+
+/* "lc-format: SUBJECT: text"; the text says what is wrong and what to do about it. */
+void complain(const char *subject, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+void *xcalloc(size_t n, size_t size);
+void *xrealloc(void *p, size_t n, size_t size);
+char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Texts in a ring of static buffers, good for eight uses in one printf(). */
+const char *size_text(u64 bytes);
+const char *uuid_text(const u8 uuid[16]);
+const char *time_text(u64 ns);
+
+bool parse_u64(const char *text, u64 *value);
+bool parse_size(const char *text, u64 *bytes);
+int random_bytes(void *buf, size_t len);
+u64 now_ns(void);
+
+/* Printable ASCII only, blanks at both ends gone: texts from devices go to terminals and tables. */
+void clean_text(char *text);
+
+/*
+ * "key value key value" option texts, as the superblock keeps them and a table
+ * line takes them.  Setting a key that is there replaces it; NULL removes it.
+ * Return: false if the text does not fit @len or key or value are no plain words.
+ */
+bool options_set(char *options, size_t len, const char *key, const char *value);
+bool options_set_pair(char *options, size_t len, const char *pair);
+unsigned int options_words(const char *options);
+
+#endif
