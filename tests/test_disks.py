@@ -410,6 +410,18 @@ def test_failed_write_leaves_what_the_rule_says(rec, apply, there):
     assert "".join("x" if found[i * SECTOR] else "." for i in range(4)) == there
 
 
+def test_lying_flush_and_write_seem_well(rec):
+    ssd = rec.disks["ssd"]
+    rec.write(ssd, pattern(1, SECTOR), 0)
+    rec.fault(disk="ssd", op="flush", apply="lie", count=1)
+    rec.flush(ssd)
+    rec.fault(disk="ssd", op="write", apply="lie", count=1)
+    rec.write(ssd, pattern(2, SECTOR), SECTOR)
+    assert content(rec, "ssd", SECTOR, SECTOR) == bytes(SECTOR)
+    after_cut(rec, "drop-all")
+    assert content(rec, "ssd", 0, SECTOR) == bytes(SECTOR)
+
+
 def test_corrupt_hits_each_sector_of_its_range_and_no_other(rec):
     hdd = rec.disks["hdd"]
     rec.write(hdd, pattern(1, 2 * CHUNK), 0, fua=True)

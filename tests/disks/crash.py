@@ -20,7 +20,7 @@ Policies
   any             one of the above, drawn from the seed
 
 Not modelled: a sector torn in itself, a write landing in the wrong place, damage to
-data that was already durable (use `corrupt`), and a flush that lies.
+data that was already durable (use `corrupt`), and a flush that lies (use `fault`).
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ Parameters
     DISK-model=KIND      none, hdd or ssd (models.py; default none)
     DISK-model.NAME=X    a parameter of that model
     cache=SIZE           volatile bytes a disk holds before it writes back by itself
+    preheat=SIZE         touch so much memory first: for runs whose speed is measured
     ready-fd=N           write one byte there once both sockets are being listened on
 
 nbdkit must stay in the foreground (-f): the control thread starts after its fork.
@@ -26,6 +27,7 @@ import nbdkit
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from disks import control  # noqa: E402
+from disks.image import CHUNK  # noqa: E402
 from disks.recorder import CACHE_BYTES, IoError, Recorder  # noqa: E402
 
 API_VERSION = 2
@@ -47,7 +49,7 @@ def config(key, value):
         kinds[disk] = value
     elif disk in DISKS and rest.startswith("model."):
         model_params.setdefault(disk, {})[rest.removeprefix("model.")] = float(value)
-    elif key in ("control", "cache", "ready-fd"):
+    elif key in ("control", "cache", "preheat", "ready-fd"):
         settings[key] = value
     else:
         raise RuntimeError(f"unknown parameter {key}")
@@ -63,10 +65,19 @@ def config_complete():
 
 def after_fork():
     gc.disable()  # nothing here is cyclic; a collection would walk every chunk
+    if "preheat" in settings:
+        preheat(nbdkit.parse_size(settings["preheat"]) // CHUNK)
     if "control" in settings:
         control.serve(recorder, settings["control"])
     if "ready-fd" in settings:
         os.write(int(settings["ready-fd"]), b"\n")
+
+
+def preheat(chunks):
+    """Make the heap big: a page's first touch costs more than the write it serves."""
+    fill = memoryview(b"x" * CHUNK)
+    held = [fill.tobytes() for _ in range(chunks)]
+    held.clear()
 
 
 def thread_model():

@@ -37,7 +37,7 @@ from .image import SECTOR, Chunks, Write
 OPS = ("read", "write", "flush", "trim", "zero")
 CHANGING = ("write", "flush", "trim", "zero")
 CACHE_BYTES = 256 << 20
-APPLY = ("none", "all", "torn")
+APPLY = ("none", "all", "torn", "lie")
 
 
 class IoError(OSError):
@@ -60,7 +60,7 @@ class Fault:
     count: int  # then hit so many; -1: all
     errno: int  # 0: only delay
     delay: float
-    apply: str  # what a failing write leaves behind: one of APPLY
+    apply: str  # what a failing write leaves behind, or `lie`: nothing is done, all seems well
     hits: int = 0
     lifted: threading.Event = field(default_factory=threading.Event)
 
@@ -263,10 +263,11 @@ class Recorder:
                 disk.fold(covered)
                 return
             life = self._life
-        self._serve(disk, "flush", 0, 0, life)
+        fault = self._serve(disk, "flush", 0, 0, life)
         with self._lock:
             self._check_life(disk, life)
-            disk.fold(covered)
+            if fault is None:
+                disk.fold(covered)
 
     # ---- their steps; the lock is held unless said otherwise -----------------------
 
@@ -305,6 +306,8 @@ class Recorder:
         if fault is None:
             self._complete(disk, make(), fua)
             return
+        if fault.apply == "lie":
+            return
         if fault.apply == "all":
             self._complete(disk, make(), False)
         elif fault.apply == "torn" and length > SECTOR:
@@ -320,23 +323,23 @@ class Recorder:
     def _serve(
         self, disk: Disk, op: str, offset: int, length: int, life: int, raising: bool = True
     ) -> Fault | None:
-        """Delays of faults and of the model, without the lock; the fault that failed it."""
-        failed = None
+        """Delays of faults and of the model, without the lock; the fault that spoilt it."""
+        spoilt = None
         with self._lock:
             hit = [f for f in self._faults if f.matches(disk.name, op, offset, length)]
         for fault in hit:
             if fault.delay:
                 fault.lifted.wait(fault.delay)
-            if fault.errno:
-                failed = fault
+            if fault.errno or fault.apply == "lie":
+                spoilt = fault
                 break
-        if disk.model is not None and failed is None:
+        if disk.model is not None and not (spoilt and spoilt.errno):
             disk.model.serve(op, offset, length)
-        if failed and raising:
+        if spoilt and spoilt.errno and raising:
             with self._lock:
                 self._check_life(disk, life)
-                self._fail(disk, failed.errno)
-        return failed
+                self._fail(disk, spoilt.errno)
+        return spoilt
 
     def _check_life(self, disk: Disk, life: int) -> None:
         if life != self._life:
@@ -559,12 +562,17 @@ class Recorder:
         delay_ms: float = 0,
         apply: str = "none",
     ) -> dict:
-        """Add a rule; errno 0 only delays. Returns its id."""
+        """Add a rule; errno 0 only delays, apply `lie` acknowledges what it does not do.
+
+        Returns its id.
+        """
         if op not in (*OPS, "any") or apply not in APPLY:
             raise ValueError(f"op of {', '.join(OPS)} or any; apply of {', '.join(APPLY)}")
         code = errno if isinstance(errno, int) else getattr(errnos, errno, None)
         if code is None:
             raise ValueError(f"unknown errno {errno!r}")
+        if apply == "lie":
+            code = 0
         with self._lock:
             if disk is not None:
                 self._disk(disk)

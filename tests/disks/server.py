@@ -75,6 +75,7 @@ class Disks:
         models: dict[str, str] | None = None,
         model_params: dict[str, dict[str, float]] | None = None,
         cache: str | int | None = None,
+        preheat: str | int | None = None,
         threads: int = 32,
     ):
         self._params = [f"ssd={ssd}", f"hdd={hdd}"]
@@ -84,6 +85,8 @@ class Disks:
             self._params += [f"{disk}-model.{k}={v}" for k, v in params.items()]
         if cache is not None:
             self._params.append(f"cache={cache}")
+        if preheat is not None:
+            self._params.append(f"preheat={preheat}")
         self._threads = threads
         self._folder: Path | None = None
         self._process: subprocess.Popen | None = None
@@ -179,7 +182,7 @@ class Disks:
                 "-drive",
                 f"file={self.uri(name)},if=none,id={name},format=raw,cache=none,discard=unmap",
                 "-device",
-                f"virtio-blk-pci,drive={name},serial={name}",
+                f"virtio-blk-pci,drive={name},serial={name},werror=report,rerror=report",
             ]
         return args + [
             "-device", "virtio-serial-pci,id=disks-bus",
