@@ -90,7 +90,12 @@ def make_payload(kernel, work, products):
     shutil.copytree(host.TESTS / "guest", tree / GUEST / "guest",
                     ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(host.TESTS / "meta", tree / GUEST / "meta",
-                    ignore=shutil.ignore_patterns("__pycache__", "test_*"))
+                    ignore=shutil.ignore_patterns("__pycache__", "test_*", "leak"))
+    if products.leak:
+        shutil.copy(products.leak, tree / GUEST / "meta/leak.ko")
+    (tree / GUEST / "bin").mkdir()
+    for program in products.programs:
+        shutil.copy(program, tree / GUEST / "bin" / program.name)
     if products.kunit_module:
         (tree / GUEST / "kunit").mkdir()
         shutil.copy(products.kunit_module, tree / GUEST / "kunit/dm-lc.ko")

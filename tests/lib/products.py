@@ -14,6 +14,8 @@ class Products:
     module: pathlib.Path | None
     kunit_module: pathlib.Path | None
     tools: pathlib.Path | None
+    leak: pathlib.Path | None        # the meta tests' leaking module
+    programs: tuple                  # the cases' own C programs
 
 
 def build_module(kernel, kunit=False):
@@ -41,8 +43,34 @@ def build_tools():
     return host.TOP / "userland/lc"
 
 
+def build_leak(kernel):
+    """The meta tests' module, for kernels that can see its leak."""
+    if not kernel.checkers:
+        return None
+    folder = host.BUILD / f"leak-{kernel.release}"
+    folder.mkdir(parents=True, exist_ok=True)
+    host.run("cp", "-u", *(host.TESTS / "meta/leak").iterdir(), folder)
+    host.run("make", "-s", "-C", kernel.kdir, f"M={folder}", "modules",
+             log=host.BUILD / "leak.log")
+    return folder / "leak.ko"
+
+
+def build_programs():
+    """Each tests/guest/src/*.c is a program of its own in the guest's /opt/dm-lc/bin."""
+    folder = host.BUILD / "programs"
+    folder.mkdir(parents=True, exist_ok=True)
+    programs = []
+    for source in sorted((host.TESTS / "guest/src").glob("*.c")):
+        program = folder / source.stem
+        if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+            host.run("gcc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread",
+                     "-o", program, source)
+        programs.append(program)
+    return tuple(programs)
+
+
 def build(kernel):
     """All a guest of this kernel can be given."""
     return Products(build_module(kernel),
                     build_module(kernel, kunit=True) if kernel.checkers else None,
-                    build_tools())
+                    build_tools(), build_leak(kernel), build_programs())

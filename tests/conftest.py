@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""pytest's side of the harness: options, guest cases as items, the last line."""
+
+import json
+import os
+import pathlib
+import random
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from lib import guests, host  # noqa: E402
+
+KERNELS = ("stock", "debug")
+
+
+def pytest_addoption(parser):
+    """What tests/run hands through."""
+    group = parser.getgroup("dm-lc")
+    group.addoption("--seed", type=int, help="seed of all random choices (also LC_SEED)")
+    group.addoption("--long", action="store_true", help="also the cases that take long")
+    group.addoption("--kernel", choices=KERNELS, help="only guests with this kernel")
+
+
+def pytest_configure(config):
+    """One seed for everything that runs, host tests included."""
+    seed = config.getoption("--seed")
+    if seed is None:
+        seed = int(os.environ.get("LC_SEED") or random.SystemRandom().randrange(1, 1 << 31))
+    os.environ["LC_SEED"] = os.environ["DM_LC_SEED"] = str(seed)
+    config.seed = seed
+
+
+def pytest_report_header(config):
+    """Into the head of the report."""
+    return f"dm-lc: seed {config.seed} (repeat with --seed {config.seed})"
+
+
+def pytest_generate_tests(metafunc):
+    """Every guest case x kernel is an item of its own."""
+    if "guest_case" not in metafunc.fixturenames:
+        return
+    wanted = metafunc.config.getoption("--kernel")
+    items = [(kernel, case) for case in guests.cases(metafunc.module.CASE_FOLDER)
+             for kernel in case.kernels
+             if wanted in (None, kernel)
+             and (not case.long or metafunc.config.getoption("--long"))]
+    metafunc.parametrize("guest_case", items, ids=[f"{kernel}-{case.name}" for kernel, case in items])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Guests of one kind behind each other, host tests before them."""
+    def order(item):
+        call = getattr(item, "callspec", None)
+        if not call or "guest_case" not in call.params:
+            return (0,)
+        kernel, case = call.params["guest_case"]
+        return (1, KERNELS.index(kernel), guests.group_name(kernel, case))
+    items.sort(key=order)
+
+
+@pytest.fixture(scope="session")
+def guest_runs(request):
+    """Boots what the selected items need, once, and remembers the outcomes."""
+    selected = [item.callspec.params["guest_case"] for item in request.session.items
+                if "guest_case" in getattr(getattr(item, "callspec", None), "params", {})]
+    runs = guests.Runs(selected, request.config.seed)
+    yield runs
+    host.BUILD.mkdir(exist_ok=True)
+    (host.BUILD / "results.json").write_text(json.dumps(runs.report(), indent=1), encoding="ascii")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """N passed, N failed[, N skipped], alone on the last line of all."""
+    def count(*kinds):
+        return sum(len(terminalreporter.stats.get(kind, ())) for kind in kinds)
+    failed = count("failed", "error")
+    line = f"{count('passed', 'xfailed')} passed, {failed + count('xpassed')} failed"
+    if count("skipped"):
+        line += f", {count('skipped')} skipped"
+    path = os.environ.get("LC_SUMMARY")
+    if path:
+        pathlib.Path(path).write_text(line + "\n", encoding="ascii")

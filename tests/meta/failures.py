@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Cases that must fail (or skip); test_meta.py asserts that they do, and why.
+
+None of them needs the module: what is tested here is the harness.
+"""
+
+import os
+import pathlib
+import select
+
+from lclib import Disk, case, pattern
+from lclib.disk import Device
+
+SSD = (Disk("ssd", "16M"),)
+
+
+@case(module="")
+def passes(ctx):
+    """The control: this one passes."""
+    ctx.figure("answer", 42)
+
+
+@case(module="")
+def skips(ctx):
+    """A case that cannot run says so, with its reason."""
+    ctx.skip("because this is a test of skipping")
+
+
+@case(module="")
+def is_wrong(_):
+    """An assertion that does not hold."""
+    assert 1 + 1 == 3, "arithmetic"
+
+
+@case(module="")
+def ends_early(_):
+    """A case whose process goes away without a verdict."""
+    os._exit(0)
+
+
+@case(module="", disks=SSD)
+def finds_wrong_data(ctx):
+    """One flipped bit is found and named."""
+    with Device(ctx.ssd) as ssd:
+        model = pattern.Model(ssd, ctx.seed, count=64)
+        model.write(0, 64)
+        model.check()
+        spoilt = bytearray(ssd.read(17 * 512, 512))
+        spoilt[100] ^= 1
+        ssd.write(17 * 512, bytes(spoilt))
+        model.check()
+
+
+@case(module="", disks=SSD)
+def finds_alien_data(ctx):
+    """A sector written to the wrong place is found and named."""
+    with Device(ctx.ssd) as ssd:
+        model = pattern.Model(ssd, ctx.seed, count=64)
+        model.write(0, 64)
+        ssd.write(5 * 512, ssd.read(9 * 512, 512))
+        model.check()
+
+
+@case(module="", timeout=5)
+def hangs(_):
+    """Waits for ever: the guest's own limit ends it."""
+    select.select([], [], [])
+
+
+@case(module="")
+def warns(_):
+    """A WARNING in the kernel log."""
+    with open("/dev/kmsg", "wb") as log:
+        log.write(b"<4>WARNING: CPU: 0 PID: 1 at a place that does not exist\n")
+
+
+@case(module="")
+def says_bug(_):
+    """A KASAN report in the kernel log."""
+    with open("/dev/kmsg", "wb") as log:
+        log.write(b"<3>BUG: KASAN: use-after-free in nothing_at_all+0x0/0x10\n")
+
+
+@case(module="", disks=SSD)
+def leaves_a_device(ctx):
+    """A mapped device left behind."""
+    from lclib import dm  # pylint: disable=import-outside-toplevel
+    dm.Device("forgotten", dm.linear(ctx.ssd)).create()
+
+
+@case(module="")
+def panics(_):
+    """The kernel panics."""
+    pathlib.Path("/proc/sysrq-trigger").write_text("c", encoding="ascii")
+
+
+@case(module="")
+def powers_off(_):
+    """The guest goes away, in order but without a verdict."""
+    pathlib.Path("/proc/sysrq-trigger").write_text("o", encoding="ascii")
+    select.select([], [], [])
+
+
+@case(module="", kernels=("debug",))
+def leaks(_):
+    """The kernel forgets memory."""
+    from lclib import sh  # pylint: disable=import-outside-toplevel
+    sh.run("insmod", "/opt/dm-lc/meta/leak.ko")
+    sh.run("rmmod", "leak")
+
+
+@case(module="")
+def comes_last(_):
+    """Passes, in a fresh boot, whatever happened before it."""

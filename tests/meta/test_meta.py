@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The harness itself: each case that must fail does, for the right reason."""
+
+from lib import host
+
+CASE_FOLDER = host.TESTS / "meta"
+
+# case: (verdict, words that its reason must hold)
+EXPECTED = {
+    "failures.passes": ("passed", ""),
+    "failures.skips": ("skipped", "because this is a test of skipping"),
+    "failures.is_wrong": ("failed", "arithmetic"),
+    "failures.ends_early": ("failed", "ended without a verdict"),
+    "failures.finds_wrong_data": ("failed", "sector 17: found"),
+    "failures.finds_alien_data": ("failed", "sector 5: found"),
+    "failures.hangs": ("failed", "timeout: no verdict within"),
+    "failures.warns": ("failed", "kernel log:\nWARNING: CPU: 0"),
+    "failures.says_bug": ("failed", "kernel log:\nBUG: KASAN"),
+    "failures.leaves_a_device": ("failed", "left behind: device forgotten"),
+    "failures.panics": ("failed", "panic: Kernel panic - not syncing"),
+    "failures.powers_off": ("failed", "without a verdict"),
+    "failures.leaks": ("failed", "memory leak:\nunreferenced object"),
+    "failures.comes_last": ("passed", ""),
+}
+
+
+def test_harness(guest_case, guest_runs):
+    """The verdict and the reason are the expected ones."""
+    kernel, case = guest_case
+    got = guest_runs.outcome(kernel, case)
+    verdict, words = EXPECTED[case.name]
+    assert got.verdict == verdict, got.reason
+    assert words in got.reason
+    if case.name == "failures.passes":
+        assert got.figures == {"answer": 42}
