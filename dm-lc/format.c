@@ -12,7 +12,7 @@
 #include <linux/errno.h>
 #include <linux/string.h>
 #include <linux/xxhash.h>
-#include <linux/crc32c.h>
+#include <linux/crc32.h>
 
 #include "format.h"
 
@@ -41,7 +41,8 @@ u64 lc_format_csum64(u32 csum_type, u64 seed, const void *data, u32 len)
 
 	if (csum_type == LC_CSUM_XXH64)
 		return xxh64(data, len, seed);
-	crc = crc32c((u32)seed ^ (u32)(seed >> 32) ^ ~0u, data, len);
+	/* Summed, not xored: the halves of a sum of ours are complements and would cancel. */
+	crc = crc32c(~((u32)seed + 2 * (u32)(seed >> 32)), data, len);
 	return (u64)~crc << 32 | crc;
 }
 
