@@ -11,9 +11,10 @@
  *  R5 durable_seq is believed from every record that exists after R1, also
  *     beyond the break.  A run that ends below it is damage, not a torn tail.
  *
- * An epoch's first seq is bounded by its own superblock; a header of an epoch
- * above the superblock's cannot have been written after a durable superblock of
- * that epoch (L1), so it does not exist either.
+ *  R6 A record of an epoch above the superblock's proves that the superblock is
+ *     an old one: the first record of a life is written only after both front
+ *     copies hold its epoch (L1, L9).  A whole life would be missed, so refuse.
+ *     The mark would say the same, but there may be none (lc-format --no-mark).
  */
 #include <linux/types.h>
 #include <linux/errno.h>
@@ -114,13 +115,15 @@ static void fill_result(const struct lc_sb *sb, const struct lc_replay_record *r
  * @nr: how many
  * @result: the run
  *
- * Return: 0, or -EUCLEAN if the run ends below a seq that was durable: damage
- * that replay must not paper over.  @result is valid in both cases.
+ * Return: 0; -EUCLEAN if the run ends below a seq that was durable: damage that
+ * replay must not paper over; -ESTALE if a record is of a later life than the
+ * superblock: that is not the newest one.  @result is valid in all cases.
  */
 int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
 		     struct lc_replay_result *result)
 {
 	u64 expect = sb->tail_seq;
+	bool newer_life = false;
 	size_t i;
 
 	memset(result, 0, sizeof(*result));
@@ -129,6 +132,8 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, s
 	drop_dead(sb, records, nr);
 	sort_records(records, nr, compare_records);
 	for (i = 0; i < nr; i++) {
+		if (records[i].epoch > sb->epoch)
+			newer_life = true;
 		if (records[i].keep && records[i].durable_seq > result->durable_seq)
 			result->durable_seq = records[i].durable_seq;
 	}
@@ -145,6 +150,8 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, s
 	result->first_seq = sb->tail_seq;
 	result->last_seq = expect - 1;
 	fill_result(sb, records, nr, result);
+	if (newer_life)
+		return -ESTALE;
 	return result->last_seq < result->durable_seq ? -EUCLEAN : 0;
 }
 
