@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import sys
 
 import pytest
@@ -21,6 +22,7 @@ def pytest_addoption(parser):
     group = parser.getgroup("dm-lc")
     group.addoption("--seed", type=int, help="seed of all random choices (also LC_SEED)")
     group.addoption("--long", action="store_true", help="also the cases that take long")
+    group.addoption("--match", metavar="REGEX", help="only the tests whose name matches")
     group.addoption("--kernel", choices=KERNELS, help="only guests with this kernel")
 
 
@@ -47,12 +49,19 @@ def pytest_generate_tests(metafunc):
              for kernel in case.kernels
              if wanted in (None, kernel)
              and (not case.long or metafunc.config.getoption("--long"))]
-    metafunc.parametrize("guest_case", items, ids=[f"{kernel}-{case.name}" for kernel, case in items])
+    names = [f"{kernel}-{case.name}" for kernel, case in items]
+    metafunc.parametrize("guest_case", items, ids=names)
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """Guests of one kind behind each other, host tests before them."""
+def pytest_collection_modifyitems(config, items):
+    """Those that match; guests of one kind behind each other, host tests before them."""
+    match = config.getoption("--match")
+    if match:
+        dropped = [item for item in items if not re.search(match, item.nodeid)]
+        items[:] = [item for item in items if item not in dropped]
+        config.hook.pytest_deselected(items=dropped)
+
     def order(item):
         call = getattr(item, "callspec", None)
         if not call or "guest_case" not in call.params:

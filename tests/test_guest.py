@@ -18,5 +18,5 @@ def test_guest(guest_case, guest_runs, record_property):
         pytest.skip(got.reason)
     if got.verdict != "passed":
         pytest.fail(f"{kernel} {case.name}: {case.about}\n{got.reason}\n"
-                    f"repeat: tests/run --seed {guest_runs.seed} -k {kernel}-{case.name}",
+                    f"repeat: tests/run --seed {guest_runs.seed} {kernel}-{case.name}",
                     pytrace=False)

@@ -14,7 +14,8 @@ def cases(folder):
     """The registered cases of one folder."""
     folder = pathlib.Path(folder)
     registry.load(folder)
-    return [case for case in CASES.values() if case.function.__module__.startswith(folder.name + ".")]
+    prefix = folder.name + "."
+    return [case for case in CASES.values() if case.function.__module__.startswith(prefix)]
 
 
 def group_key(kernel, case):
@@ -61,7 +62,8 @@ class Runs:
         if key not in self.outcomes:
             kernel, files = self.prepared(name)
             folder = host.BUILD / "logs" / group_name(name, case)
-            self.outcomes[key], boots = vm.run_all(kernel, files, self.groups[key], folder, self.seed)
+            got, boots = vm.run_all(kernel, files, self.groups[key], folder, self.seed)
+            self.outcomes[key] = got
             self.boots[group_name(name, case)] = boots
         return self.outcomes[key].get(case.name) or vm.Outcome("failed", "not reported")
 

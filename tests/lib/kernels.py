@@ -52,7 +52,7 @@ class Kernel:
 
 def installed_stock():
     """The newest 6.1 that dpkg put on this machine, or None."""
-    found = [path.name.partition("-")[2] for path in pathlib.Path("/boot").glob("vmlinuz-6.1.*-amd64")
+    found = [path.name.partition("-")[2] for path in pathlib.Path("/boot").glob("vmlinuz-6.1.*")
              if re.fullmatch(r"vmlinuz-6\.1\.0-\d+-amd64", path.name)]
     for release in sorted(found, key=apt.version_key, reverse=True):
         modules = pathlib.Path("/lib/modules") / release
@@ -220,7 +220,7 @@ def keep_tree(tree, dest):
 @functools.lru_cache
 def newest_clang():
     """The suffix LLVM= takes ("-19"), for the newest whole clang here, or ""."""
-    found = [path.name.removeprefix("clang") for path in pathlib.Path("/usr/bin").glob("clang-[0-9]*")
+    found = [path.name.removeprefix("clang") for path in pathlib.Path("/usr/bin").glob("clang-*")
              if re.fullmatch(r"clang-\d+", path.name)]
     for suffix in sorted(found, key=apt.version_key, reverse=True):
         if all(shutil.which(f"{tool}{suffix}") for tool in ("ld.lld", "llvm-ar", "llvm-nm")):

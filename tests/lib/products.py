@@ -40,7 +40,7 @@ def build_tools():
     log.parent.mkdir(exist_ok=True)
     log.write_bytes(b"")
     host.run("make", "-s", "-C", host.TOP, "tools", log=log)
-    return host.TOP / "userland/lc"
+    return host.TOP / "userland/build/lc"
 
 
 def build_leak(kernel):

@@ -11,7 +11,7 @@ def parse(line):
     if len(pairs) % 2:
         raise ValueError(f"a key without a value in: {line!r}")
     fields = {}
-    for key, value in zip(pairs[::2], pairs[1::2]):
+    for key, value in zip(pairs[::2], pairs[1::2], strict=True):
         if key in fields:
             raise ValueError(f"{key} twice in: {line!r}")
         fields[key] = int(value) if value.lstrip("-").isdigit() else value

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""make check: each check is an item; one with nothing to look at is skipped."""
+
+import itertools
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from lib import host, kernels
+
+LICENCE = "SPDX-License-Identifier: GPL-2.0-only"
+MOST_FUNCTION_LINES = 100
+MOST_FILE_LINES = 800
+VERSION_TEST = re.compile(r"LINUX_VERSION_CODE|KERNEL_VERSION\s*\(|RHEL_RELEASE|UTS_RELEASE")
+# Text of others that carries no line of ours, and what is not text.
+NO_LICENCE_LINE = re.compile(r"(^|/)(COPYING|LICENSE)$|\.(xz|gz|zst|png|img|bin)$")
+
+
+def sources(*patterns):
+    """Files of the tree (tracked, or new and not ignored) that match, as paths."""
+    listing = host.run("git", "-C", host.TOP, "ls-files", "--cached", "--others",
+                       "--exclude-standard", "--", *patterns)
+    return [host.TOP / name for name in listing.splitlines() if (host.TOP / name).is_file()]
+
+
+def some(*patterns):
+    """As sources(), but nothing to check is a skip with that reason."""
+    found = sources(*patterns)
+    if not found:
+        pytest.skip(f"nothing to check yet: no {' '.join(patterns)}")
+    return found
+
+
+def name_of(path):
+    """As a person at the top of the tree would type it."""
+    return str(path.relative_to(host.TOP))
+
+
+def report(problems):
+    """Fail with the list, if it is not empty."""
+    if problems:
+        pytest.fail("\n".join(problems), pytrace=False)
+
+
+def output_of(*argv, **kwargs):
+    """What a checker prints, when its exit code says it complains."""
+    argv = [str(arg) for arg in argv]
+    done = subprocess.run(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False, **kwargs)
+    return done.stdout if done.returncode else ""
+
+
+def test_spdx():
+    """Every file says its licence within its first lines."""
+    problems = []
+    for path in sources():
+        if NO_LICENCE_LINE.search(name_of(path)) or not path.stat().st_size:
+            continue
+        head = path.read_text(encoding="utf-8", errors="replace").splitlines()[:5]
+        if not any(LICENCE in line for line in head):
+            problems.append(f"{name_of(path)}: no line '{LICENCE}'")
+    report(problems)
+
+
+def functions(text):
+    """(line number, lines) of each function of a C file in kernel style."""
+    start = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line == "{":
+            start = number
+        elif line == "}" and start:
+            yield start, number - start - 1
+            start = None
+
+
+def test_lengths():
+    """No C file and no function is longer than a person can hold in mind."""
+    problems = []
+    for path in some("*.c"):
+        text = path.read_text(encoding="utf-8")
+        lines = text.count("\n")
+        if lines > MOST_FILE_LINES:
+            problems.append(f"{name_of(path)}: {lines} lines, at most {MOST_FILE_LINES}")
+        for start, length in functions(text):
+            if length > MOST_FUNCTION_LINES:
+                problems.append(f"{name_of(path)}:{start}: a function of {length} lines, "
+                                f"at most {MOST_FUNCTION_LINES}")
+    report(problems)
+
+
+def test_version_tests_only_in_compat():
+    """What differs between kernels is in one file."""
+    problems = []
+    for path in some("dm-lc/*.c", "dm-lc/*.h"):
+        if path.name == "compat.h":
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if VERSION_TEST.search(line):
+                problems.append(f"{name_of(path)}:{number}: {line.strip()}")
+    report(problems)
+
+
+def test_ruff():
+    """Python."""
+    ruff = shutil.which("ruff") or host.cache() / "venv/bin/ruff"
+    files = some("*.py")
+    report([text for text in (output_of(ruff, "check", "--no-cache", "--quiet",
+                                        "--config", host.TESTS / "ruff.toml", *files),) if text])
+
+
+def test_shellcheck():
+    """Every script that a shell runs."""
+    scripts = [path for path in sources() if path.suffix not in (".py", ".c", ".h", ".rst", ".md")
+               and re.match(rb"#!.*\bsh\b", path.read_bytes()[:64])]
+    text = output_of("shellcheck", *scripts)
+    report([text] if text else [])
+
+
+def checkpatch():
+    """The script from the newest kernel tree there is."""
+    for name in ("debug", "stock"):
+        tree = kernels.get(name).kdir
+        for path in (tree / "scripts/checkpatch.pl", *pathlib.Path("/usr/src").glob(
+                "linux-headers-*-common/scripts/checkpatch.pl")):
+            if path.exists():
+                return path
+    raise AssertionError("no checkpatch.pl in any kernel tree")
+
+
+def test_checkpatch():
+    """Kernel style, strict."""
+    files = some("dm-lc/*.c", "dm-lc/*.h")
+    text = output_of("perl", checkpatch(), "--file", *files, cwd=host.TOP)
+    report([text] if text else [])
+
+
+def build_clean(kernel, compiler, *words):
+    """Build the module from scratch; any warning that is not the kernel's own fails."""
+    if not (host.TOP / "dm-lc/Kbuild").exists():
+        pytest.skip("dm-lc/Kbuild is not there yet")
+    variant = f"check-{compiler}"
+    kunit = "LC_KUNIT=y" in words
+    folder = host.BUILD / f"{kernel.release}{'-kunit' if kunit else ''}-{variant}"
+    shutil.rmtree(folder, ignore_errors=True)
+    if compiler == "clang":
+        clang = kernels.newest_clang()
+        if not clang:
+            pytest.skip("no clang here")
+        words += (f"CC=clang{clang}", f"LD=ld.lld{clang}") if kernel.name == "stock" else (
+            f"LLVM={clang}",)
+    kdir = kernel.clang_kdir if compiler == "clang" else kernel.kdir
+    done = subprocess.run(
+        ["make", "-C", host.TOP, f"-j{host.jobs()}", "module", f"KDIR={kdir}",
+         f"KREL={kernel.release}", f"VARIANT={variant}", "W=1", *words],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    (host.BUILD / f"check-{kernel.name}-{compiler}.log").write_text(done.stdout, encoding="utf-8")
+    lines = done.stdout.splitlines()
+    ours = [line for line in lines if re.search(r"warning|error|WARNING|ERROR", line)
+            and re.search(r"dm-lc|modpost|undefined", line)]
+    if done.returncode:
+        report(ours or lines[-20:])
+    report(ours)
+
+
+@pytest.mark.parametrize("name,compiler", itertools.product(("stock", "debug"), ("gcc", "clang")))
+def test_module_builds_without_warning(name, compiler):
+    """W=1 with both compilers; sparse (C=2) beside gcc."""
+    sparse = ("C=2", "CF=-D__CHECK_ENDIAN__") if compiler == "gcc" else ()
+    build_clean(kernels.get(name), compiler, *sparse)
+
+
+def test_kunit_builds_without_warning():
+    """The same with the suites in the module."""
+    if not sources("dm-lc/tests/*.c"):
+        pytest.skip("nothing to check yet: no dm-lc/tests/*.c")
+    build_clean(kernels.get("debug"), "gcc", "LC_KUNIT=y", "C=2", "CF=-D__CHECK_ENDIAN__")
+
+
+@pytest.mark.parametrize("compiler", ("gcc", "clang"))
+def test_tools_build_without_warning(compiler):
+    """The tools and their test helpers."""
+    if not (host.TOP / "userland/Makefile").exists():
+        pytest.skip("userland/Makefile is not there yet")
+    folder = host.BUILD / f"userland-check-{compiler}"
+    shutil.rmtree(folder, ignore_errors=True)
+    command = compiler + (kernels.newest_clang() if compiler == "clang" else "")
+    text = output_of("make", "-C", host.TOP / "userland", f"-j{host.jobs()}", f"CC={command}",
+                     f"O={folder}", "CFLAGS=-O2 -g -Werror", "all", "helpers")
+    report([text] if text else [])
