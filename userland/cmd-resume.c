@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "commands.h"
 #include "dm.h"
@@ -86,20 +87,21 @@ fail:
 static char *choose_backing(const struct lc_sb *sb, const struct device *ssd, const char *path)
 {
 	struct device hdd;
+	struct stat st;
 	char *found;
 	int ret;
 
-	found = path ? xasprintf("%s", path) : backing_find(sb, ssd);
+	/* Asked before opening: O_EXCL would call it "in use", by ourselves. */
+	if (path && !stat(path, &st) && st.st_rdev == ssd->devno) {
+		complain(path, "SSD and hard disk are the same device; name two");
+		return NULL;
+	}
+	found = path ? xasprintf("%s", path) : backing_find(sb, ssd, false);
 	if (!found)
 		return NULL;
 	ret = device_open(&hdd, found, DEVICE_EXCL);
 	if (!ret) {
-		if (hdd.devno == ssd->devno) {
-			complain(found, "SSD and hard disk are the same device; name two");
-			ret = -EINVAL;
-		} else {
-			ret = backing_verify(sb, &hdd, false);
-		}
+		ret = backing_verify(sb, &hdd, false);
 		device_close(&hdd);
 	}
 	if (ret) {

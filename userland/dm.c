@@ -20,7 +20,7 @@
 
 #define LOG_ERROR	3	/* libdevmapper's levels are syslog's */
 
-static char last_error[256];
+static char first_error[256];
 
 static void keep_log(int level, const char *file, int line, int errno_or_class,
 		     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
@@ -33,10 +33,11 @@ static void keep_log(int level, const char *file, int line, int errno_or_class,
 	(void)file;
 	(void)line;
 	(void)errno_or_class;
-	if ((level & 7) > LOG_ERROR)
+	/* The first one tells the cause, the others what came of it. */
+	if ((level & 7) > LOG_ERROR || first_error[0])
 		return;
 	va_start(args, fmt);
-	vsnprintf(last_error, sizeof(last_error), fmt, args);
+	vsnprintf(first_error, sizeof(first_error), fmt, args);
 	va_end(args);
 }
 
@@ -61,17 +62,18 @@ static int fail(const char *name, const char *what, struct dm_task *task)
 {
 	int err = task ? dm_task_get_errno(task) : 0;
 
-	complain(name, "%s: %s%s", what, last_error[0] ? last_error : strerror(err ? err : EIO),
+	complain(name, "%s: %s%s", what, first_error[0] ? first_error : strerror(err ? err : EIO),
 		 err == EACCES || err == EPERM ? "; run as root" : "");
-	last_error[0] = '\0';
+	first_error[0] = '\0';
 	return err ? -err : -EIO;
 }
 
 static struct dm_task *new_task(int type, const char *name)
 {
-	struct dm_task *task = dm_task_create(type);
+	struct dm_task *task;
 
-	last_error[0] = '\0';
+	first_error[0] = '\0';
+	task = dm_task_create(type);
 	if (task && name && !dm_task_set_name(task, name)) {
 		dm_task_destroy(task);
 		task = NULL;

@@ -86,6 +86,9 @@ static int verify_mark(const struct lc_sb *sb, const struct device *hdd, bool qu
 	return 0;
 }
 
+/**
+ * backing_verify() - may this disk be used with this cache?
+ */
 int backing_verify(const struct lc_sb *sb, const struct device *hdd, bool quiet)
 {
 	int ret;
@@ -186,7 +189,10 @@ static void explain_none(const struct search *s)
 		 sb->backing_dm_uuid[0] ? ", DM UUID " : "", sb->backing_dm_uuid);
 }
 
-char *backing_find(const struct lc_sb *sb, const struct device *ssd)
+/**
+ * backing_find() - find the hard disk of a cache among all block devices
+ */
+char *backing_find(const struct lc_sb *sb, const struct device *ssd, bool quiet)
 {
 	struct search s = { .sb = sb, .ssd = ssd };
 	char *found = NULL;
@@ -203,8 +209,9 @@ char *backing_find(const struct lc_sb *sb, const struct device *ssd)
 	if (s.nr_fits == 1) {
 		found = xasprintf("%s", s.only);
 	} else if (!s.nr_fits) {
-		explain_none(&s);
-	} else {
+		if (!quiet)
+			explain_none(&s);
+	} else if (!quiet) {
 		for (i = 0; s.paths[i]; i++) {
 			if (s.fits[i])
 				complain(s.paths[i], "could be the hard disk of this cache");

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Verification of a cache device: superblocks, mark, then either the checkpoint
+ * (after a clean stop) or the log as replay would see it.
+ *
+ * A record whose data is torn above the highest durable seq is no damage but
+ * the end of the log: nobody was promised those writes.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "util.h"
+
+void check_say(const struct check *c, const char *fmt, ...)
+{
+	va_list args;
+
+	if (c->quiet)
+		return;
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	printf("\n");
+}
+
+void check_damage(struct check *c, const char *fmt, ...)
+{
+	va_list args;
+
+	c->nr_damage++;
+	if (c->quiet)
+		return;
+	printf("DAMAGE: ");
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	printf("\n");
+}
+
+static bool same_format(const struct lc_sb *a, const struct lc_sb *b)
+{
+	return a->generation == b->generation && !memcmp(a->cache_uuid, b->cache_uuid, 16) &&
+	       !memcmp(a->volume_uuid, b->volume_uuid, 16) &&
+	       !memcmp(&a->geo, &b->geo, sizeof(a->geo)) &&
+	       a->volume_sectors == b->volume_sectors && a->data_offset == b->data_offset &&
+	       a->mark_offset == b->mark_offset && a->csum_type == b->csum_type;
+}
+
+static void check_superblocks(struct check *c)
+{
+	const struct lc_sb *best = image_sb(&c->img);
+	unsigned int i;
+
+	for (i = 0; i < LC_SB_COPIES; i++) {
+		if (c->img.err[i])
+			check_damage(c, "superblock copy %u: %s", i, c->img.why[i]);
+		else if (best && !same_format(&c->img.copy[i], best))
+			check_damage(c, "superblock copy %u is of another format run", i);
+		else
+			continue;
+		c->bad_copy[i] = true;
+	}
+	if (!best) {
+		c->beyond_repair = true;
+		if (!c->img.err[2])
+			check_say(c, "The third copy tells who it is: cache %s, %s, but is too old "
+				  "to start from.", uuid_text(c->img.copy[2].cache_uuid),
+				  size_text(c->img.copy[2].volume_sectors << 9));
+		return;
+	}
+	c->sb = *best;
+	if (!c->img.err[0] && !c->img.err[1] && c->img.copy[0].sb_seq != c->img.copy[1].sb_seq)
+		check_say(c, "Superblock copies 0 and 1 are one update apart (%llu, %llu): "
+			  "a crash between them; the newer one counts.",
+			  c->img.copy[0].sb_seq, c->img.copy[1].sb_seq);
+}
+
+static int check_mark(struct check *c)
+{
+	const struct lc_mark_info *mark;
+	unsigned int i;
+	int ret;
+
+	if (c->sb.mark_offset == LC_NO_MARK || !c->hdd)
+		return 0;
+	ret = marks_read(&c->marks, c->hdd, c->sb.mark_offset);
+	if (ret)
+		return ret;
+	mark = marks_best(&c->marks);
+	for (i = 0; i < 2; i++) {
+		if (!c->marks.err[i])
+			continue;
+		c->bad_mark[i] = true;
+		check_damage(c, "mark copy %u on %s: %s", i, c->hdd->path, c->marks.why[i]);
+	}
+	if (!mark || !mark_belongs(mark, &c->sb)) {
+		check_damage(c, "%s does not bear the mark of this cache", c->hdd->path);
+		c->beyond_repair = true;
+	} else if (mark->state == LC_MARK_ABANDONED) {
+		check_damage(c, "%s went on without this cache since life %llu: what the cache "
+			     "holds is out of date", c->hdd->path, mark->epoch);
+		c->beyond_repair = true;
+	} else if (mark->epoch > c->sb.epoch) {
+		check_damage(c, "%s has seen life %llu of the volume, the cache only life %llu: "
+			     "an old copy, or a lost superblock update", c->hdd->path, mark->epoch,
+			     c->sb.epoch);
+		c->beyond_repair = true;
+	}
+	for (i = 0; mark && i < LC_MARK_LOST && i < mark->nr_lost; i++)
+		check_say(c, "The mark records as lost: sectors %llu-%llu", mark->lost[i].sector,
+			  mark->lost[i].sector + mark->lost[i].nr_sectors - 1);
+	return 0;
+}
+
+static void add_bad_slot(struct check *c, size_t record, unsigned int entry, bool unreadable)
+{
+	c->bad = xrealloc(c->bad, c->nr_bad + 1, sizeof(*c->bad));
+	c->bad[c->nr_bad++] = (struct bad_slot){ record, entry, unreadable };
+}
+
+/* The newest word on these blocks replaces all older ones. */
+static void apply_entry(struct check *c, const struct lc_entry_info *e, bool bad)
+{
+	if (e->type == LC_ENTRY_NONE)
+		return;
+	lost_remove(&c->lost, e->block * LC_BLOCK_SECTORS, e->nr_blocks * LC_BLOCK_SECTORS);
+	if (e->type == LC_ENTRY_RANGE_LOST)
+		lost_add(&c->lost, e->block * LC_BLOCK_SECTORS, e->nr_blocks * LC_BLOCK_SECTORS);
+	else
+		lost_add_mask(&c->lost, e->block, e->lost | (bad ? e->mask : 0));
+}
+
+/* Data slots of a record; unreadable[i] is set where a slot cannot be read. */
+static u8 *read_slots(struct check *c, const struct lc_record_info *info, bool *unreadable)
+{
+	u64 position = lc_format_position(&c->sb.geo, info->segment);
+	u64 at = lc_format_slot_address(&c->sb.geo, position, info->first_slot + LC_HEADER_SLOTS);
+	u8 *slots = xcalloc(info->nr_slots + 1, LC_SLOT_BYTES);
+	unsigned int i;
+
+	c->nr_slots_read += info->nr_slots;
+	if (!device_read(c->ssd, at, slots, (size_t)info->nr_slots * LC_SLOT_BYTES))
+		return slots;
+	for (i = 0; i < info->nr_slots; i++)
+		unreadable[i] = device_read(c->ssd, at + (u64)i * LC_SLOT_BYTES,
+					    slots + (size_t)i * LC_SLOT_BYTES, LC_SLOT_BYTES);
+	return slots;
+}
+
+/* Verify one record of the run; false if it is torn and ends the run. */
+static bool check_record(struct check *c, size_t index)
+{
+	const struct lc_record_info *info = &c->scan.found[index];
+	bool may_be_torn = info->seq > c->scan.run.durable_seq;
+	bool unreadable[LC_RECORD_ENTRIES] = { false }, bad[LC_RECORD_ENTRIES] = { false };
+	struct lc_record_header raw;
+	struct lc_record_info again;
+	struct lc_entry_info e;
+	const char *why;
+	bool torn = false;
+	unsigned int i;
+	u8 *slots;
+
+	if (scan_read_header(c->ssd, &c->sb, info->segment, info->first_slot, &raw, &again, &why))
+		return false;	/* changed under us; the rescan after a repair tells */
+	slots = read_slots(c, info, unreadable);
+	for (i = 0; i < info->nr_slots; i++) {
+		lc_entry_decode(&raw, i, &e);
+		/* Without valid sectors the slot's contents do not matter. */
+		if (e.type != LC_ENTRY_DATA || !e.mask)
+			continue;
+		bad[i] = unreadable[i] ||
+			 lc_format_slot_csum(&c->sb, e.block, slots + i * LC_SLOT_BYTES) != e.csum;
+		torn |= bad[i] && may_be_torn;
+	}
+	free(slots);
+	for (i = 0; i < info->nr_entries && !torn; i++) {
+		lc_entry_decode(&raw, i, &e);
+		apply_entry(c, &e, bad[i]);
+		if (!bad[i])
+			continue;
+		check_damage(c, "slot %u of segment %llu (record %llu, sectors %llu-%llu): %s",
+			     info->first_slot + LC_HEADER_SLOTS + i, info->segment, info->seq,
+			     e.block * LC_BLOCK_SECTORS,
+			     e.block * LC_BLOCK_SECTORS + LC_BLOCK_SECTORS - 1,
+			     unreadable[i] ? "unreadable" : "its checksum does not match");
+		add_bad_slot(c, index, i, unreadable[i]);
+	}
+	return !torn;
+}
+
+static void check_data(struct check *c)
+{
+	size_t *order, nr, i;
+
+	order = scan_by_seq(&c->scan, &nr);
+	for (i = 0; i < nr; i++) {
+		u64 seq = c->scan.found[order[i]].seq;
+
+		if (check_record(c, order[i]))
+			continue;
+		check_say(c, "Record %llu was not completely written before the crash: "
+			  "the log ends before it.", seq);
+		scan_cut(&c->scan, seq - 1);
+		break;
+	}
+	free(order);
+}
+
+static void report_run(struct check *c)
+{
+	const struct lc_replay_result *run = &c->scan.run;
+	u64 last = 0;
+	size_t i;
+
+	for (i = 0; i < c->scan.nr; i++) {
+		if (c->scan.found[i].seq > last)
+			last = c->scan.found[i].seq;
+	}
+	check_say(c, "Log: records %llu-%llu, durable up to %llu, %zu headers seen in %llu segments.",
+		  run->first_seq, run->last_seq, run->durable_seq, c->scan.nr,
+		  c->scan.nr_segments_read);
+	if (!c->bad_run)
+		return;
+	if (c->scan.verdict == -EUCLEAN)
+		check_damage(c, "record %llu is missing, but all up to %llu were durable; the newest "
+			     "one that can be read is %llu", run->last_seq + 1, run->durable_seq,
+			     last);
+	else
+		check_damage(c, "a damaged header hides records behind it from replay");
+	for (i = 0; i < c->scan.nr_bad; i++)
+		check_say(c, "  segment %llu, slot %u: %s", c->scan.bad[i].segment,
+			  c->scan.bad[i].slot, c->scan.bad[i].why);
+}
+
+static void check_log(struct check *c)
+{
+	scan_log(&c->scan, c->ssd, &c->sb, SCAN_CHAIN);
+	scan_select(&c->scan, &c->sb);
+	if (c->scan.verdict == -EUCLEAN) {
+		/* Replay goes by the chains, so it is broken whatever else turns up. */
+		c->bad_run = true;
+		scan_free(&c->scan);
+		scan_log(&c->scan, c->ssd, &c->sb, SCAN_EVERY_SLOT);
+		scan_select(&c->scan, &c->sb);
+	}
+	report_run(c);
+	if (c->scan.verdict == -ESTALE) {
+		check_damage(c, "the log holds records of a later life than the superblock's %llu: "
+			     "the superblock is an old one", c->sb.epoch);
+		c->beyond_repair = true;
+	}
+	check_data(c);
+}
+
+/* A whole later life behind a clean superblock: its newer versions were lost (L9). */
+static void check_nothing_newer(struct check *c)
+{
+	struct lc_sb ahead = c->sb;
+	struct scan scan;
+	size_t i;
+
+	ahead.tail_segment = c->sb.head_segment;
+	scan_log(&scan, c->ssd, &ahead, SCAN_CHAIN);
+	for (i = 0; i < scan.nr; i++) {
+		if (scan.found[i].epoch <= c->sb.epoch)
+			continue;
+		check_damage(c, "segment %llu holds a record of life %llu, later than the "
+			     "superblock's %llu: the superblock is an old one",
+			     scan.found[i].segment, scan.found[i].epoch, c->sb.epoch);
+		c->beyond_repair = true;
+		break;
+	}
+	scan_free(&scan);
+}
+
+/**
+ * check_run() - look at everything, change nothing
+ */
+int check_run(struct check *c)
+{
+	int ret;
+
+	ret = image_read(&c->img, c->ssd);
+	if (ret)
+		return ret;
+	check_superblocks(c);
+	if (c->img.best < 0)
+		return 0;
+	ret = check_mark(c);
+	if (ret)
+		return ret;
+	if (!(c->sb.flags & LC_SB_CLEAN)) {
+		check_log(c);
+		return 0;
+	}
+	check_nothing_newer(c);
+	return check_checkpoint(c);
+}
+
+void check_free(struct check *c)
+{
+	scan_free(&c->scan);
+	lost_free(&c->lost);
+	free(c->bad);
+	c->bad = NULL;
+	c->nr_bad = 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What lc-check knows of a cache device. */
+#ifndef LC_CHECK_H
+#define LC_CHECK_H
+
+#include "image.h"
+#include "lost.h"
+#include "scan.h"
+
+struct bad_slot {
+	size_t record;		/* index in scan.found */
+	unsigned int entry;
+	bool unreadable;
+};
+
+struct check {
+	const struct device *ssd;
+	const struct device *hdd;	/* NULL: not looked at */
+	bool quiet;
+
+	struct image img;
+	struct lc_sb sb;		/* the one believed, if img.best >= 0 */
+	struct mark_pair marks;
+	struct scan scan;
+	struct bad_slot *bad;		/* in records of the run, at or below the durable seq */
+	size_t nr_bad;
+	struct lost_set lost;		/* sectors whose newest version is gone */
+
+	bool bad_copy[LC_SB_COPIES];
+	bool bad_mark[2];
+	bool bad_checkpoint;
+	bool bad_run;			/* headers are missing below the durable seq */
+	bool beyond_repair;
+	unsigned int nr_damage;
+	u64 nr_slots_read;
+};
+
+/* 0 or a negative errno if it could not be checked; c->nr_damage says what it found. */
+int check_run(struct check *c);
+void check_free(struct check *c);
+
+void check_say(const struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void check_damage(struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* checkpoint.c */
+int check_checkpoint(struct check *c);
+
+/* repair.c, repair-run.c: change what check_run() found; 0 or a negative errno. */
+int repair_superblocks(struct check *c);
+int repair_marks(struct check *c);
+int repair_slots(struct check *c);
+int repair_run(struct check *c);
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Repairs of lc-check --repair that change single blocks: superblock copies,
+ * mark copies, the clean flag, and headers whose slots are bad.
+ *
+ * Each write is one 4 KiB block, made durable before the next.  A crash between
+ * two leaves less damage than before; a block torn by one is found damaged by
+ * the next lc-check.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "check.h"
+#include "util.h"
+
+/* Both front copies and the third, in this order: at least one is whole at any time. */
+static int write_all_copies(struct check *c)
+{
+	/* The good copy last, for a torn write must not take the only one. */
+	unsigned int order[LC_SB_COPIES] = { c->img.best ^ 1, c->img.best, 2 };
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < LC_SB_COPIES && !ret; i++)
+		ret = image_write_sb(c->ssd, &c->sb, order[i]);
+	return ret;
+}
+
+/**
+ * repair_superblocks() - rewrite bad copies; give up a damaged checkpoint
+ */
+int repair_superblocks(struct check *c)
+{
+	unsigned int i;
+	int ret = 0;
+
+	if (c->bad_checkpoint) {
+		/*
+		 * Without the flag the kernel replays the log.  What the checkpoint
+		 * alone knew are copies of blocks that are on the hard disk too.
+		 */
+		c->sb.flags &= ~LC_SB_CLEAN;
+		c->sb.sb_seq++;
+		check_say(c, "REPAIR: the checkpoint is given up, the log will be replayed");
+		return write_all_copies(c);
+	}
+	for (i = 0; i < LC_SB_COPIES && !ret; i++) {
+		if (!c->bad_copy[i])
+			continue;
+		check_say(c, "REPAIR: superblock copy %u is rewritten from copy %d", i, c->img.best);
+		ret = image_write_sb(c->ssd, &c->sb, i);
+	}
+	return ret;
+}
+
+/**
+ * repair_marks() - rewrite the bad copy of a mark from the good one
+ */
+int repair_marks(struct check *c)
+{
+	const struct lc_mark_info *mark = marks_best(&c->marks);
+	struct lc_mark raw;
+	unsigned int i;
+	int ret = 0;
+
+	if (!c->hdd || !mark || !mark_belongs(mark, &c->sb))
+		return 0;
+	for (i = 0; i < 2 && !ret; i++) {
+		if (!c->bad_mark[i])
+			continue;
+		check_say(c, "REPAIR: mark copy %u on %s is rewritten", i, c->hdd->path);
+		lc_mark_encode(mark, c->sb.csum_type, c->sb.mark_offset, i, &raw);
+		ret = device_write(c->hdd, lc_format_mark_address(c->sb.mark_offset, i), &raw,
+				   sizeof(raw));
+		if (!ret)
+			ret = device_sync(c->hdd);
+	}
+	return ret;
+}
+
+/* Set one entry of a header: no sector valid, those that were are lost. */
+static void lose_entry(struct check *c, struct lc_record_header *raw,
+		       const struct lc_record_info *info, const struct bad_slot *bad)
+{
+	u64 position = lc_format_position(&c->sb.geo, info->segment);
+	u64 at = lc_format_slot_address(&c->sb.geo, position,
+					info->first_slot + LC_HEADER_SLOTS + bad->entry);
+	struct lc_entry_info e;
+	u8 slot[LC_SLOT_BYTES];
+
+	lc_entry_decode(raw, bad->entry, &e);
+	check_say(c, "REPAIR: sectors of block %llu in record %llu become lost", e.block, info->seq);
+	e.lost |= e.mask;
+	e.mask = 0;
+	/* Whoever sums the whole slot shall find what is there; it holds nothing valid. */
+	if (!bad->unreadable && !device_read(c->ssd, at, slot, sizeof(slot)))
+		e.csum = lc_format_slot_csum(&c->sb, e.block, slot);
+	lc_entry_encode(raw, bad->entry, &e);
+}
+
+/**
+ * repair_slots() - turn what bad slots held into lost sectors, by their headers
+ */
+int repair_slots(struct check *c)
+{
+	size_t i, k;
+	int ret = 0;
+
+	for (i = 0; i < c->nr_bad && !ret; i = k) {
+		const struct lc_record_info *info = &c->scan.found[c->bad[i].record];
+		struct lc_record_header raw;
+		struct lc_record_info again;
+		const char *why;
+
+		ret = scan_read_header(c->ssd, &c->sb, info->segment, info->first_slot, &raw,
+				       &again, &why);
+		if (ret) {
+			complain(c->ssd->path, "record %llu: %s; run lc-check again", info->seq, why);
+			return ret;
+		}
+		for (k = i; k < c->nr_bad && c->bad[k].record == c->bad[i].record; k++)
+			lose_entry(c, &raw, info, &c->bad[k]);
+		lc_record_seal(&raw, &c->sb, &again);
+		ret = device_write(c->ssd, lc_format_slot_address(&c->sb.geo,
+				   lc_format_position(&c->sb.geo, info->segment), info->first_slot),
+				   &raw, sizeof(raw));
+		if (!ret)
+			ret = device_sync(c->ssd);
+	}
+	return ret;
+}

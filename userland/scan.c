@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The record headers of a log, as replay reads them: segments in ring order
+ * from the tail's, in each of them the chain from slot 0, until more segments
+ * in a row hold nothing than lanes can be open.
+ *
+ * Behind a damaged header the chain is lost.  SCAN_EVERY_SLOT reads the whole
+ * ring and tries every slot that no record covers.  A data slot cannot be taken
+ * for a header: generation, own address and segment number are in the checksum,
+ * and only the log itself ever writes them there.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scan.h"
+#include "util.h"
+
+static void add_record(struct scan *scan, const struct lc_record_info *info)
+{
+	if (!(scan->nr & (scan->nr + 1)))
+		scan->found = xrealloc(scan->found, (scan->nr + 1) * 2, sizeof(*scan->found));
+	scan->found[scan->nr++] = *info;
+}
+
+/* No magic, or of another lap or format run: the usual end of a chain. */
+static void add_bad(struct scan *scan, u64 segment, u32 slot, int err, const char *why)
+{
+	if (err == -ENODATA || err == -ESTALE)
+		return;
+	scan->bad = xrealloc(scan->bad, scan->nr_bad + 1, sizeof(*scan->bad));
+	scan->bad[scan->nr_bad].segment = segment;
+	scan->bad[scan->nr_bad].slot = slot;
+	scan->bad[scan->nr_bad++].why = why;
+}
+
+/**
+ * scan_read_header() - read and decode the header at a slot of segment number @segment
+ */
+int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot,
+		     struct lc_record_header *raw, struct lc_record_info *info, const char **why)
+{
+	u64 position = lc_format_position(&sb->geo, segment);
+	int ret;
+
+	ret = device_read(dev, lc_format_slot_address(&sb->geo, position, slot), raw, sizeof(*raw));
+	if (ret) {
+		*why = "unreadable";
+		return -EIO;
+	}
+	return lc_record_decode(raw, sb, segment, slot, info, why);
+}
+
+/* The segment's bytes at once, or NULL: each slot is read for itself then. */
+static u8 *read_segment(const struct device *dev, const struct lc_sb *sb, u64 segment)
+{
+	u64 position = lc_format_position(&sb->geo, segment);
+	u8 *bytes = xcalloc(1, sb->geo.segment_bytes);
+
+	if (!device_read(dev, lc_format_slot_address(&sb->geo, position, 0), bytes,
+			 sb->geo.segment_bytes))
+		return bytes;
+	free(bytes);
+	return NULL;
+}
+
+/* Returns how many records the segment has. */
+static size_t scan_segment(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
+			   u64 segment, bool every_slot)
+{
+	u8 *bytes = every_slot ? read_segment(dev, sb, segment) : NULL;
+	size_t before = scan->nr;
+	bool chained = true;
+	u32 slot = 0;
+
+	scan->nr_segments_read++;
+	while (slot < sb->geo.seg_slots) {
+		struct lc_record_header raw;
+		struct lc_record_info info;
+		const char *why;
+		int ret;
+
+		if (bytes) {
+			memcpy(&raw, bytes + slot * LC_SLOT_BYTES, sizeof(raw));
+			ret = lc_record_decode(&raw, sb, segment, slot, &info, &why);
+		} else {
+			ret = scan_read_header(dev, sb, segment, slot, &raw, &info, &why);
+		}
+		if (!ret) {
+			add_record(scan, &info);
+			slot += LC_HEADER_SLOTS + info.nr_slots;
+			chained = true;
+			continue;
+		}
+		/* Behind a broken header any slot may be data: no complaint about those. */
+		if (chained)
+			add_bad(scan, segment, slot, ret, why);
+		chained = false;
+		if (!every_slot)
+			break;
+		slot++;
+	}
+	free(bytes);
+	return scan->nr - before;
+}
+
+static bool is_skipped(const struct lc_sb *sb, u64 segment)
+{
+	u32 i;
+
+	for (i = 0; i < sb->nr_skips; i++) {
+		if (segment - sb->skips[i].segment < sb->skips[i].count &&
+		    segment >= sb->skips[i].segment)
+			return true;
+	}
+	return false;
+}
+
+/**
+ * scan_log() - find the headers of the log from its tail on
+ * @scan: result, to be freed with scan_free()
+ * @dev: cache device
+ * @sb: its superblock
+ * @mode: how thoroughly
+ */
+int scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
+	     enum scan_mode mode)
+{
+	u64 segment, last = sb->tail_segment + sb->geo.nr_segments;
+	u32 stale = 0;
+
+	memset(scan, 0, sizeof(*scan));
+	for (segment = sb->tail_segment; segment < last; segment++) {
+		if (scan_segment(scan, dev, sb, segment, mode == SCAN_EVERY_SLOT)) {
+			stale = 0;
+		} else if (!is_skipped(sb, segment)) {
+			stale++;
+			if (stale > sb->lane_limit && mode == SCAN_CHAIN)
+				break;
+		}
+	}
+	return 0;
+}
+
+static int compare_place(const void *a, const void *b)
+{
+	const struct lc_record_info *x = a, *y = b;
+
+	if (x->segment != y->segment)
+		return x->segment < y->segment ? -1 : 1;
+	return x->first_slot < y->first_slot ? -1 : x->first_slot > y->first_slot;
+}
+
+/**
+ * scan_select() - let the replay rules decide which records exist
+ */
+void scan_select(struct scan *scan, const struct lc_sb *sb)
+{
+	struct lc_replay_record *records = xcalloc(scan->nr, sizeof(*records));
+	size_t i;
+
+	for (i = 0; i < scan->nr; i++) {
+		const struct lc_record_info *info = &scan->found[i];
+
+		records[i].seq = info->seq;
+		records[i].epoch = info->epoch;
+		records[i].epoch_first_seq = info->epoch_first_seq;
+		records[i].durable_seq = info->durable_seq;
+		records[i].segment = info->segment;
+		records[i].first_slot = info->first_slot;
+		records[i].nr_entries = info->nr_entries;
+		records[i].type = info->type;
+	}
+	scan->verdict = lc_replay_select(sb, records, scan->nr, &scan->run);
+	free(scan->kept);
+	scan->kept = xcalloc(scan->nr, sizeof(*scan->kept));
+	for (i = 0; i < scan->nr; i++) {
+		struct lc_record_info key = {
+			.segment = records[i].segment,
+			.first_slot = records[i].first_slot,
+		};
+		struct lc_record_info *at = bsearch(&key, scan->found, scan->nr, sizeof(key),
+						    compare_place);
+
+		if (at && records[i].keep)
+			scan->kept[at - scan->found] = true;
+	}
+	free(records);
+}
+
+/**
+ * scan_cut() - drop the records above @last_seq from the run, their data is torn
+ */
+void scan_cut(struct scan *scan, u64 last_seq)
+{
+	size_t i;
+
+	for (i = 0; i < scan->nr; i++) {
+		if (scan->kept[i] && scan->found[i].seq > last_seq) {
+			scan->kept[i] = false;
+			scan->run.nr_kept--;
+		}
+	}
+	scan->run.last_seq = last_seq;
+}
+
+void scan_free(struct scan *scan)
+{
+	free(scan->found);
+	free(scan->kept);
+	free(scan->bad);
+	memset(scan, 0, sizeof(*scan));
+}
+
+static const struct scan *sorting;
+
+static int compare_seq(const void *a, const void *b)
+{
+	u64 x = sorting->found[*(const size_t *)a].seq;
+	u64 y = sorting->found[*(const size_t *)b].seq;
+
+	return x < y ? -1 : x > y;
+}
+
+size_t *scan_by_seq(const struct scan *scan, size_t *nr)
+{
+	size_t *order = xcalloc(scan->nr, sizeof(*order));
+	size_t i;
+
+	*nr = 0;
+	for (i = 0; i < scan->nr; i++) {
+		if (scan->kept[i])
+			order[(*nr)++] = i;
+	}
+	sorting = scan;
+	qsort(order, *nr, sizeof(*order), compare_seq);
+	return order;
+}

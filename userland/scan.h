@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The record headers of a log, as replay reads them. */
+#ifndef LC_SCAN_H
+#define LC_SCAN_H
+
+#include "device.h"
+#include "format.h"
+#include "replay.h"
+
+enum scan_mode {
+	SCAN_CHAIN,		/* as replay: each segment's records from slot 0 on */
+	SCAN_EVERY_SLOT,	/* the whole ring, also behind a broken header */
+};
+
+/* A slot that should have held a header but does not. */
+struct scan_bad {
+	u64 segment;
+	u32 slot;
+	const char *why;
+};
+
+/* Records in the order of segments and slots; kept[] and run after scan_select(). */
+struct scan {
+	struct lc_record_info *found;
+	bool *kept;
+	size_t nr;
+	struct scan_bad *bad;
+	size_t nr_bad;
+	u64 nr_segments_read;
+	struct lc_replay_result run;
+	int verdict;		/* of lc_replay_select() */
+};
+
+int scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
+	     enum scan_mode mode);
+void scan_select(struct scan *scan, const struct lc_sb *sb);
+void scan_cut(struct scan *scan, u64 last_seq);
+void scan_free(struct scan *scan);
+
+int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot,
+		     struct lc_record_header *raw, struct lc_record_info *info, const char **why);
+/* Indices of the kept records in the order of their seqs; to be freed. */
+size_t *scan_by_seq(const struct scan *scan, size_t *nr);
+
+#endif
