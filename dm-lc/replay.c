@@ -10,7 +10,6 @@
  *  R4 The run starts at the tail seq and ends before the first missing seq.
  *  R5 durable_seq is believed from every record that exists after R1, also
  *     beyond the break.  A run that ends below it is damage, not a torn tail.
- *
  *  R6 A record of an epoch above the superblock's proves that the superblock is
  *     an old one: the first record of a life is written only after both front
  *     copies hold its epoch (L1, L9).  A whole life would be missed, so refuse.
