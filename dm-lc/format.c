@@ -528,6 +528,9 @@ void lc_entry_encode(struct lc_record_header *raw, unsigned int i,
 
 /**
  * lc_entry_decode() - read entry @i of a header lc_record_decode() accepted
+ * @raw: the bytes on media
+ * @i: number of the entry
+ * @entry: the entry
  */
 void lc_entry_decode(const struct lc_record_header *raw, unsigned int i,
 		     struct lc_entry_info *entry)
@@ -653,6 +656,9 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
 
 /**
  * lc_ckpt_encode() - set item @i of a checkpoint block under construction
+ * @raw: the bytes on media
+ * @i: number of the entry
+ * @item: the item
  */
 void lc_ckpt_encode(struct lc_ckpt_block *raw, unsigned int i, const struct lc_ckpt_item *item)
 {
@@ -686,6 +692,11 @@ void lc_ckpt_seal(struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 index, 
 
 /**
  * lc_ckpt_decode() - verify a checkpoint block
+ * @raw: the bytes on media
+ * @sb: superblock
+ * @index: the index
+ * @nr_entries: entries in it
+ * @why: text on error, may be NULL
  */
 int lc_ckpt_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 index,
 		   u32 *nr_entries, const char **why)
@@ -707,6 +718,10 @@ int lc_ckpt_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 
 
 /**
  * lc_ckpt_item_decode() - read and bound item @i of a verified checkpoint block
+ * @raw: the bytes on media
+ * @sb: superblock
+ * @i: number of the entry
+ * @item: the item
  *
  * Return: 0 or -ERANGE.
  */

@@ -1,0 +1,733 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Write buffers and the lane.  See buffer.h for lives and invariants.
+ *
+ * The fast path of a writer is one cmpxchg to reserve slots together with a
+ * reference, and one atomic to let go.  Everything else (closing a record,
+ * opening the next, taking a ready buffer) happens under lane->lock, a few
+ * hundred cycles once per record.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+
+#include "lc.h"
+#include "buffer.h"
+#include "index.h"
+#include "log.h"
+#include "segment.h"
+
+#define STATE_CLOSED		(1ULL << 63)
+#define STATE_INCARNATION_SHIFT	32
+#define STATE_NEXT_SHIFT	16
+#define STATE_WRITERS		0xffffULL
+
+#define CHUNK_MAX_ORDER		4
+
+static u32 state_next(u64 state)
+{
+	return state >> STATE_NEXT_SHIFT & 0xffff;
+}
+
+/* Neither slots handed out nor anybody who might still give some back. */
+static bool state_untouched(u64 state)
+{
+	return !(u32)state;
+}
+
+/* --- pool --------------------------------------------------------------- */
+
+struct lc_pool *lc_pool_create(void)
+{
+	struct lc_pool *pool = kzalloc(sizeof(*pool), GFP_KERNEL);
+
+	if (!pool)
+		return NULL;
+	spin_lock_init(&pool->lock);
+	INIT_LIST_HEAD(&pool->free);
+	INIT_LIST_HEAD(&pool->all);
+	return pool;
+}
+
+static void buffer_free(struct lc_buffer *buf)
+{
+	u32 i;
+
+	for (i = 0; i < buf->nr_chunks; i++)
+		__free_pages(buf->chunks[i], buf->orders[i]);
+	kvfree(buf->chunks);
+	kvfree(buf->orders);
+	kvfree(buf->slots);
+	kvfree(buf->records);
+	kfree(buf);
+}
+
+/* The largest pieces the page allocator gives without effort, down to pages. */
+static int buffer_alloc_chunks(struct lc_buffer *buf, u32 nr_slots)
+{
+	unsigned int order = CHUNK_MAX_ORDER;
+	u32 slot = 0, i;
+
+	while (slot < nr_slots) {
+		gfp_t gfp = GFP_KERNEL | __GFP_ZERO;
+		struct page *page;
+
+		while (order && (1u << order) > nr_slots - slot)
+			order--;
+		if (order)
+			gfp |= __GFP_NORETRY | __GFP_NOWARN;
+		page = alloc_pages(gfp, order);
+		if (!page) {
+			if (!order)
+				return -ENOMEM;
+			order--;
+			continue;
+		}
+		buf->chunks[buf->nr_chunks] = page;
+		buf->orders[buf->nr_chunks++] = order;
+		for (i = 0; i < 1u << order; i++)
+			buf->slots[slot++] = page_address(page) + i * PAGE_SIZE;
+	}
+	return 0;
+}
+
+static struct lc_buffer *buffer_alloc(struct lc_core *core)
+{
+	u32 nr_slots = core->sb.geo.seg_slots;
+	struct lc_buffer *buf = kzalloc(sizeof(*buf), GFP_KERNEL);
+
+	if (!buf)
+		return NULL;
+	buf->core = core;
+	buf->slots = kvcalloc(nr_slots, sizeof(*buf->slots), GFP_KERNEL);
+	buf->chunks = kvcalloc(nr_slots, sizeof(*buf->chunks), GFP_KERNEL);
+	buf->orders = kvcalloc(nr_slots, sizeof(*buf->orders), GFP_KERNEL);
+	/* Every record has a header; one without data slots is possible. */
+	buf->records = kvcalloc(nr_slots, sizeof(*buf->records), GFP_KERNEL);
+	if (!buf->slots || !buf->chunks || !buf->orders || !buf->records ||
+	    buffer_alloc_chunks(buf, nr_slots)) {
+		buffer_free(buf);
+		return NULL;
+	}
+	return buf;
+}
+
+/**
+ * lc_buffers_alloc() - allocate write buffers
+ * @core: the volume
+ * @nr: how many
+ * @list: gets them, untouched on error
+ *
+ * May sleep.  Return: 0 or -ENOMEM.
+ */
+int lc_buffers_alloc(struct lc_core *core, u32 nr, struct list_head *list)
+{
+	LIST_HEAD(fresh);
+
+	BUILD_BUG_ON(PAGE_SIZE != LC_SLOT_BYTES);
+	while (nr--) {
+		struct lc_buffer *buf = buffer_alloc(core);
+
+		if (!buf) {
+			lc_buffers_free(&fresh);
+			return -ENOMEM;
+		}
+		list_add(&buf->list, &fresh);
+	}
+	list_splice(&fresh, list);
+	return 0;
+}
+
+void lc_buffers_free(struct list_head *list)
+{
+	struct lc_buffer *buf, *tmp;
+
+	list_for_each_entry_safe(buf, tmp, list, list)
+		buffer_free(buf);
+	INIT_LIST_HEAD(list);
+}
+
+/* Nobody uses a buffer any more; what they hold is given up. */
+void lc_pool_destroy(struct lc_pool *pool)
+{
+	struct lc_buffer *buf, *tmp;
+
+	if (!pool)
+		return;
+	list_for_each_entry_safe(buf, tmp, &pool->all, all)
+		buffer_free(buf);
+	kfree(pool);
+}
+
+void lc_pool_add(struct lc_pool *pool, struct list_head *list)
+{
+	struct lc_buffer *buf;
+	unsigned long flags;
+	u32 nr = 0;
+
+	spin_lock_irqsave(&pool->lock, flags);
+	list_for_each_entry(buf, list, list) {
+		list_add(&buf->all, &pool->all);
+		nr++;
+	}
+	list_splice_init(list, &pool->free);
+	pool->nr_free += nr;
+	pool->nr += nr;
+	spin_unlock_irqrestore(&pool->lock, flags);
+}
+
+/**
+ * lc_pool_shrink() - give memory back until @nr buffers remain
+ * @pool: the pool
+ * @nr: how many
+ *
+ * Process context.  Buffers in use are freed when they come back.
+ */
+void lc_pool_shrink(struct lc_pool *pool, u32 nr)
+{
+	struct lc_buffer *buf;
+	LIST_HEAD(drop);
+
+	spin_lock_irq(&pool->lock);
+	pool->surplus = 0;
+	while (pool->nr > nr && pool->nr_free) {
+		buf = list_first_entry(&pool->free, struct lc_buffer, list);
+		list_move(&buf->list, &drop);
+		list_del(&buf->all);
+		pool->nr_free--;
+		pool->nr--;
+	}
+	if (pool->nr > nr)
+		pool->surplus = pool->nr - nr;
+	spin_unlock_irq(&pool->lock);
+	lc_buffers_free(&drop);
+}
+
+/**
+ * lc_pool_get() - take a free buffer, pinned by its owner
+ * @pool: the pool
+ *
+ * Process context.  Return: NULL if none is free.
+ */
+struct lc_buffer *lc_pool_get(struct lc_pool *pool)
+{
+	struct lc_buffer *buf, *drop = NULL;
+
+	spin_lock_irq(&pool->lock);
+	buf = list_first_entry_or_null(&pool->free, struct lc_buffer, list);
+	if (buf) {
+		list_del(&buf->list);
+		pool->nr_free--;
+		if (pool->surplus) {
+			pool->surplus--;
+			pool->nr--;
+			list_del(&buf->all);
+			drop = buf;
+			buf = NULL;
+		}
+	}
+	spin_unlock_irq(&pool->lock);
+	if (drop) {
+		buffer_free(drop);
+		return lc_pool_get(pool);
+	}
+	if (buf)
+		atomic_set(&buf->pins, 1);
+	return buf;
+}
+
+u32 lc_pool_used(struct lc_pool *pool)
+{
+	return READ_ONCE(pool->nr) - READ_ONCE(pool->nr_free);
+}
+
+/**
+ * lc_buffer_unpin() - let go of a buffer
+ * @buf: the buffer
+ *
+ * Any context.  The last one puts it back and wakes the refill worker.
+ */
+void lc_buffer_unpin(struct lc_buffer *buf)
+{
+	struct lc_core *core = buf->core;
+	unsigned long flags;
+
+	if (!atomic_dec_and_test(&buf->pins))
+		return;
+	spin_lock_irqsave(&core->pool->lock, flags);
+	list_add(&buf->list, &core->pool->free);
+	core->pool->nr_free++;
+	spin_unlock_irqrestore(&core->pool->lock, flags);
+	queue_work(core->wq, &core->refill_work);
+}
+
+/**
+ * lc_buffer_pin() - keep the RAM image of a slot, if it has one
+ * @core: the volume
+ * @slot: mapped by a block whose bucket the caller has locked
+ *
+ * Return: the buffer, pinned, or NULL: the slot is durable on the SSD.
+ */
+struct lc_buffer *lc_buffer_pin(struct lc_core *core, u32 slot)
+{
+	struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+	struct lc_buffer *buf;
+
+	if (!rcu_access_pointer(seg->buf))
+		return NULL;
+	rcu_read_lock();
+	buf = rcu_dereference(seg->buf);
+	if (buf && !atomic_inc_not_zero(&buf->pins))
+		buf = NULL;
+	/*
+	 * It may have been recycled for another segment between the two steps;
+	 * then this segment was durable before we looked.
+	 */
+	if (buf && rcu_access_pointer(seg->buf) != buf) {
+		lc_buffer_unpin(buf);
+		buf = NULL;
+	}
+	rcu_read_unlock();
+	return buf;
+}
+
+void *lc_buffer_slot(struct lc_core *core, const struct lc_buffer *buf, u32 slot)
+{
+	return buf->slots[lc_ring_slot_in_segment(core->ring, slot)];
+}
+
+/* --- records ------------------------------------------------------------ */
+
+struct lc_record_header *lc_record_image(const struct lc_record *rec)
+{
+	return rec->buf->slots[rec->first_slot];
+}
+
+static bool record_get(struct lc_record *rec, u32 want, struct lc_cursor *cur)
+{
+	s64 state = atomic64_read_acquire(&rec->state);
+	u32 next, nr;
+
+	do {
+		next = state_next(state);
+		if ((u64)state & STATE_CLOSED || next >= rec->limit)
+			return false;
+		nr = min(want, rec->limit - next);
+	} while (!atomic64_try_cmpxchg(&rec->state, &state,
+				       state + ((u64)nr << STATE_NEXT_SHIFT) + 1));
+	cur->rec = rec;
+	cur->next = next;
+	cur->end = next + nr;
+	return true;
+}
+
+/**
+ * lc_record_put() - drop a writer's reference
+ * @rec: the record
+ *
+ * Process context.  The last one out of a closed record hands it to the log.
+ */
+void lc_record_put(struct lc_record *rec)
+{
+	u64 state = atomic64_dec_return(&rec->state);
+
+	if (state & STATE_CLOSED && !(state & STATE_WRITERS))
+		lc_log_submit(rec->buf->core->log, rec);
+}
+
+/*
+ * [lane->lock] Close an open record: no more references can be taken, its seq is
+ * given.  The caller holds one reference afterwards and must put it, unlocked.
+ */
+static void record_close(struct lc_record *rec, bool want_durable)
+{
+	s64 state = atomic64_read(&rec->state);
+
+	while (!atomic64_try_cmpxchg(&rec->state, &state, (state | STATE_CLOSED) + 1))
+		;
+	rec->nr_slots = state_next(state);
+	lc_log_append(rec->buf->core->log, rec, want_durable);
+}
+
+/* [lane->lock] Open the next record of lane->buf if at least one block fits. */
+static struct lc_record *record_open(struct lc_lane *lane, u8 type)
+{
+	struct lc_buffer *buf = lane->buf;
+	u32 seg_slots = lane->core->sb.geo.seg_slots;
+	u32 first = 0;
+	struct lc_record *rec;
+
+	if (buf->nr_records) {
+		rec = &buf->records[buf->nr_records - 1];
+		first = rec->first_slot + LC_HEADER_SLOTS + rec->nr_slots;
+	}
+	if (first + LC_HEADER_SLOTS + (type == LC_RECORD_DATA) > seg_slots)
+		return NULL;
+	rec = &buf->records[buf->nr_records++];
+	rec->buf = buf;
+	rec->first_slot = first;
+	rec->limit = min_t(u32, LC_RECORD_ENTRIES, seg_slots - first - LC_HEADER_SLOTS);
+	rec->nr_slots = 0;
+	rec->type = type;
+	rec->stage = LC_RECORD_OPEN;
+	memset(lc_record_image(rec), 0, LC_SLOT_BYTES);
+	lane->incarnation = (lane->incarnation + 1) & 0x7fffffff;
+	/* Readers of the state see all of the above. */
+	atomic64_set_release(&rec->state, (s64)lane->incarnation << STATE_INCARNATION_SHIFT);
+	return rec;
+}
+
+/* --- lane --------------------------------------------------------------- */
+
+/**
+ * lc_lane_create() - allocate the lane of a core
+ * @core: the volume
+ *
+ * May sleep.  Return: the lane or NULL.
+ */
+struct lc_lane *lc_lane_create(struct lc_core *core)
+{
+	struct lc_lane *lane = kzalloc(sizeof(*lane), GFP_KERNEL);
+
+	if (!lane)
+		return NULL;
+	lane->core = core;
+	spin_lock_init(&lane->lock);
+	INIT_LIST_HEAD(&lane->ready);
+	return lane;
+}
+
+/* Its buffers belong to the pool. */
+void lc_lane_destroy(struct lc_lane *lane)
+{
+	kfree(lane);
+}
+
+/**
+ * lc_lane_add_ready() - hand a buffer with its segment to the lane
+ * @lane: the lane
+ * @buf: buf->segment and ->position set, segment evicted and idle
+ */
+void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
+{
+	struct lc_segment *seg = &lane->core->ring->segments[buf->position];
+
+	buf->nr_records = 0;
+	buf->undurable = 0;
+	buf->closed = false;
+	seg->number = buf->segment;
+	/* Before any slot of it can be mapped (B2). */
+	rcu_assign_pointer(seg->buf, buf);
+	spin_lock(&lane->lock);
+	list_add_tail(&buf->list, &lane->ready);
+	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);
+	spin_unlock(&lane->lock);
+}
+
+/* [lane->lock] The lane is done with its buffer; records may still be in flight. */
+static void lane_close_buffer(struct lc_lane *lane)
+{
+	struct lc_buffer *buf = lane->buf;
+
+	lane->buf = NULL;
+	lc_log_close_buffer(lane->core->log, buf);
+}
+
+/* [lane->lock] Make lane->open point at a fresh record, if a buffer is to be had. */
+static struct lc_record *lane_open_next(struct lc_lane *lane, u8 type)
+{
+	struct lc_record *rec;
+
+	for (;;) {
+		if (lane->buf) {
+			rec = record_open(lane, type);
+			if (rec)
+				return rec;
+			lane_close_buffer(lane);
+		}
+		lane->buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
+		if (!lane->buf)
+			return NULL;
+		list_del(&lane->buf->list);
+		WRITE_ONCE(lane->nr_ready, lane->nr_ready - 1);
+	}
+}
+
+/* Replace @old, which is full, closed or NULL, as the open record. */
+static int lane_advance(struct lc_lane *lane, struct lc_record *old)
+{
+	struct lc_record *closed = NULL, *rec;
+
+	spin_lock(&lane->lock);
+	if (lane->open != old) {
+		spin_unlock(&lane->lock);
+		return 0;
+	}
+	if (old) {
+		record_close(old, false);
+		closed = old;
+	}
+	rec = lane_open_next(lane, LC_RECORD_DATA);
+	smp_store_release(&lane->open, rec);
+	spin_unlock(&lane->lock);
+
+	if (closed)
+		lc_record_put(closed);
+	if (READ_ONCE(lane->nr_ready) * 2 < lane->max_ready)
+		queue_work(lane->core->wq, &lane->core->refill_work);
+	return rec ? 0 : -EAGAIN;
+}
+
+/**
+ * lc_lane_reserve() - get slots of the open record, and a reference on it
+ * @lane: the lane
+ * @want: slots wanted, at least 1
+ * @cur: gets 1..@want slots
+ *
+ * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer is ready;
+ * the refill worker has been told.
+ */
+int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur)
+{
+	struct lc_record *rec;
+
+	for (;;) {
+		rec = smp_load_acquire(&lane->open);
+		if (rec && record_get(rec, want, cur))
+			return 0;
+		if (lane_advance(lane, rec))
+			return -EAGAIN;
+	}
+}
+
+/**
+ * lc_lane_release() - give unused slots back and drop the reference
+ * @cur: the cursor
+ */
+void lc_lane_release(struct lc_cursor *cur)
+{
+	struct lc_record *rec = cur->rec;
+	s64 state = atomic64_read(&rec->state);
+	u32 i;
+
+	if (!rec)
+		return;
+	while (cur->next < cur->end) {
+		s64 back = state - ((u64)(cur->end - cur->next) << STATE_NEXT_SHIFT);
+
+		if ((u64)state & STATE_CLOSED || state_next(state) != cur->end)
+			break;
+		if (atomic64_try_cmpxchg(&rec->state, &state, back))
+			cur->end = cur->next;
+	}
+	for (i = cur->next; i < cur->end; i++)
+		memset(rec->buf->slots[rec->first_slot + LC_HEADER_SLOTS + i], 0, LC_SLOT_BYTES);
+	cur->rec = NULL;
+	lc_record_put(rec);
+}
+
+/*
+ * [lane->lock] Take an open record that nobody touched back, as if it had never
+ * been opened.  Return: whether there is no open record now.
+ */
+static bool lane_retract(struct lc_lane *lane)
+{
+	struct lc_record *rec = lane->open;
+	s64 state;
+
+	if (!rec)
+		return true;
+	state = atomic64_read(&rec->state);
+	if (!state_untouched(state) ||
+	    !atomic64_try_cmpxchg(&rec->state, &state, state | STATE_CLOSED))
+		return false;
+	lane->buf->nr_records--;
+	lane->open = NULL;
+	return true;
+}
+
+/**
+ * lc_lane_seal() - close the open record if it holds anything
+ * @lane: the lane
+ * @close_segment: put nothing more into its segment either
+ *
+ * Process context, does not sleep.
+ *
+ * Return: the highest seq given so far.  Every write completed before the call
+ * is in a record of that seq or a lower one.
+ */
+u64 lc_lane_seal(struct lc_lane *lane, bool close_segment)
+{
+	struct lc_record *rec, *closed = NULL;
+	u64 seq;
+
+	spin_lock(&lane->lock);
+	rec = lane->open;
+	if (rec && state_next(atomic64_read(&rec->state))) {
+		record_close(rec, true);
+		closed = rec;
+		lane->open = NULL;
+	}
+	if (close_segment && lane_retract(lane)) {
+		if (lane->buf && lane->buf->nr_records)
+			lane_close_buffer(lane);
+	} else if (closed) {
+		rec = record_open(lane, LC_RECORD_DATA);
+		if (!rec)
+			lane_close_buffer(lane);
+		smp_store_release(&lane->open, rec);
+	}
+	seq = lc_log_last_seq(lane->core->log);
+	spin_unlock(&lane->lock);
+	if (closed)
+		lc_record_put(closed);
+	return seq;
+}
+
+/**
+ * lc_lane_mark() - a value that changes whenever something is put into the lane
+ * @lane: the lane
+ */
+u64 lc_lane_mark(struct lc_lane *lane)
+{
+	struct lc_record *rec = smp_load_acquire(&lane->open);
+
+	/* A stale pointer is harmless: records live as long as the lane. */
+	return rec ? (u64)atomic64_read(&rec->state) : 0;
+}
+
+/**
+ * lc_lane_append_ranges() - log a RANGE record of one entry
+ * @lane: the lane
+ * @block: block number
+ * @nr_blocks: how many blocks
+ * @entry_type: LC_ENTRY_RANGE_*
+ * @segment: gets the number of its segment
+ * @first_slot: gets the slot of its header
+ *
+ * Process context, does not sleep.  The caller has made sure that every earlier
+ * record is sealed (L12), and puts the record into effect before it flushes.
+ *
+ * Return: 0 or -EAGAIN: no buffer.
+ */
+int lc_lane_append_ranges(struct lc_lane *lane, u64 block, u64 nr_blocks, u8 entry_type,
+			  u64 *segment, u32 *first_slot)
+{
+	struct lc_entry_info entry = {
+		.block = block, .nr_blocks = nr_blocks, .type = entry_type,
+	};
+	struct lc_record *rec, *closed = NULL;
+
+	spin_lock(&lane->lock);
+	if (!lane_retract(lane)) {
+		closed = lane->open;
+		record_close(closed, true);
+	}
+	rec = lane_open_next(lane, LC_RECORD_RANGE);
+	if (rec) {
+		lc_entry_encode(lc_record_image(rec), 0, &entry);
+		*segment = rec->buf->segment;
+		*first_slot = rec->first_slot;
+		record_close(rec, true);
+	}
+	smp_store_release(&lane->open, lane_open_next(lane, LC_RECORD_DATA));
+	spin_unlock(&lane->lock);
+	if (closed)
+		lc_record_put(closed);
+	if (!rec)
+		return -EAGAIN;
+	lc_record_put(rec);
+	return 0;
+}
+
+/**
+ * lc_lane_next_segment() - number of the first segment without a record
+ * @lane: the lane
+ *
+ * For the superblock of a clean stop; the lane is quiet.
+ */
+u64 lc_lane_next_segment(struct lc_lane *lane)
+{
+	struct lc_buffer *buf = lane->buf;
+	bool empty;
+
+	if (buf) {
+		empty = buf->nr_records == 1 && lane->open &&
+			!state_next(atomic64_read(&lane->open->state));
+		return empty || !buf->nr_records ? buf->segment : buf->segment + 1;
+	}
+	buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
+	return buf ? buf->segment : lc_ring_head(lane->core->ring);
+}
+
+/* --- cursor ------------------------------------------------------------- */
+
+/* The cursor's next slot, numbered over the whole SSD. */
+u32 lc_cursor_slot(const struct lc_cursor *cur)
+{
+	const struct lc_record *rec = cur->rec;
+
+	return (rec->buf->position << rec->buf->core->ring->slot_shift) + rec->first_slot +
+	       LC_HEADER_SLOTS + cur->next;
+}
+
+/*
+ * Is this mapped slot one of the record the cursor has a reference on?  Slots
+ * behind the reserved ones may belong to the next record of the segment.
+ */
+bool lc_cursor_owns(const struct lc_cursor *cur, u32 slot)
+{
+	const struct lc_record *rec = cur->rec;
+	u32 base = (rec->buf->position << rec->buf->core->ring->slot_shift) + rec->first_slot;
+
+	return slot > base && slot - base <= state_next(atomic64_read(&rec->state));
+}
+
+/**
+ * lc_cursor_outdated() - is a mapped slot in a newer record than the cursor's?
+ * @cur: the cursor
+ * @slot: slot number, over the whole SSD
+ *
+ * Under the bucket lock of the block mapped there.  The cursor's record may have
+ * been closed since, and the block written to a later one: the cursor's slot
+ * would lose against it at replay.
+ */
+bool lc_cursor_outdated(const struct lc_cursor *cur, u32 slot)
+{
+	struct lc_ring *ring = cur->rec->buf->core->ring;
+	u64 number = lc_ring_segment(ring, slot)->number;
+
+	if (number != cur->rec->buf->segment)
+		return number > cur->rec->buf->segment;
+	return !lc_cursor_owns(cur, slot) &&
+	       lc_ring_slot_in_segment(ring, slot) > cur->rec->first_slot;
+}
+
+void *lc_cursor_image(const struct lc_cursor *cur, u32 slot)
+{
+	return lc_buffer_slot(cur->rec->buf->core, cur->rec->buf, slot);
+}
+
+/**
+ * lc_cursor_describe() - write the header entry of a slot
+ * @cur: the cursor
+ * @slot: slot number, over the whole SSD
+ * @block: block number
+ * @mask: sectors
+ * @lost: see above
+ *
+ * Under the block's bucket lock, with the cursor's reference (B1).
+ */
+void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost)
+{
+	const struct lc_record *rec = cur->rec;
+	u32 in_segment = lc_ring_slot_in_segment(rec->buf->core->ring, slot);
+	struct lc_entry_info entry = {
+		.block = block, .nr_blocks = 1, .mask = mask, .lost = lost,
+		.type = LC_ENTRY_DATA,
+	};
+
+	lc_entry_encode(lc_record_image(rec), in_segment - rec->first_slot - LC_HEADER_SLOTS,
+			&entry);
+}

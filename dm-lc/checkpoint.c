@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Checkpoint: the whole index, in slot order, as one sequential write at a clean
+ * stop and one sequential read at the next start; 12 bytes a block.
+ *
+ * It counts only while the superblock says clean, and that is taken back before
+ * the first record of the next life (L10).
+ */
+#include <linux/blkdev.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+
+#include "lc.h"
+#include "checkpoint.h"
+#include "index.h"
+#include "io.h"
+#include "segment.h"
+
+#define PIECE_ORDER	4
+#define PIECE_BYTES	(PAGE_SIZE << PIECE_ORDER)
+#define PIECE_BLOCKS	(PIECE_BYTES >> LC_SLOT_SHIFT)
+
+struct stream {
+	struct lc_core *core;
+	void *piece;
+	u32 nr_blocks;		/* in a piece */
+	u32 fill;		/* blocks finished in this piece */
+	u32 nr_entries;		/* in the block at hand */
+	u64 index;		/* of the block at hand */
+};
+
+static int stream_alloc(struct stream *s, struct lc_core *core)
+{
+	unsigned int order = PIECE_ORDER;
+	struct page *page;
+
+	/* Large pieces if they are to be had, single pages if not. */
+	page = alloc_pages(GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN, order);
+	if (!page) {
+		order = 0;
+		page = alloc_pages(GFP_NOIO, order);
+	}
+	if (!page)
+		return -ENOMEM;
+	*s = (struct stream) {
+		.core = core, .piece = page_address(page), .nr_blocks = 1u << order,
+	};
+	return 0;
+}
+
+static void stream_free(struct stream *s)
+{
+	free_pages((unsigned long)s->piece, s->nr_blocks > 1 ? PIECE_ORDER : 0);
+}
+
+static int stream_flush(struct stream *s)
+{
+	struct lc_core *core = s->core;
+	u64 address = core->sb.geo.ckpt_offset + ((s->index - s->fill) << LC_SLOT_SHIFT);
+	int ret;
+
+	if (!s->fill)
+		return 0;
+	ret = lc_io_sync(core->cache, REQ_OP_WRITE, address, s->piece, s->fill << LC_SLOT_SHIFT);
+	s->fill = 0;
+	return ret;
+}
+
+static int stream_end_block(struct stream *s)
+{
+	struct lc_ckpt_block *raw = s->piece + (s->fill << LC_SLOT_SHIFT);
+
+	lc_ckpt_seal(raw, &s->core->sb, s->index, s->nr_entries);
+	s->nr_entries = 0;
+	s->index++;
+	if (++s->fill < s->nr_blocks)
+		return 0;
+	return stream_flush(s);
+}
+
+static int stream_add(struct stream *s, const struct lc_ckpt_item *item)
+{
+	struct lc_ckpt_block *raw = s->piece + (s->fill << LC_SLOT_SHIFT);
+
+	if (!s->nr_entries)
+		memset(raw, 0, sizeof(*raw));
+	lc_ckpt_encode(raw, s->nr_entries, item);
+	if (++s->nr_entries < LC_CKPT_ENTRIES)
+		return 0;
+	return stream_end_block(s);
+}
+
+/**
+ * lc_checkpoint_write() - write the index, not yet durably
+ * @core: the volume
+ * @nr_entries: how many blocks it lists
+ *
+ * The volume is quiet.  Return: 0 or a negative errno.
+ */
+int lc_checkpoint_write(struct lc_core *core, u64 *nr_entries)
+{
+	struct lc_mapping map;
+	struct lc_ckpt_item item;
+	struct stream s;
+	u64 slot;
+	int ret;
+
+	*nr_entries = 0;
+	ret = stream_alloc(&s, core);
+	for (slot = 0; !ret && slot < core->sb.geo.nr_slots; slot++) {
+		if (!(slot & 4095))
+			cond_resched();
+		if (!lc_index_peek(core->index, slot, &item.block, &map))
+			continue;
+		item.slot = slot;
+		item.mask = map.mask;
+		item.lost = map.lost;
+		item.flags = map.dirty ? LC_CKPT_ENTRY_DIRTY : 0;
+		ret = stream_add(&s, &item);
+		(*nr_entries)++;
+	}
+	if (ret == -ENOMEM)
+		return ret;
+	if (!ret && s.nr_entries)
+		ret = stream_end_block(&s);
+	if (!ret)
+		ret = stream_flush(&s);
+	stream_free(&s);
+	return ret;
+}
+
+/* Put one item into the index of a volume that is not running yet. */
+static int load_item(struct lc_core *core, const struct lc_ckpt_item *item)
+{
+	struct lc_mapping old, map = {
+		.slot = item->slot, .mask = item->mask, .lost = item->lost,
+		.dirty = item->flags & LC_CKPT_ENTRY_DIRTY,
+	};
+	u64 ignored;
+	u32 bucket;
+	bool twice;
+
+	/* Slots come in rising order, each once; a block twice is damage too. */
+	if (lc_index_peek(core->index, item->slot, &ignored, &old))
+		return -EUCLEAN;
+	bucket = lc_index_lock(core->index, item->block);
+	twice = lc_index_set(core->index, bucket, item->block, &map, &old);
+	lc_index_unlock(core->index, bucket);
+	if (map.lost)
+		atomic64_inc(&core->lost);
+	return twice ? -EUCLEAN : 0;
+}
+
+static int load_block(struct lc_core *core, const struct lc_ckpt_block *raw, u64 index,
+		      u64 *nr_entries)
+{
+	const char *why = "entry out of bounds";
+	struct lc_ckpt_item item;
+	u32 nr, i;
+	int ret;
+
+	ret = lc_ckpt_decode(raw, &core->sb, index, &nr, &why);
+	for (i = 0; !ret && i < nr; i++) {
+		ret = lc_ckpt_item_decode(raw, &core->sb, i, &item);
+		if (!ret)
+			ret = load_item(core, &item);
+	}
+	if (ret)
+		lc_err(core, "checkpoint block %llu: %s", index, why);
+	*nr_entries += nr;
+	return ret;
+}
+
+/**
+ * lc_checkpoint_load() - fill the empty index from the checkpoint
+ * @core: the volume
+ *
+ * Return: 0, -EUCLEAN or another errno if it cannot be used; the index may then
+ * hold part of it.
+ */
+int lc_checkpoint_load(struct lc_core *core)
+{
+	u64 expect = core->sb.ckpt_entries, found = 0, index = 0, blocks;
+	struct stream s;
+	u32 i, n;
+	int ret;
+
+	blocks = DIV_ROUND_UP_ULL(expect, LC_CKPT_ENTRIES);
+	ret = stream_alloc(&s, core);
+	if (ret)
+		return ret;
+	while (!ret && index < blocks) {
+		n = min_t(u64, s.nr_blocks, blocks - index);
+		ret = lc_io_sync(core->cache, REQ_OP_READ,
+				 core->sb.geo.ckpt_offset + (index << LC_SLOT_SHIFT), s.piece,
+				 n << LC_SLOT_SHIFT);
+		for (i = 0; !ret && i < n; i++)
+			ret = load_block(core, s.piece + (i << LC_SLOT_SHIFT), index + i, &found);
+		index += n;
+		cond_resched();
+	}
+	stream_free(&s);
+	if (!ret && found != expect) {
+		lc_err(core, "checkpoint lists %llu blocks instead of %llu", found, expect);
+		ret = -EUCLEAN;
+	}
+	return ret;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The index on the SSD between two lives.  Both may sleep. */
+#ifndef LC_CHECKPOINT_H
+#define LC_CHECKPOINT_H
+
+#include <linux/types.h>
+
+struct lc_core;
+
+int lc_checkpoint_write(struct lc_core *core, u64 *nr_entries);
+int lc_checkpoint_load(struct lc_core *core);
+
+#endif /* LC_CHECKPOINT_H */

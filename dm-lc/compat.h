@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Force-included.  The source is written for the newest kernel; whatever an
+ * older one lacks is made up for here, and only here is a version tested.
+ */
+#ifndef LC_COMPAT_H
+#define LC_COMPAT_H
+
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
+#error "dm-lc needs Linux 6.1 or newer"
+#endif
+
+/* 6.14 moved crc32c() into linux/crc32.h. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
+#include <linux/crc32c.h>
+#endif
+
+/* 6.5 gave block device modes a type and names of their own. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#include <linux/fs.h>
+#define BLK_OPEN_WRITE FMODE_WRITE
+#endif
+
+#endif /* LC_COMPAT_H */

@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The core: registry, life cycle, and the small workers that belong to no room.
+ *
+ * Life (D4, D5, D6)
+ *   constructor   finds or makes the core, allocates; reads, never writes
+ *   preresume     first: checks the pair, loads checkpoint or log, opens the epoch;
+ *                 later: takes new options over; then everything runs
+ *   presuspend    stops nothing; a noflush suspend gives parked bios back
+ *   postsuspend   writeback rests, the log is made durable, no own I/O is left;
+ *                 if the device is going away: checkpoint and `clean`
+ *   destructor    drops the reference; never writes
+ *
+ * Teardown, argued.  When the last reference is dropped no table with this core is
+ * left, so no bio, message or status call can come.  postsuspend ran for the live
+ * table, and device mapper waited for its bios; what may still be queued are
+ * workers, and each is cancelled or flushed here in the order in which they can
+ * queue one another: idle -> (log) -> refill -> unpark.
+ */
+#include <linux/mempool.h>
+#include <linux/slab.h>
+
+#include "lc.h"
+#include "buffer.h"
+#include "checkpoint.h"
+#include "core.h"
+#include "index.h"
+#include "io.h"
+#include "log.h"
+#include "recovery.h"
+#include "segment.h"
+#include "superblock.h"
+#include "write.h"
+#include "writeback.h"
+
+#define MAX_READY	16
+#define MERGE_PAGES	8
+
+static DEFINE_MUTEX(lc_cores_lock);
+static LIST_HEAD(lc_cores);
+
+/* --- workers ------------------------------------------------------------- */
+
+static void event_work(struct work_struct *work)
+{
+	struct lc_core *core = container_of(work, struct lc_core, event_work);
+
+	mutex_lock(&core->life_lock);
+	if (core->table)
+		dm_table_event(core->table);
+	mutex_unlock(&core->life_lock);
+}
+
+void lc_core_fail(struct lc_core *core, const char *reason)
+{
+	if (cmpxchg(&core->mode, LC_MODE_RW, LC_MODE_FAIL) != LC_MODE_RW)
+		return;
+	core->fail_reason = reason;
+	lc_err(core, "mode fail: %s; writes are refused", reason);
+	lc_log_fail(core->log);
+	queue_work(core->wq, &core->unpark_work);
+	queue_work(core->slow_wq, &core->event_work);
+	lc_writeback_kick(core->wb);
+}
+
+/* Forget the old content of a segment that is about to be written again. */
+static void evict(struct lc_core *core, u64 position)
+{
+	u32 base = position << core->ring->slot_shift, i, bucket;
+	struct lc_mapping map;
+	u64 block;
+
+	for (i = 0; i < core->sb.geo.seg_slots; i++) {
+		if (!lc_index_peek(core->index, base + i, &block, &map))
+			continue;
+		bucket = lc_index_lock(core->index, block);
+		if (lc_index_lookup(core->index, bucket, block, &map) && map.slot == base + i) {
+			/* The tail passed it, so it cannot be: a bug, and data at stake. */
+			if (WARN_ON_ONCE(map.dirty))
+				lc_core_fail(core, "a dirty block was about to be overwritten");
+			else
+				lc_index_remove(core->index, bucket, block, &map);
+		}
+		lc_index_unlock(core->index, bucket);
+	}
+}
+
+/* Prepare one buffer for the lane.  Return: whether it worked out. */
+static bool refill_one(struct lc_core *core)
+{
+	struct lc_buffer *buf = core->refill_buf;
+
+	if (!buf)
+		buf = lc_pool_get(core->pool);
+	core->refill_buf = buf;
+	if (!buf)
+		return false;
+	if (!core->refill_taken) {
+		if (!lc_ring_take(core->ring, 1, &buf->segment))
+			return false;
+		buf->position = lc_ring_position(core->ring, buf->segment);
+		core->refill_taken = true;
+		evict(core, buf->position);
+	}
+	if (lc_core_mode(core) == LC_MODE_FAIL)
+		return false;
+	/* If reads are in flight there, the last one queues us again. */
+	if (!lc_segment_idle(core->ring, &core->ring->segments[buf->position]))
+		return false;
+	core->refill_buf = NULL;
+	core->refill_taken = false;
+	lc_lane_add_ready(core->lane, buf);
+	return true;
+}
+
+static void refill_work(struct work_struct *work)
+{
+	struct lc_core *core = container_of(work, struct lc_core, refill_work);
+	bool short_of = false, added = false;
+
+	while (!short_of && READ_ONCE(core->lane->nr_ready) < core->lane->max_ready) {
+		short_of = !refill_one(core);
+		added |= !short_of;
+	}
+	if (added)
+		queue_work(core->wq, &core->unpark_work);
+	if (short_of || lc_pool_used(core->pool) * 2 >= READ_ONCE(core->pool->nr))
+		lc_log_relieve(core->log);
+	lc_writeback_kick(core->wb);
+}
+
+/* Nothing came for a while: do not sit on unflushed data. */
+static void idle_work(struct work_struct *work)
+{
+	struct lc_core *core = container_of(to_delayed_work(work), struct lc_core, idle_work);
+	u32 ms = READ_ONCE(core->params.idle_seal_ms);
+	u64 mark = lc_lane_mark(core->lane);
+
+	if (ms && mark == core->idle_seen)
+		lc_log_want_durable(core->log, lc_lane_seal(core->lane, false));
+	core->idle_seen = mark;
+	queue_delayed_work(core->wq, &core->idle_work, msecs_to_jiffies(ms ? ms : MSEC_PER_SEC));
+}
+
+/* --- start and stop ------------------------------------------------------ */
+
+static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
+{
+	u64 fingerprint;
+	int ret;
+
+	ret = lc_meta_fingerprint(core, &fingerprint);
+	if (ret)
+		return ret;
+	if (fingerprint != core->sb.fingerprint) {
+		lc_err(core, "%pg was changed while the cache was detached: its log must not be replayed over that",
+		       core->backing);
+		return -ESTALE;
+	}
+	ret = lc_checkpoint_load(core);
+	if (ret == -ENOMEM)
+		return ret;
+	if (ret) {
+		/* Nothing is lost: the log from the tail on says the same. */
+		lc_warn(core, "checkpoint unusable, replaying the log instead");
+		lc_index_clear(core->index);
+		atomic64_set(&core->lost, 0);
+		return lc_recovery_run(core, next_seq, next_segment);
+	}
+	*next_seq = core->sb.next_seq;
+	*next_segment = core->sb.head_segment;
+	return 0;
+}
+
+/* [life_lock] Open the epoch. */
+static int start(struct lc_core *core)
+{
+	u64 next_seq, next_segment;
+	int ret;
+
+	ret = lc_meta_check_pair(core);
+	if (ret)
+		return ret;
+	if (core->sb.flags & LC_SB_CLEAN)
+		ret = load_clean(core, &next_seq, &next_segment);
+	else
+		ret = lc_recovery_run(core, &next_seq, &next_segment);
+	if (ret)
+		return ret;
+	if (core->sb.tail_seq == next_seq)
+		core->sb.tail_segment = next_segment;	/* the log is empty */
+	lc_ring_start(core->ring, core->sb.tail_segment, next_segment);
+	lc_log_start(core->log, next_seq);
+	ret = lc_meta_begin_epoch(core, next_seq);
+	if (ret)
+		return ret;
+	lc_info(core, "epoch %llu: %llu blocks cached, %llu dirty", core->sb.epoch,
+		lc_index_cached(core->index), lc_index_dirty(core->index));
+	return 0;
+}
+
+/* [life_lock] The log is durable and nothing runs: leave a clean volume. */
+static void stop_clean(struct lc_core *core)
+{
+	u64 entries, fingerprint;
+	int ret;
+
+	/* A late write must not be acknowledged any more. */
+	core->ended = true;
+	WRITE_ONCE(core->mode, LC_MODE_FAIL);
+	ret = lc_io_flush(core->backing);
+	if (!ret)
+		ret = lc_meta_fingerprint(core, &fingerprint);
+	if (!ret)
+		ret = lc_checkpoint_write(core, &entries);
+	if (!ret)
+		ret = lc_meta_end_clean(core, lc_log_last_seq(core->log) + 1,
+					lc_lane_next_segment(core->lane), entries, fingerprint);
+	if (ret)
+		lc_warn(core, "no clean stop, error %d: the next start replays the log", ret);
+}
+
+/**
+ * lc_core_flush() - everything completed so far becomes durable
+ * @core: the volume
+ *
+ * Return: 0 or -EIO.
+ */
+int lc_core_flush(struct lc_core *core)
+{
+	return lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
+}
+
+/* [life_lock] */
+static void take_params(struct lc_core *core, const struct lc_params *params,
+			struct list_head *spare)
+{
+	if (spare)
+		lc_pool_add(core->pool, spare);
+	lc_pool_shrink(core->pool, params->buffers);
+	core->params = *params;
+}
+
+/**
+ * lc_core_resume() - preresume: start or go on
+ * @core: the volume
+ * @table: bound from now on
+ * @params: options of that table
+ * @spare: buffers the constructor allocated for them, taken over
+ *
+ * Return: 0 or a negative errno; the kernel log has the reason.
+ */
+int lc_core_resume(struct lc_core *core, struct dm_table *table, const struct lc_params *params,
+		   struct list_head *spare)
+{
+	int ret = 0;
+
+	mutex_lock(&core->life_lock);
+	if (core->ended) {
+		lc_err(core, "this life has ended: remove the device and create it again");
+		ret = -EIO;
+		goto unlock;
+	}
+	take_params(core, params, spare);
+	if (!core->started) {
+		ret = start(core);
+		if (ret) {
+			core->ended = true;
+			goto unlock;
+		}
+		core->started = true;
+	}
+	core->table = table;
+	if (core->running)
+		goto unlock;
+	core->running = true;
+	spin_lock_irq(&core->parked_lock);
+	core->requeue = false;
+	spin_unlock_irq(&core->parked_lock);
+	queue_work(core->wq, &core->refill_work);
+	queue_delayed_work(core->wq, &core->idle_work, HZ);
+	lc_writeback_resume(core->wb);
+unlock:
+	mutex_unlock(&core->life_lock);
+	return ret;
+}
+
+/**
+ * lc_core_presuspend() - stops nothing
+ * @core: the volume
+ * @noflush: parked bios go back to device mapper, which asked for them
+ */
+void lc_core_presuspend(struct lc_core *core, bool noflush)
+{
+	if (!noflush)
+		return;
+	spin_lock_irq(&core->parked_lock);
+	core->requeue = true;
+	spin_unlock_irq(&core->parked_lock);
+	queue_work(core->wq, &core->unpark_work);
+}
+
+/**
+ * lc_core_postsuspend() - no bio is in flight: make the log durable, end own I/O
+ * @core: the volume
+ * @removing: the device is going away
+ */
+void lc_core_postsuspend(struct lc_core *core, bool removing)
+{
+	int ret;
+
+	mutex_lock(&core->life_lock);
+	if (!core->running)
+		goto unlock;
+	core->running = false;
+	lc_writeback_pause(core->wb);
+	cancel_delayed_work_sync(&core->idle_work);
+	ret = lc_core_flush(core);
+	flush_work(&core->refill_work);
+	if (ret)
+		lc_err(core, "the log could not be made durable");
+	else if (removing)
+		stop_clean(core);
+unlock:
+	mutex_unlock(&core->life_lock);
+}
+
+/* --- creation ------------------------------------------------------------ */
+
+static void core_free(struct lc_core *core)
+{
+	lc_writeback_destroy(core->wb);
+	if (core->slow_wq)
+		destroy_workqueue(core->slow_wq);
+	if (core->wq) {
+		cancel_delayed_work_sync(&core->idle_work);
+		cancel_work_sync(&core->refill_work);
+		cancel_work_sync(&core->unpark_work);
+	}
+	lc_log_destroy(core->log);
+	if (core->wq)
+		destroy_workqueue(core->wq);
+	lc_lane_destroy(core->lane);
+	lc_pool_destroy(core->pool);
+	lc_ring_destroy(core->ring);
+	lc_index_destroy(core->index);
+	lc_meta_destroy(core->meta);
+	mempool_exit(&core->merge_pool);
+	mutex_destroy(&core->life_lock);
+	kfree(core);
+}
+
+static int core_alloc_rooms(struct lc_core *core)
+{
+	LIST_HEAD(buffers);
+	u64 ready;
+
+	core->meta = lc_meta_create(core);
+	core->index = lc_index_create(core->sb.geo.nr_slots);
+	core->ring = lc_ring_create(&core->sb.geo);
+	core->pool = lc_pool_create();
+	core->lane = lc_lane_create(core);
+	core->wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	core->slow_wq = alloc_ordered_workqueue("lc-slow", WQ_MEM_RECLAIM);
+	if (!core->meta || !core->index || !core->ring || !core->pool || !core->lane ||
+	    !core->wq || !core->slow_wq)
+		return -ENOMEM;
+	core->log = lc_log_create(core);
+	if (!core->log || mempool_init_page_pool(&core->merge_pool, MERGE_PAGES, 1))
+		return -ENOMEM;
+	if (lc_buffers_alloc(core, core->params.buffers, &buffers))
+		return -ENOMEM;
+	lc_pool_add(core->pool, &buffers);
+	ready = min_t(u64, core->params.buffers / 4, core->sb.geo.nr_segments / 8);
+	core->lane->max_ready = clamp_t(u64, ready, 1, MAX_READY);
+	core->wb = lc_writeback_create(core);
+	return core->wb ? 0 : -ENOMEM;
+}
+
+static void core_init(struct lc_core *core)
+{
+	refcount_set(&core->refs, 1);
+	mutex_init(&core->life_lock);
+	spin_lock_init(&core->parked_lock);
+	INIT_LIST_HEAD(&core->parked);
+	INIT_WORK(&core->unpark_work, lc_write_unpark_work);
+	INIT_WORK(&core->refill_work, refill_work);
+	INIT_DELAYED_WORK(&core->idle_work, idle_work);
+	INIT_WORK(&core->event_work, event_work);
+	core->mode = LC_MODE_RW;
+	core->nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) >> LC_BLOCK_SHIFT;
+	core->data_sector = core->sb.data_offset >> 9;
+}
+
+/* Are the devices what the superblock was written for? */
+static int check_devices(struct lc_core *core, struct dm_target *ti, const char **error)
+{
+	const struct lc_sb *sb = &core->sb;
+
+	*error = NULL;
+	if ((u64)bdev_nr_bytes(core->cache) < sb->geo.cache_bytes)
+		*error = "Cache device is smaller than when it was formatted";
+	else if ((u64)bdev_nr_bytes(core->backing) < sb->backing_bytes)
+		*error = "Backing device is smaller than when the cache was formatted";
+	else if (ti->len != sb->volume_sectors)
+		*error = "Table length is not the length of the formatted volume";
+	else if (bdev_logical_block_size(core->cache) > LC_SLOT_BYTES ||
+		 bdev_logical_block_size(core->backing) > LC_SLOT_BYTES)
+		*error = "Logical block size above 4096 bytes is not supported";
+	else if (bdev_logical_block_size(core->backing) > sb->backing_lbs ||
+		 bdev_logical_block_size(core->cache) > sb->cache_lbs)
+		*error = "Logical block size has grown since the cache was formatted";
+	return *error ? -EINVAL : 0;
+}
+
+static int core_create(struct dm_target *ti, struct dm_dev *backing, struct dm_dev *cache,
+		       const struct lc_params *params, struct lc_core **result,
+		       const char **error)
+{
+	struct lc_core *core = kzalloc(sizeof(*core), GFP_KERNEL);
+	const char *why = "cannot be read";
+	int ret;
+
+	*error = "Cannot allocate memory";
+	if (!core)
+		return -ENOMEM;
+	core->md = dm_table_get_md(ti->table);
+	core->cache = cache->bdev;
+	core->backing = backing->bdev;
+	core->params = *params;
+	strscpy(core->name, dm_table_device_name(ti->table), sizeof(core->name));
+	ret = lc_meta_read_sb(cache->bdev, &core->sb, &why);
+	if (ret) {
+		lc_err(core, "%pg: %s: format it with lc-format, or see lc-dump", cache->bdev,
+		       why);
+		*error = "Cache device has no usable superblock";
+		kfree(core);
+		return ret == -ENOMEM ? ret : -EINVAL;
+	}
+	core_init(core);
+	ret = check_devices(core, ti, error);
+	if (!ret) {
+		*error = "Cannot allocate memory";
+		ret = core_alloc_rooms(core);
+	}
+	if (ret) {
+		core_free(core);
+		return ret;
+	}
+	*error = NULL;
+	*result = core;
+	return 0;
+}
+
+/* [lc_cores_lock] */
+static struct lc_core *core_using(dev_t devt)
+{
+	struct lc_core *core;
+
+	list_for_each_entry(core, &lc_cores, list) {
+		if (core->cache->bd_dev == devt || core->backing->bd_dev == devt)
+			return core;
+	}
+	return NULL;
+}
+
+/**
+ * lc_core_get() - the core for these devices in this mapped device
+ * @ti: the target
+ * @backing: the HDD
+ * @cache: the SSD
+ * @params: options of the table
+ * @result: gets the core
+ * @error: constant text on error
+ *
+ * A core lives as long as any table refers to it, so a reload finds the live one.
+ * Return: 0, -EBUSY if one of the devices serves another volume (D7), or another
+ * errno.
+ */
+int lc_core_get(struct dm_target *ti, struct dm_dev *backing, struct dm_dev *cache,
+		const struct lc_params *params, struct lc_core **result, const char **error)
+{
+	struct lc_core *core;
+	int ret = 0;
+
+	mutex_lock(&lc_cores_lock);
+	core = core_using(cache->bdev->bd_dev);
+	if (!core)
+		core = core_using(backing->bdev->bd_dev);
+	if (!core) {
+		ret = core_create(ti, backing, cache, params, result, error);
+		if (!ret)
+			list_add(&(*result)->list, &lc_cores);
+	} else if (core->md != dm_table_get_md(ti->table) || core->cache != cache->bdev ||
+		   core->backing != backing->bdev) {
+		*error = "Cache or backing device is in use by another lc volume";
+		ret = -EBUSY;
+	} else {
+		ret = check_devices(core, ti, error);
+		if (!ret) {
+			refcount_inc(&core->refs);
+			*result = core;
+		}
+	}
+	mutex_unlock(&lc_cores_lock);
+	return ret;
+}
+
+/**
+ * lc_core_put() - a table lets go of its core
+ * @core: the volume
+ * @table: forgotten if it is the bound one
+ */
+void lc_core_put(struct lc_core *core, struct dm_table *table)
+{
+	mutex_lock(&core->life_lock);
+	if (core->table == table)
+		core->table = NULL;
+	mutex_unlock(&core->life_lock);
+
+	mutex_lock(&lc_cores_lock);
+	if (refcount_dec_and_test(&core->refs)) {
+		list_del(&core->list);
+		core_free(core);
+	}
+	mutex_unlock(&lc_cores_lock);
+}

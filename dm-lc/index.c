@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Hash index over an array of nodes, one per slot.  See index.h.
+ *
+ * Invariants
+ *  I1 A node is linked in exactly one chain, that of its block, or in none.
+ *  I2 No two linked nodes have the same block.
+ *  I3 Chain and node change only under the lock of the node's bucket.
+ *
+ * A node may be linked again for another block once it was unlinked: the slot
+ * was reused.  lc_index_peek() may therefore return a mixture; callers lock the
+ * bucket of the block they saw and look again.
+ */
+#include <linux/hash.h>
+#include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/percpu_counter.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/vmalloc.h>
+
+#include "index.h"
+
+#define NODE_LINKED	1u
+#define NODE_DIRTY	2u
+
+/* So large that a shared cache line is touched once in thousands of updates. */
+#define COUNTER_BATCH	4096
+
+struct node {
+	u32 next;
+	u32 block_lo;
+	u8 block_hi;
+	u8 mask;
+	u8 lost;
+	u8 flags;
+};
+
+static_assert(sizeof(struct node) == 12);
+
+struct bucket_lock {
+	spinlock_t lock;
+} ____cacheline_aligned_in_smp;
+
+struct lc_index {
+	struct node *nodes;
+	u32 *heads;
+	struct bucket_lock *locks;
+	u32 nr_buckets;
+	u32 lock_mask;
+	u64 nr_slots;
+	struct percpu_counter cached;
+	struct percpu_counter dirty;
+};
+
+static u64 node_block(const struct node *n)
+{
+	return (u64)READ_ONCE(n->block_hi) << 32 | READ_ONCE(n->block_lo);
+}
+
+static void node_map(const struct lc_index *index, const struct node *n, struct lc_mapping *map)
+{
+	map->slot = n - index->nodes;
+	map->mask = n->mask;
+	map->lost = n->lost;
+	map->dirty = n->flags & NODE_DIRTY;
+}
+
+/**
+ * lc_index_create() - allocate an empty index
+ * @nr_slots: slots of the SSD, below LC_NO_SLOT
+ *
+ * May sleep.  Return: the index or NULL.
+ */
+struct lc_index *lc_index_create(u64 nr_slots)
+{
+	struct lc_index *index = kzalloc(sizeof(*index), GFP_KERNEL);
+	u32 nr_locks, i;
+
+	if (!index)
+		return NULL;
+	index->nr_slots = nr_slots;
+	index->nr_buckets = max_t(u64, nr_slots / 8 * 5, 16);
+	nr_locks = clamp_t(u64, roundup_pow_of_two(nr_slots / 64 + 1), 64, 4096);
+	index->lock_mask = nr_locks - 1;
+	index->nodes = __vmalloc(nr_slots * sizeof(struct node), GFP_KERNEL | __GFP_ZERO);
+	index->heads = __vmalloc((u64)index->nr_buckets * sizeof(u32), GFP_KERNEL);
+	index->locks = kvcalloc(nr_locks, sizeof(*index->locks), GFP_KERNEL);
+	if (!index->nodes || !index->heads || !index->locks)
+		goto free_arrays;
+	if (percpu_counter_init(&index->cached, 0, GFP_KERNEL))
+		goto free_arrays;
+	if (percpu_counter_init(&index->dirty, 0, GFP_KERNEL))
+		goto free_cached;
+	for (i = 0; i < nr_locks; i++)
+		spin_lock_init(&index->locks[i].lock);
+	memset(index->heads, 0xff, (u64)index->nr_buckets * sizeof(u32));
+	return index;
+
+free_cached:
+	percpu_counter_destroy(&index->cached);
+free_arrays:
+	kvfree(index->locks);
+	vfree(index->heads);
+	vfree(index->nodes);
+	kfree(index);
+	return NULL;
+}
+
+/**
+ * lc_index_destroy() - free an index nobody uses any more
+ * @index: the index
+ */
+void lc_index_destroy(struct lc_index *index)
+{
+	if (!index)
+		return;
+	percpu_counter_destroy(&index->dirty);
+	percpu_counter_destroy(&index->cached);
+	kvfree(index->locks);
+	vfree(index->heads);
+	vfree(index->nodes);
+	kfree(index);
+}
+
+/**
+ * lc_index_clear() - empty an index nobody else uses
+ * @index: the index
+ *
+ * May sleep.
+ */
+void lc_index_clear(struct lc_index *index)
+{
+	memset(index->nodes, 0, index->nr_slots * sizeof(struct node));
+	memset(index->heads, 0xff, (u64)index->nr_buckets * sizeof(u32));
+	percpu_counter_set(&index->cached, 0);
+	percpu_counter_set(&index->dirty, 0);
+}
+
+/**
+ * lc_index_lock() - lock the bucket of a block
+ * @index: the index
+ * @block: block number
+ *
+ * Process context.  Return: the bucket, to be handed to the [locked] functions
+ * and to lc_index_unlock().
+ */
+u32 lc_index_lock(struct lc_index *index, u64 block)
+	__acquires(bucket)
+{
+	u32 bucket = reciprocal_scale(hash_64(block, 32), index->nr_buckets);
+
+	spin_lock(&index->locks[bucket & index->lock_mask].lock);
+	__acquire(bucket);
+	return bucket;
+}
+
+void lc_index_unlock(struct lc_index *index, u32 bucket)
+	__releases(bucket)
+{
+	__release(bucket);
+	spin_unlock(&index->locks[bucket & index->lock_mask].lock);
+}
+
+static void assert_locked(const struct lc_index *index, u32 bucket)
+{
+	lockdep_assert_held(&index->locks[bucket & index->lock_mask].lock);
+}
+
+/* Returns the link that points at the node of @block, or NULL. */
+static u32 *find_link(struct lc_index *index, u32 bucket, u64 block)
+{
+	u32 *link = &index->heads[bucket];
+
+	assert_locked(index, bucket);
+	while (*link != LC_NO_SLOT) {
+		struct node *n = &index->nodes[*link];
+
+		if (node_block(n) == block)
+			return link;
+		link = &n->next;
+	}
+	return NULL;
+}
+
+/**
+ * lc_index_lookup() - find the newest copy of a block [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @block: block number
+ * @map: what is found or set
+ *
+ * Return: whether there is one; @map is set then.
+ */
+bool lc_index_lookup(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *map)
+{
+	u32 *link = find_link(index, bucket, block);
+
+	if (!link)
+		return false;
+	node_map(index, &index->nodes[*link], map);
+	return true;
+}
+
+static void unlink_node(struct lc_index *index, u32 *link, struct lc_mapping *old)
+{
+	struct node *n = &index->nodes[*link];
+
+	node_map(index, n, old);
+	*link = n->next;
+	WRITE_ONCE(n->flags, 0);
+	percpu_counter_add_batch(&index->cached, -1, COUNTER_BATCH);
+	if (old->dirty)
+		percpu_counter_add_batch(&index->dirty, -1, COUNTER_BATCH);
+}
+
+/**
+ * lc_index_set() - make @map the newest copy of a block [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @block: block number
+ * @map: its slot's node must not be linked
+ * @old: what it replaced, if anything
+ *
+ * Return: whether something was replaced.
+ */
+bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc_mapping *map,
+		  struct lc_mapping *old)
+{
+	struct node *n = &index->nodes[map->slot];
+	u32 *link = find_link(index, bucket, block);
+	bool replaced = link;
+
+	WARN_ON_ONCE(n->flags & NODE_LINKED);
+	if (link)
+		unlink_node(index, link, old);
+	WRITE_ONCE(n->block_lo, (u32)block);
+	WRITE_ONCE(n->block_hi, (u8)(block >> 32));
+	n->mask = map->mask;
+	n->lost = map->lost;
+	n->next = index->heads[bucket];
+	index->heads[bucket] = map->slot;
+	WRITE_ONCE(n->flags, NODE_LINKED | (map->dirty ? NODE_DIRTY : 0));
+	percpu_counter_add_batch(&index->cached, 1, COUNTER_BATCH);
+	if (map->dirty)
+		percpu_counter_add_batch(&index->dirty, 1, COUNTER_BATCH);
+	return replaced;
+}
+
+/**
+ * lc_index_widen() - more sectors of a slot became valid [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @slot: linked in @bucket
+ * @mask: sectors just written; they are no longer lost
+ */
+void lc_index_widen(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
+{
+	struct node *n = &index->nodes[slot];
+
+	assert_locked(index, bucket);
+	n->mask |= mask;
+	n->lost &= ~mask;
+}
+
+/**
+ * lc_index_remove() - forget a block [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @block: block number
+ * @old: what was there
+ *
+ * Return: whether there was one; @old is set then.
+ */
+bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *old)
+{
+	u32 *link = find_link(index, bucket, block);
+
+	if (!link)
+		return false;
+	unlink_node(index, link, old);
+	return true;
+}
+
+/**
+ * lc_index_clean() - the HDD durably holds this copy [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @slot: linked in @bucket
+ */
+void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot)
+{
+	struct node *n = &index->nodes[slot];
+
+	assert_locked(index, bucket);
+	if (!(n->flags & NODE_DIRTY))
+		return;
+	WRITE_ONCE(n->flags, n->flags & ~NODE_DIRTY);
+	percpu_counter_add_batch(&index->dirty, -1, COUNTER_BATCH);
+}
+
+/**
+ * lc_index_peek() - which block does a slot hold, probably?
+ * @index: the index
+ * @slot: slot number, over the whole SSD
+ * @block: block number
+ * @map: what is found or set
+ *
+ * Return: false if the slot holds no newest copy.
+ */
+bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mapping *map)
+{
+	struct node *n = &index->nodes[slot];
+	u8 flags = READ_ONCE(n->flags);
+
+	if (!(flags & NODE_LINKED))
+		return false;
+	*block = node_block(n);
+	map->slot = slot;
+	map->mask = READ_ONCE(n->mask);
+	map->lost = READ_ONCE(n->lost);
+	map->dirty = flags & NODE_DIRTY;
+	return true;
+}
+
+u64 lc_index_cached(struct lc_index *index)
+{
+	return percpu_counter_sum_positive(&index->cached);
+}
+
+u64 lc_index_dirty(struct lc_index *index)
+{
+	return percpu_counter_sum_positive(&index->dirty);
+}
+
+/**
+ * lc_index_bytes() - RAM the index takes
+ * @index: the index
+ */
+u64 lc_index_bytes(struct lc_index *index)
+{
+	return index->nr_slots * sizeof(struct node) + (u64)index->nr_buckets * sizeof(u32) +
+	       ((u64)index->lock_mask + 1) * sizeof(struct bucket_lock);
+}

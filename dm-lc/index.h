@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The index: which slot holds the newest copy of a block?
+ *
+ * One 12-byte node per slot of the SSD, indexed by slot number, so that where a
+ * copy lies need not be stored; nodes are chained into hash buckets.  A block has
+ * one node at most.  Memory: 12 bytes a slot and 5/8 bucket head of 4 bytes.
+ *
+ * All that happens to a block happens under the lock of its bucket; functions
+ * marked [locked] need it.  None of them sleeps or allocates.
+ */
+#ifndef LC_INDEX_H
+#define LC_INDEX_H
+
+#include <linux/types.h>
+
+struct lc_index;
+
+#define LC_NO_SLOT	0xffffffffu
+
+struct lc_mapping {
+	u32 slot;
+	u8 mask;	/* sectors valid in the slot */
+	u8 lost;	/* sectors lost for good */
+	bool dirty;	/* the HDD does not hold it, or not durably */
+};
+
+struct lc_index *lc_index_create(u64 nr_slots);
+void lc_index_destroy(struct lc_index *index);
+void lc_index_clear(struct lc_index *index);
+
+u32 lc_index_lock(struct lc_index *index, u64 block);
+void lc_index_unlock(struct lc_index *index, u32 bucket);
+
+/* [locked] */
+bool lc_index_lookup(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *map);
+bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc_mapping *map,
+		  struct lc_mapping *old);
+void lc_index_widen(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
+bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *old);
+void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot);
+
+/* Any context; a hint to be confirmed under the lock of *block's bucket. */
+bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mapping *map);
+
+/* Exact while nothing changes, otherwise a moment's sum. */
+u64 lc_index_cached(struct lc_index *index);
+u64 lc_index_dirty(struct lc_index *index);
+u64 lc_index_bytes(struct lc_index *index);
+
+#endif /* LC_INDEX_H */

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Small helpers around bios.  Buffers are page-aligned, from kmalloc() or
+ * alloc_pages(), a multiple of 512 bytes and physically contiguous.
+ */
+#include <linux/blkdev.h>
+#include <linux/highmem.h>
+#include <linux/mm.h>
+
+#include "io.h"
+
+/**
+ * lc_io_sync() - one read or write, waited for
+ * @bdev: the device
+ * @opf: operation and flags
+ * @address: bytes
+ * @data: physically contiguous
+ * @len: bytes
+ *
+ * May sleep; never from map(), where a bio submitted waits for map() to return.
+ * Return: 0 or a negative errno.
+ */
+int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len)
+{
+	struct bio_vec bvec;
+	struct bio bio;
+	int ret;
+
+	bio_init(&bio, bdev, &bvec, 1, opf);
+	bio.bi_iter.bi_sector = address >> 9;
+	__bio_add_page(&bio, virt_to_page(data), len, offset_in_page(data));
+	ret = submit_bio_wait(&bio);
+	bio_uninit(&bio);
+	return ret;
+}
+
+/**
+ * lc_io_flush() - make the device's volatile cache durable
+ * @bdev: the device
+ *
+ * May sleep.  Return: 0 or a negative errno.
+ */
+int lc_io_flush(struct block_device *bdev)
+{
+	struct bio bio;
+	int ret;
+
+	bio_init(&bio, bdev, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH);
+	ret = submit_bio_wait(&bio);
+	bio_uninit(&bio);
+	return ret;
+}
+
+void lc_io_batch_init(struct lc_io_batch *batch)
+{
+	/* One for the owner, so that it cannot complete before the wait. */
+	atomic_set(&batch->pending, 1);
+	init_completion(&batch->done);
+}
+
+static void batch_put(struct lc_io_batch *batch)
+{
+	if (atomic_dec_and_test(&batch->pending))
+		complete(&batch->done);
+}
+
+static void batch_read_end(struct bio *bio)
+{
+	struct lc_io_read *read = container_of(bio, struct lc_io_read, bio);
+
+	read->status = blk_status_to_errno(bio->bi_status);
+	bio_uninit(bio);
+	batch_put(read->batch);
+}
+
+/**
+ * lc_io_batch_read() - start one read
+ * @batch: the batch
+ * @read: with read->data set; busy until the wait
+ * @bdev: the device
+ * @address: bytes
+ * @len: bytes
+ */
+void lc_io_batch_read(struct lc_io_batch *batch, struct lc_io_read *read,
+		      struct block_device *bdev, u64 address, u32 len)
+{
+	bio_init(&read->bio, bdev, &read->bvec, 1, REQ_OP_READ);
+	read->bio.bi_iter.bi_sector = address >> 9;
+	read->bio.bi_end_io = batch_read_end;
+	read->batch = batch;
+	__bio_add_page(&read->bio, virt_to_page(read->data), len, offset_in_page(read->data));
+	atomic_inc(&batch->pending);
+	submit_bio(&read->bio);
+}
+
+/**
+ * lc_io_batch_wait() - wait for all reads started
+ * @batch: the batch
+ *
+ * May sleep.  The batch must be initialised again before its next use.
+ */
+void lc_io_batch_wait(struct lc_io_batch *batch)
+{
+	batch_put(batch);
+	wait_for_completion_io(&batch->done);
+}
+
+/**
+ * lc_io_copy_from_bio() - copy the next bytes of a bio
+ * @bio: device mapper's clone
+ * @iter: advanced by @len
+ * @to: where to
+ * @len: bytes
+ */
+void lc_io_copy_from_bio(struct bio *bio, struct bvec_iter *iter, void *to, u32 len)
+{
+	while (len) {
+		struct bio_vec bv = bio_iter_iovec(bio, *iter);
+		u32 n = min(len, bv.bv_len);
+
+		bv.bv_len = n;
+		memcpy_from_bvec(to, &bv);
+		bio_advance_iter_single(bio, iter, n);
+		to += n;
+		len -= n;
+	}
+}
+
+/**
+ * lc_io_copy_to_bio() - fill the next bytes of a bio
+ * @bio: device mapper's clone
+ * @iter: advanced by @len
+ * @from: where from
+ * @len: bytes
+ */
+void lc_io_copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *from, u32 len)
+{
+	while (len) {
+		struct bio_vec bv = bio_iter_iovec(bio, *iter);
+		u32 n = min(len, bv.bv_len);
+
+		bv.bv_len = n;
+		memcpy_to_bvec(&bv, from);
+		bio_advance_iter_single(bio, iter, n);
+		from += n;
+		len -= n;
+	}
+}

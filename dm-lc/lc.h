@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * struct lc_core: one live volume and the rooms it owns.
+ *
+ * A core outlives a table: several targets (the live and the loaded table of one
+ * mapped device) may hold references, and preresume binds one of them.
+ *
+ * Lock order, outermost first:
+ *   lc_cores_lock (mutex)  registry of cores
+ *   core->life_lock (mutex)  start, stop, suspend, resume, options
+ *   wb->place_lock (mutex)  who may touch the HDD place of a block
+ *   meta->lock (mutex)  superblock and mark updates
+ *   index bucket lock (spin)  one block's mapping and its bytes in RAM
+ *   lane->lock (spin)  closing a record, opening the next
+ *   log->lock (spin, irqsave)  sequence numbers and what is durable
+ *   pool->lock (spin, irqsave)  free buffers
+ *   core->parked_lock (spin, irqsave)  bios waiting for a buffer
+ * Bucket locks are never nested and never taken in completion context.
+ */
+#ifndef LC_H
+#define LC_H
+
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/device-mapper.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+#include "format.h"
+#include "params.h"
+
+#undef DM_MSG_PREFIX
+#define DM_MSG_PREFIX "lc"
+
+#define LC_BLOCK_SHIFT	3	/* sectors to 4 KiB blocks */
+
+struct lc_index;
+struct lc_ring;
+struct lc_pool;
+struct lc_lane;
+struct lc_buffer;
+struct lc_log;
+struct lc_writeback;
+struct lc_meta;
+
+enum lc_mode {
+	LC_MODE_RW,
+	LC_MODE_RO,		/* reserved: the log cannot advance */
+	LC_MODE_DEGRADED,	/* reserved: the SSD was given up */
+	LC_MODE_FAIL,		/* writes and flushes fail, reads go on */
+};
+
+struct lc_core {
+	/* registry; under lc_cores_lock */
+	struct list_head list;
+	refcount_t refs;
+	struct mapped_device *md;
+	dev_t cache_devt;
+	dev_t backing_devt;
+	char name[32];
+
+	struct block_device *cache;
+	struct block_device *backing;
+	sector_t data_sector;		/* of the volume on the backing device */
+	u64 nr_blocks;
+
+	struct lc_sb sb;		/* identity and geometry: constant; the rest: meta->lock */
+	struct lc_meta *meta;
+	struct lc_index *index;
+	struct lc_ring *ring;
+	struct lc_pool *pool;
+	struct lc_lane *lane;
+	struct lc_log *log;
+	struct lc_writeback *wb;
+
+	mempool_t merge_pool;		/* struct lc_merge */
+	struct workqueue_struct *wq;	/* refill, parked and merging bios */
+	struct workqueue_struct *slow_wq;	/* discards, mode events */
+
+	struct mutex life_lock;
+	bool started;			/* the epoch is open; under life_lock */
+	bool running;			/* not suspended; under life_lock */
+	bool ended;			/* stopped or failed to start, for good; under life_lock */
+
+	struct lc_params params;	/* in force; single words, READ_ONCE() */
+	enum lc_mode mode;		/* only ever gets worse; READ_ONCE() */
+	const char *fail_reason;
+
+	/*
+	 * Writes that found no buffer, first come first served (C7): a write must
+	 * queue here while others wait.  parked_lock guards both.
+	 */
+	spinlock_t parked_lock;
+	struct list_head parked;
+	bool requeue;			/* noflush suspend: give bios back to DM (D4) */
+	struct work_struct unpark_work;
+
+	/* Pairs free buffers with free segments for the lane; these three are its own. */
+	struct work_struct refill_work;
+	struct lc_buffer *refill_buf;
+	bool refill_taken;		/* refill_buf has its segment number */
+	struct delayed_work idle_work;
+	u64 idle_seen;			/* lane mark at the last tick; idle_work only */
+	unsigned long last_write;	/* jiffies, approximate, for idle detection */
+
+	struct work_struct event_work;
+	struct dm_table *table;		/* bound table, for events; under life_lock */
+	atomic64_t lost;		/* LOST blocks in the index */
+	atomic64_t relogged;		/* blocks logged again by writeback */
+};
+
+/* Per-bio state; bio is the clone device mapper gave to map(). */
+struct lc_io {
+	struct list_head list;
+	struct lc_core *core;
+	struct bvec_iter iter;		/* write: what is left; read: as submitted */
+	struct work_struct work;
+	u64 target;			/* flush: seq that must be durable */
+	u32 position;			/* read: segment referenced */
+	bool referenced;
+	bool clean;			/* read: the HDD holds the same data */
+};
+
+static inline struct bio *lc_io_bio(struct lc_io *io)
+{
+	return dm_bio_from_per_bio_data(io, sizeof(struct lc_io));
+}
+
+static inline struct lc_io *lc_bio_io(struct bio *bio)
+{
+	return dm_per_bio_data(bio, sizeof(struct lc_io));
+}
+
+static inline u64 lc_bio_block(const struct bio *bio)
+{
+	return bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
+}
+
+static inline enum lc_mode lc_core_mode(const struct lc_core *core)
+{
+	return READ_ONCE(core->mode);
+}
+
+#define lc_err(core, fmt, ...) DMERR("%s: " fmt, (core)->name, ##__VA_ARGS__)
+#define lc_err_limit(core, fmt, ...) DMERR_LIMIT("%s: " fmt, (core)->name, ##__VA_ARGS__)
+#define lc_warn(core, fmt, ...) DMWARN("%s: " fmt, (core)->name, ##__VA_ARGS__)
+#define lc_info(core, fmt, ...) DMINFO("%s: " fmt, (core)->name, ##__VA_ARGS__)
+
+/**
+ * lc_core_fail() - enter mode fail, once
+ * @reason: constant text
+ *
+ * Any context.  Writes and flushes fail from now on, parked ones too.
+ */
+void lc_core_fail(struct lc_core *core, const char *reason);
+
+#endif /* LC_H */

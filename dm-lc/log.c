@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The log.  See log.h for its three seqs and their invariants.
+ *
+ * A sealed record goes to a worker, which sums its slots, seals the header and
+ * submits one bio.  Completions only record and wake: written_seq advances over
+ * the unbroken run of written records, and whoever waits for durability causes
+ * one FLUSH at a time; requests that come meanwhile share the next one.
+ *
+ * Nothing here allocates from a pool that is not the log's own: bios come from
+ * log->bios, used by nobody else, so a record can always be written.
+ */
+#include <linux/bio.h>
+#include <linux/ktime.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+
+#include "lc.h"
+#include "buffer.h"
+#include "log.h"
+#include "segment.h"
+#include "superblock.h"
+
+struct lc_log {
+	struct lc_core *core;
+	spinlock_t lock;
+	struct list_head pending;	/* records not durable, in seq order; lock */
+	u64 last_seq;			/* lock */
+	u64 written_seq;		/* lock */
+	u64 durable_seq;		/* lock */
+	u64 want_seq;			/* be durable up to here, nobody waits; lock */
+	u64 flush_seq;			/* written_seq when the running FLUSH began; lock */
+	bool flushing;			/* lock */
+	bool failed;			/* lock */
+	struct list_head waiters;	/* struct lc_io; lock */
+	wait_queue_head_t wait;		/* durable_seq rose, or failed */
+
+	struct workqueue_struct *wq;
+	struct work_struct flush_work;
+	struct bio flush_bio;		/* owned by flushing */
+	struct bio_set bios;
+};
+
+static void log_flush_work(struct work_struct *work);
+
+/**
+ * lc_log_create() - allocate the log of a core
+ * @core: the volume
+ *
+ * May sleep.  Return: the log or NULL.
+ */
+struct lc_log *lc_log_create(struct lc_core *core)
+{
+	struct lc_log *log = kzalloc(sizeof(*log), GFP_KERNEL);
+
+	if (!log)
+		return NULL;
+	log->core = core;
+	spin_lock_init(&log->lock);
+	INIT_LIST_HEAD(&log->pending);
+	INIT_LIST_HEAD(&log->waiters);
+	init_waitqueue_head(&log->wait);
+	INIT_WORK(&log->flush_work, log_flush_work);
+	if (bioset_init(&log->bios, 16, 0, BIOSET_NEED_BVECS))
+		goto free_log;
+	log->wq = alloc_workqueue("lc-log", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0);
+	if (!log->wq)
+		goto exit_bios;
+	return log;
+
+exit_bios:
+	bioset_exit(&log->bios);
+free_log:
+	kfree(log);
+	return NULL;
+}
+
+/* No record or FLUSH is in flight any more. */
+void lc_log_destroy(struct lc_log *log)
+{
+	if (!log)
+		return;
+	destroy_workqueue(log->wq);
+	bioset_exit(&log->bios);
+	kfree(log);
+}
+
+/**
+ * lc_log_start() - a life begins; everything below @next_seq is durable
+ * @log: the log
+ * @next_seq: first seq of this life
+ */
+void lc_log_start(struct lc_log *log, u64 next_seq)
+{
+	log->last_seq = next_seq - 1;
+	log->written_seq = log->last_seq;
+	log->durable_seq = log->last_seq;
+	log->want_seq = log->last_seq;
+}
+
+u64 lc_log_last_seq(struct lc_log *log)
+{
+	unsigned long flags;
+	u64 seq;
+
+	spin_lock_irqsave(&log->lock, flags);
+	seq = log->last_seq;
+	spin_unlock_irqrestore(&log->lock, flags);
+	return seq;
+}
+
+u64 lc_log_durable_seq(struct lc_log *log)
+{
+	unsigned long flags;
+	u64 seq;
+
+	spin_lock_irqsave(&log->lock, flags);
+	seq = log->durable_seq;
+	spin_unlock_irqrestore(&log->lock, flags);
+	return seq;
+}
+
+/**
+ * lc_log_append() - give a closing record its seq
+ * @log: the log
+ * @rec: just closed, under lane->lock
+ * @want_durable: a flush closed it
+ */
+void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&log->lock, flags);
+	rec->seq = ++log->last_seq;
+	rec->stage = LC_RECORD_CLOSED;
+	rec->want_durable = want_durable;
+	rec->buf->undurable++;
+	list_add_tail(&rec->list, &log->pending);
+	spin_unlock_irqrestore(&log->lock, flags);
+}
+
+/* The SSD holds all of the buffer: reads go there, the RAM is free (B2). */
+static void buffer_retire(struct lc_buffer *buf)
+{
+	struct lc_segment *seg = &buf->core->ring->segments[buf->position];
+
+	rcu_assign_pointer(seg->buf, NULL);
+	lc_buffer_unpin(buf);
+}
+
+/**
+ * lc_log_close_buffer() - no record will be added to a buffer
+ * @log: the log
+ * @buf: the buffer
+ *
+ * Under lane->lock.
+ */
+void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf)
+{
+	unsigned long flags;
+	bool retire;
+
+	spin_lock_irqsave(&log->lock, flags);
+	buf->closed = true;
+	retire = !buf->undurable;
+	spin_unlock_irqrestore(&log->lock, flags);
+	if (retire)
+		buffer_retire(buf);
+}
+
+/* --- flush -------------------------------------------------------------- */
+
+static void io_done(struct lc_io *io, blk_status_t status)
+{
+	struct bio *bio = lc_io_bio(io);
+
+	bio->bi_status = status;
+	bio_endio(bio);
+}
+
+/* [lock] Is there anything a FLUSH now would make durable for someone? */
+static bool flush_wanted(struct lc_log *log)
+{
+	struct lc_io *io;
+
+	if (log->flushing || log->failed || log->written_seq == log->durable_seq)
+		return false;
+	if (log->want_seq > log->durable_seq && log->want_seq <= log->written_seq)
+		return true;
+	list_for_each_entry(io, &log->waiters, list) {
+		if (io->target <= log->written_seq)
+			return true;
+	}
+	return false;
+}
+
+/* [lock] Start the next FLUSH if one is due. */
+static void flush_start(struct lc_log *log)
+{
+	if (!flush_wanted(log))
+		return;
+	log->flushing = true;
+	log->flush_seq = log->written_seq;
+	queue_work(log->wq, &log->flush_work);
+}
+
+/* [lock] durable_seq rose: collect what that sets free. */
+static void collect_durable(struct lc_log *log, struct list_head *ios, struct list_head *bufs)
+{
+	struct lc_record *rec, *tmp;
+	struct lc_io *io, *next;
+
+	list_for_each_entry_safe(rec, tmp, &log->pending, list) {
+		if (rec->seq > log->durable_seq)
+			break;
+		list_del(&rec->list);
+		if (!--rec->buf->undurable && rec->buf->closed)
+			list_add_tail(&rec->buf->list, bufs);
+	}
+	list_for_each_entry_safe(io, next, &log->waiters, list) {
+		if (io->target <= log->durable_seq)
+			list_move_tail(&io->list, ios);
+	}
+}
+
+static void release_durable(struct lc_log *log, struct list_head *ios, struct list_head *bufs)
+{
+	struct lc_buffer *buf, *tmp;
+	struct lc_io *io, *next;
+
+	list_for_each_entry_safe(buf, tmp, bufs, list)
+		buffer_retire(buf);
+	list_for_each_entry_safe(io, next, ios, list)
+		io_done(io, BLK_STS_OK);
+	wake_up_all(&log->wait);
+}
+
+/**
+ * lc_log_fail() - nothing more becomes durable
+ * @log: the log
+ *
+ * Any context.  Waiting flushes end with an error, now and later (F1).
+ */
+void lc_log_fail(struct lc_log *log)
+{
+	struct lc_io *io, *next;
+	unsigned long flags;
+	LIST_HEAD(ios);
+
+	spin_lock_irqsave(&log->lock, flags);
+	log->failed = true;
+	list_splice_init(&log->waiters, &ios);
+	spin_unlock_irqrestore(&log->lock, flags);
+	list_for_each_entry_safe(io, next, &ios, list)
+		io_done(io, BLK_STS_IOERR);
+	wake_up_all(&log->wait);
+}
+
+static void log_flush_end(struct bio *bio)
+{
+	struct lc_log *log = bio->bi_private;
+	LIST_HEAD(ios);
+	LIST_HEAD(bufs);
+	unsigned long flags;
+
+	bio_uninit(bio);
+	if (bio->bi_status) {
+		lc_core_fail(log->core, "the cache device failed a FLUSH");
+		spin_lock_irqsave(&log->lock, flags);
+		log->flushing = false;
+		spin_unlock_irqrestore(&log->lock, flags);
+		wake_up_all(&log->wait);
+		return;
+	}
+	spin_lock_irqsave(&log->lock, flags);
+	if (log->flush_seq > log->durable_seq)
+		log->durable_seq = log->flush_seq;
+	log->flushing = false;
+	collect_durable(log, &ios, &bufs);
+	flush_start(log);
+	spin_unlock_irqrestore(&log->lock, flags);
+	release_durable(log, &ios, &bufs);
+}
+
+static void log_flush_work(struct work_struct *work)
+{
+	struct lc_log *log = container_of(work, struct lc_log, flush_work);
+
+	bio_init(&log->flush_bio, log->core->cache, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH | REQ_SYNC);
+	log->flush_bio.bi_private = log;
+	log->flush_bio.bi_end_io = log_flush_end;
+	submit_bio(&log->flush_bio);
+}
+
+/**
+ * lc_log_flush_io() - complete a bio when a seq is durable
+ * @log: the log
+ * @io: of a FLUSH, or of a FUA write whose data is in the log
+ * @seq: from lc_lane_seal()
+ *
+ * Does not sleep.  The bio ends here or later, well or with an error.
+ */
+void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq)
+{
+	blk_status_t status = BLK_STS_OK;
+	unsigned long flags;
+	bool done = true;
+
+	spin_lock_irqsave(&log->lock, flags);
+	if (log->failed) {
+		status = BLK_STS_IOERR;
+	} else if (seq > log->durable_seq) {
+		io->target = seq;
+		list_add_tail(&io->list, &log->waiters);
+		flush_start(log);
+		done = false;
+	}
+	spin_unlock_irqrestore(&log->lock, flags);
+	if (done)
+		io_done(io, status);
+}
+
+/**
+ * lc_log_want_durable() - make a seq durable soon, nobody waits for it
+ * @log: the log
+ * @seq: sequence number
+ */
+void lc_log_want_durable(struct lc_log *log, u64 seq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&log->lock, flags);
+	if (seq > log->want_seq)
+		log->want_seq = seq;
+	flush_start(log);
+	spin_unlock_irqrestore(&log->lock, flags);
+}
+
+/**
+ * lc_log_relieve() - buffers run short: make what is logged durable
+ * @log: the log
+ *
+ * One request at a time, so that a FLUSH covers many records.
+ */
+void lc_log_relieve(struct lc_log *log)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&log->lock, flags);
+	if (log->want_seq <= log->durable_seq)
+		log->want_seq = log->last_seq;
+	flush_start(log);
+	spin_unlock_irqrestore(&log->lock, flags);
+}
+
+static bool durable_or_failed(struct lc_log *log, u64 seq, int *ret)
+{
+	unsigned long flags;
+	bool done;
+
+	spin_lock_irqsave(&log->lock, flags);
+	done = log->durable_seq >= seq || log->failed;
+	*ret = log->durable_seq >= seq ? 0 : -EIO;
+	spin_unlock_irqrestore(&log->lock, flags);
+	return done;
+}
+
+/**
+ * lc_log_wait_durable() - make a seq durable and wait for it
+ * @log: the log
+ * @seq: sequence number
+ *
+ * May sleep.  Return: 0, or -EIO if that will never be.
+ */
+int lc_log_wait_durable(struct lc_log *log, u64 seq)
+{
+	int ret;
+
+	lc_log_want_durable(log, seq);
+	wait_event(log->wait, durable_or_failed(log, seq, &ret));
+	return ret;
+}
+
+/* --- records ------------------------------------------------------------ */
+
+static void record_end(struct bio *bio)
+{
+	struct lc_record *rec = bio->bi_private;
+	struct lc_log *log = rec->buf->core->log;
+	bool fua = bio->bi_opf & REQ_FUA;
+	blk_status_t status = bio->bi_status;
+	LIST_HEAD(ios);
+	LIST_HEAD(bufs);
+	unsigned long flags;
+
+	bio_put(bio);
+	if (status) {
+		lc_core_fail(log->core, "a record could not be written to the cache device");
+		return;
+	}
+	spin_lock_irqsave(&log->lock, flags);
+	rec->stage = LC_RECORD_WRITTEN;
+	/* FUA was chosen because all below was durable (G2). */
+	if (fua && !log->failed && log->durable_seq == rec->seq - 1)
+		log->durable_seq = rec->seq;
+	list_for_each_entry(rec, &log->pending, list) {
+		if (rec->stage != LC_RECORD_WRITTEN)
+			break;
+		if (!log->failed && rec->seq > log->written_seq)
+			log->written_seq = rec->seq;
+	}
+	if (fua)
+		collect_durable(log, &ios, &bufs);
+	flush_start(log);
+	spin_unlock_irqrestore(&log->lock, flags);
+	if (fua)
+		release_durable(log, &ios, &bufs);
+}
+
+/* May this record be made durable by FUA alone? (F4) */
+static bool record_fua(struct lc_log *log, struct lc_record *rec, u32 nr_slots)
+{
+	unsigned long flags;
+	bool alone;
+
+	/* One command for certain: within what every queue takes, 4 KiB segments counted singly. */
+	if (!bdev_fua(log->core->cache) ||
+	    nr_slots > bdev_max_segments(log->core->cache) ||
+	    nr_slots > queue_max_sectors(bdev_get_queue(log->core->cache)) >> LC_BLOCK_SHIFT)
+		return false;
+	spin_lock_irqsave(&log->lock, flags);
+	alone = rec->want_durable && !log->flushing && log->durable_seq == rec->seq - 1;
+	spin_unlock_irqrestore(&log->lock, flags);
+	return alone;
+}
+
+/* Sum the slots and finish the header.  Nobody changes the image any more (B1). */
+static void record_seal(struct lc_log *log, struct lc_record *rec)
+{
+	struct lc_core *core = log->core;
+	struct lc_record_header *raw = lc_record_image(rec);
+	struct lc_record_info info = {
+		.segment = rec->buf->segment,
+		.first_slot = rec->first_slot,
+		.seq = rec->seq,
+		.epoch = core->sb.epoch,
+		.epoch_first_seq = core->sb.epoch_first_seq,
+		.tail_seq = lc_meta_tail_seq(core),
+		.durable_seq = lc_log_durable_seq(log),
+		.wall_clock = ktime_get_real_ns(),
+		.type = rec->type,
+		.nr_entries = rec->nr_slots,
+		.nr_slots = rec->nr_slots,
+	};
+	struct lc_entry_info entry;
+	u32 i;
+
+	for (i = 0; i < rec->nr_slots; i++) {
+		lc_entry_decode(raw, i, &entry);
+		if (entry.type != LC_ENTRY_DATA)
+			continue;
+		entry.csum = lc_format_slot_csum(&core->sb, entry.block,
+				rec->buf->slots[rec->first_slot + LC_HEADER_SLOTS + i]);
+		lc_entry_encode(raw, i, &entry);
+	}
+	if (!rec->nr_slots) {
+		/* A tombstone, or every slot was given back: then a hole stands for nothing. */
+		info.type = LC_RECORD_RANGE;
+		info.nr_entries = 1;
+	}
+	lc_record_seal(raw, &core->sb, &info);
+}
+
+static void record_write_work(struct work_struct *work)
+{
+	struct lc_record *rec = container_of(work, struct lc_record, work);
+	struct lc_buffer *buf = rec->buf;
+	struct lc_core *core = buf->core;
+	struct lc_log *log = core->log;
+	u32 nr = LC_HEADER_SLOTS + rec->nr_slots, i;
+	struct bio *bio;
+
+	record_seal(log, rec);
+	bio = bio_alloc_bioset(core->cache, nr, REQ_OP_WRITE | REQ_SYNC, GFP_NOIO, &log->bios);
+	if (record_fua(log, rec, nr))
+		bio->bi_opf |= REQ_FUA;
+	bio->bi_iter.bi_sector =
+		lc_format_slot_address(&core->sb.geo, buf->position, rec->first_slot) >> 9;
+	bio->bi_private = rec;
+	bio->bi_end_io = record_end;
+	for (i = 0; i < nr; i++) {
+		void *slot = buf->slots[rec->first_slot + i];
+
+		/* Contiguous pages merge, so the bio has as few segments as the buffer chunks. */
+		if (bio_add_page(bio, virt_to_page(slot), LC_SLOT_BYTES, 0) != LC_SLOT_BYTES) {
+			WARN_ON_ONCE(1);
+			bio_io_error(bio);
+			return;
+		}
+	}
+	submit_bio(bio);
+}
+
+/**
+ * lc_log_submit() - write a sealed record
+ * @log: the log
+ * @rec: the record
+ *
+ * Process context, does not sleep.
+ */
+void lc_log_submit(struct lc_log *log, struct lc_record *rec)
+{
+	INIT_WORK(&rec->work, record_write_work);
+	queue_work(log->wq, &rec->work);
+}

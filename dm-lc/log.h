@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The log: closed records to the SSD, FLUSH, and what is durable.
+ *
+ * Records are kept in seq order from closing until they are durable.
+ *   last_seq     highest seq given
+ *   written_seq  every record up to it was written without error
+ *   durable_seq  every record up to it survives a power cut
+ *
+ * Invariants
+ *  G1 durable_seq <= written_seq <= last_seq, none of them ever falls.
+ *  G2 durable_seq rises to s only by a FLUSH that was issued when written_seq was
+ *     at least s, or by a FUA write of s with durable_seq == s - 1 (F4).
+ *  G3 A FLUSH or FUA bio completes well only when durable_seq reached the last
+ *     seq that was given when it came (P1, F1).
+ *  G4 After a failed write or FLUSH neither seq rises any more and every later
+ *     FLUSH and FUA fails (F1, F2): mode fail, until records can be written again
+ *     elsewhere.
+ */
+#ifndef LC_LOG_H
+#define LC_LOG_H
+
+#include <linux/types.h>
+
+struct lc_core;
+struct lc_buffer;
+struct lc_io;
+struct lc_log;
+struct lc_record;
+
+struct lc_log *lc_log_create(struct lc_core *core);
+void lc_log_destroy(struct lc_log *log);
+void lc_log_start(struct lc_log *log, u64 next_seq);
+
+/* From the lane, under lane->lock. */
+void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable);
+void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf);
+/* From the last writer out. */
+void lc_log_submit(struct lc_log *log, struct lc_record *rec);
+
+void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq);
+void lc_log_want_durable(struct lc_log *log, u64 seq);
+void lc_log_relieve(struct lc_log *log);
+int lc_log_wait_durable(struct lc_log *log, u64 seq);
+void lc_log_fail(struct lc_log *log);
+
+u64 lc_log_last_seq(struct lc_log *log);
+u64 lc_log_durable_seq(struct lc_log *log);
+
+#endif /* LC_LOG_H */

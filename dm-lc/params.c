@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Options.  One table; everything else walks it.
+ *
+ * The error texts are constants that name option and range, because ti->error
+ * must outlive the constructor.
+ */
+#include <linux/bits.h>
+#include <linux/kernel.h>
+#include <linux/stddef.h>
+#include <linux/string.h>
+
+#include "params.h"
+
+struct option {
+	const char *name;
+	size_t offset;
+	u32 min, max, preset;
+	bool is_switch;		/* on|off */
+	bool at_load;		/* not by message */
+	const char *error;
+};
+
+#define OPTION(_name, _min, _max, _preset, _at_load) {				\
+	.name = #_name, .offset = offsetof(struct lc_params, _name),		\
+	.min = _min, .max = _max, .preset = _preset, .at_load = _at_load,	\
+	.error = "Option " #_name " must be a number from " #_min " to " #_max,	\
+}
+
+#define SWITCH(_name, _preset) {						\
+	.name = #_name, .offset = offsetof(struct lc_params, _name),		\
+	.max = 1, .preset = _preset, .is_switch = true,				\
+	.error = "Option " #_name " must be on or off",				\
+}
+
+static const struct option options[] = {
+	OPTION(buffers, 4, 65536, 64, true),
+	OPTION(high_watermark, 1, 99, 60, false),
+	OPTION(low_watermark, 0, 98, 40, false),
+	OPTION(writeback_batch, 64, 1048576, 8192, false),
+	OPTION(writeback_depth, 1, 256, 16, false),
+	OPTION(idle_seal_ms, 0, 3600000, 1000, false),
+	SWITCH(writeback, 1),
+};
+
+static u32 *value_of(struct lc_params *params, const struct option *o)
+{
+	return (u32 *)((char *)params + o->offset);
+}
+
+/**
+ * lc_params_defaults() - every option as if none was given
+ * @params: options
+ */
+void lc_params_defaults(struct lc_params *params)
+{
+	unsigned int i;
+
+	memset(params, 0, sizeof(*params));
+	for (i = 0; i < ARRAY_SIZE(options); i++)
+		*value_of(params, &options[i]) = options[i].preset;
+}
+
+static int parse_value(const struct option *o, const char *text, u32 *value)
+{
+	if (o->is_switch) {
+		if (!strcmp(text, "on"))
+			*value = 1;
+		else if (!strcmp(text, "off"))
+			*value = 0;
+		else
+			return -EINVAL;
+		return 0;
+	}
+	if (kstrtou32(text, 10, value) || *value < o->min || *value > o->max)
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * lc_params_set() - set one option
+ * @params: options
+ * @key: name of the option
+ * @value: its text
+ * @running: by message, not at load
+ * @error: text on error
+ *
+ * Return: 0 or -EINVAL: nothing changed.
+ */
+int lc_params_set(struct lc_params *params, const char *key, const char *value,
+		  bool running, const char **error)
+{
+	struct lc_params next = *params;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(options); i++) {
+		if (!strcmp(key, options[i].name))
+			break;
+	}
+	if (i == ARRAY_SIZE(options)) {
+		*error = "Unknown option";
+		return -EINVAL;
+	}
+	if (running && options[i].at_load) {
+		*error = "Option can only be set by loading a table";
+		return -EINVAL;
+	}
+	if (parse_value(&options[i], value, value_of(&next, &options[i]))) {
+		*error = options[i].error;
+		return -EINVAL;
+	}
+	if (running && next.low_watermark >= next.high_watermark) {
+		*error = "Option low_watermark must be below high_watermark";
+		return -EINVAL;
+	}
+	next.given |= BIT(i);
+	*params = next;
+	return 0;
+}
+
+/**
+ * lc_params_parse() - take the options of a table line
+ * @params: defaults, overwritten on success
+ * @argc: number of words
+ * @argv: "<#args> <key> <value>..." or nothing at all
+ * @error: constant text on error
+ *
+ * Return: 0 or -EINVAL.
+ */
+int lc_params_parse(struct lc_params *params, unsigned int argc, char **argv,
+		    const char **error)
+{
+	struct lc_params next = *params;
+	unsigned int count, i;
+	u32 before;
+
+	if (!argc)
+		return 0;
+	if (kstrtouint(argv[0], 10, &count) || count != argc - 1) {
+		*error = "Number of option arguments does not match";
+		return -EINVAL;
+	}
+	if (count % 2) {
+		*error = "Option without a value";
+		return -EINVAL;
+	}
+	for (i = 1; i < argc; i += 2) {
+		before = next.given;
+		if (lc_params_set(&next, argv[i], argv[i + 1], false, error))
+			return -EINVAL;
+		if (next.given == before) {
+			*error = "Option given twice";
+			return -EINVAL;
+		}
+	}
+	if (next.low_watermark >= next.high_watermark) {
+		*error = "Option low_watermark must be below high_watermark";
+		return -EINVAL;
+	}
+	*params = next;
+	return 0;
+}
+
+/**
+ * lc_params_print() - the options that were given, as a table line has them
+ * @params: options
+ * @result: gets the text
+ * @maxlen: room for it
+ *
+ * Return: length.
+ */
+unsigned int lc_params_print(const struct lc_params *params, char *result, unsigned int maxlen)
+{
+	unsigned int len, i;
+
+	len = scnprintf(result, maxlen, "%u", 2 * hweight32(params->given));
+	for (i = 0; i < ARRAY_SIZE(options); i++) {
+		u32 value = *value_of((struct lc_params *)params, &options[i]);
+
+		if (!(params->given & BIT(i)))
+			continue;
+		if (options[i].is_switch)
+			len += scnprintf(result + len, maxlen - len, " %s %s", options[i].name,
+					 value ? "on" : "off");
+		else
+			len += scnprintf(result + len, maxlen - len, " %s %u", options[i].name,
+					 value);
+	}
+	return len;
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The way of a read.
+ *
+ * The bio is cut to the longest run that comes from one place and served from
+ * there: RAM (copied under the bucket locks), SSD (remapped; the segment is
+ * referenced until the read ends, so it cannot be reused), HDD (remapped), or
+ * nowhere: lost sectors are an error until they are overwritten.
+ *
+ * A run is found sector by sector, because a slot may hold part of a block.
+ */
+#include <linux/bio.h>
+#include <linux/mempool.h>
+
+#include "lc.h"
+#include "buffer.h"
+#include "index.h"
+#include "io.h"
+#include "read.h"
+#include "segment.h"
+
+enum place {
+	PLACE_NONE,
+	PLACE_RAM,
+	PLACE_SSD,
+	PLACE_HDD,
+	PLACE_LOST,
+};
+
+/* A run under construction. */
+struct run {
+	enum place place;
+	u32 slot;		/* SSD: of the first block */
+	u32 next_slot;		/* SSD: the slot that would continue it */
+	u32 nr_sectors;
+	bool clean;		/* SSD: the HDD holds the same */
+	bool referenced;
+};
+
+/* How many of the sectors from @first on, at most @nr, are all in or all out of @mask? */
+static u32 uniform_sectors(u8 mask, u32 first, u32 nr)
+{
+	bool in = mask & 1u << first;
+	u32 n = 1;
+
+	while (n < nr && !!(mask & 1u << (first + n)) == in)
+		n++;
+	return n;
+}
+
+static bool ssd_continues(struct lc_core *core, const struct run *run, u32 slot, u32 first)
+{
+	if (run->place == PLACE_NONE)
+		return true;
+	return run->place == PLACE_SSD && !first && slot == run->next_slot &&
+	       lc_ring_slot_in_segment(core->ring, slot);
+}
+
+/* Where is sector @first of the block, and how far does that reach? */
+static enum place find_place(const struct lc_mapping *map, bool found, bool in_ram, u32 first,
+			     u32 nr, u32 *reach)
+{
+	u8 lost = found ? map->lost : 0;
+	u8 mask = found ? map->mask : 0;
+	u32 n = uniform_sectors(mask, first, nr);
+
+	*reach = uniform_sectors(lost, first, n);
+	if (lost & 1u << first)
+		return PLACE_LOST;
+	if (!(mask & 1u << first))
+		return PLACE_HDD;
+	return in_ram ? PLACE_RAM : PLACE_SSD;
+}
+
+/*
+ * Look one block up and add it to the run if it comes from the same place.
+ * Return: sectors added; fewer than @nr end the run.
+ */
+static u32 extend_run(struct lc_core *core, struct bio *bio, struct bvec_iter *iter,
+		      struct run *run, u64 block, u32 first, u32 nr)
+{
+	u32 bucket = lc_index_lock(core->index, block);
+	struct lc_buffer *buf = NULL;
+	struct lc_mapping map;
+	enum place place;
+	bool found;
+	u32 n;
+
+	found = lc_index_lookup(core->index, bucket, block, &map);
+	if (found)
+		buf = lc_buffer_pin(core, map.slot);
+	place = find_place(&map, found, buf, first, nr, &n);
+	if (run->place != PLACE_NONE && run->place != place)
+		n = 0;
+	else if (place == PLACE_SSD && !ssd_continues(core, run, map.slot, first))
+		n = 0;
+	if (n && place == PLACE_RAM) {
+		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(core, buf, map.slot) + (first << 9),
+				  n << 9);
+	} else if (n && place == PLACE_SSD) {
+		if (run->place == PLACE_NONE) {
+			/* Under the bucket lock: the mapping keeps the segment until we hold it. */
+			lc_segment_get(lc_ring_segment(core->ring, map.slot));
+			run->slot = map.slot;
+			run->clean = true;
+			run->referenced = true;
+		}
+		run->next_slot = map.slot + 1;
+		run->clean &= !map.dirty;
+	}
+	if (n)
+		run->place = place;
+	lc_index_unlock(core->index, bucket);
+	if (buf)
+		lc_buffer_unpin(buf);
+	return n;
+}
+
+static void find_run(struct lc_core *core, struct bio *bio, struct run *run)
+{
+	struct bvec_iter iter = bio->bi_iter;
+	sector_t sector = bio->bi_iter.bi_sector;
+	u32 left = bio_sectors(bio);
+
+	while (left) {
+		u32 first = sector & (LC_BLOCK_SECTORS - 1);
+		u32 nr = min_t(u32, LC_BLOCK_SECTORS - first, left);
+		u32 n = extend_run(core, bio, &iter, run, sector >> LC_BLOCK_SHIFT, first, nr);
+
+		run->nr_sectors += n;
+		sector += n;
+		left -= n;
+		if (n < nr)
+			break;
+	}
+}
+
+/**
+ * lc_read_put_segment() - a read of a slot is over
+ * @core: the volume
+ * @slot: slot number, over the whole SSD
+ *
+ * Any context.
+ */
+void lc_read_put_segment(struct lc_core *core, u32 slot)
+{
+	if (lc_segment_put(core->ring, lc_ring_segment(core->ring, slot)))
+		queue_work(core->wq, &core->refill_work);
+}
+
+static u64 slot_address(struct lc_core *core, u32 slot)
+{
+	return core->sb.geo.segments_offset + ((u64)slot << LC_SLOT_SHIFT);
+}
+
+/* --- reading a slot back ------------------------------------------------ */
+
+/*
+ * Find the record that holds a slot: the headers of a segment form a chain from
+ * its first slot.  @header gets it.  Return: 0, -EBADMSG, or an I/O error.
+ */
+static int find_record(struct lc_core *core, u32 slot, struct lc_record_header *header,
+		       struct lc_record_info *info)
+{
+	struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+	u32 wanted = lc_ring_slot_in_segment(core->ring, slot);
+	u32 base = slot - wanted;
+	u32 first = 0;
+	int ret;
+
+	while (first < wanted) {
+		ret = lc_io_sync(core->cache, REQ_OP_READ, slot_address(core, base + first),
+				 header, LC_SLOT_BYTES);
+		if (ret)
+			return ret;
+		if (lc_record_decode(header, &core->sb, seg->number, first, info, NULL))
+			return -EBADMSG;
+		if (wanted <= first + info->nr_slots)
+			return 0;
+		first += LC_HEADER_SLOTS + info->nr_slots;
+	}
+	return -EBADMSG;
+}
+
+/**
+ * lc_read_slot() - read a slot from the SSD and verify it
+ * @core: the volume
+ * @block: that it should hold
+ * @slot: whose segment the caller has referenced
+ * @pages: two pages; the slot is in the first one afterwards
+ *
+ * May sleep.  Return: 0, -EBADMSG if slot or header are damaged, or an I/O error.
+ */
+int lc_read_slot(struct lc_core *core, u64 block, u32 slot, void *pages)
+{
+	struct lc_record_header *header = pages + LC_SLOT_BYTES;
+	struct lc_record_info info;
+	struct lc_entry_info entry;
+	int ret;
+
+	ret = find_record(core, slot, header, &info);
+	if (ret)
+		return ret;
+	lc_entry_decode(header, lc_ring_slot_in_segment(core->ring, slot) - info.first_slot -
+			LC_HEADER_SLOTS, &entry);
+	ret = lc_io_sync(core->cache, REQ_OP_READ, slot_address(core, slot), pages, LC_SLOT_BYTES);
+	if (ret)
+		return ret;
+	if (entry.block != block || entry.csum != lc_format_slot_csum(&core->sb, block, pages)) {
+		lc_err_limit(core, "block %llu is damaged on the cache device", block);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+/* A read smaller than the SSD's logical block: through a page of our own. */
+static void bounce_work(struct work_struct *work)
+{
+	struct lc_io *io = container_of(work, struct lc_io, work);
+	struct lc_core *core = io->core;
+	struct bio *bio = lc_io_bio(io);
+	struct page *pages = mempool_alloc(&core->merge_pool, GFP_NOIO);
+	u32 first = io->iter.bi_sector & (LC_BLOCK_SECTORS - 1);
+	int ret;
+
+	ret = lc_read_slot(core, io->iter.bi_sector >> LC_BLOCK_SHIFT, io->target,
+			   page_address(pages));
+	if (!ret)
+		lc_io_copy_to_bio(bio, &io->iter, page_address(pages) + (first << 9),
+				  io->iter.bi_size);
+	mempool_free(pages, &core->merge_pool);
+	/* lc_read_end() puts the reference. */
+	bio->bi_status = errno_to_blk_status(ret);
+	bio_endio(bio);
+}
+
+/* --- entry points ------------------------------------------------------- */
+
+static int map_to_hdd(struct lc_core *core, struct bio *bio)
+{
+	bio_set_dev(bio, core->backing);
+	bio->bi_iter.bi_sector += core->data_sector;
+	return DM_MAPIO_REMAPPED;
+}
+
+static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
+		      const struct run *run)
+{
+	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
+	u64 address = slot_address(core, run->slot) + ((u64)first << 9);
+
+	io->position = run->slot;
+	io->referenced = true;
+	io->clean = run->clean;
+	if ((address | bio->bi_iter.bi_size) & (core->sb.cache_lbs - 1)) {
+		u32 nr = min_t(u32, LC_BLOCK_SECTORS - first, bio_sectors(bio));
+
+		dm_accept_partial_bio(bio, nr);
+		io->iter = bio->bi_iter;
+		io->target = run->slot;
+		INIT_WORK(&io->work, bounce_work);
+		queue_work(core->wq, &io->work);
+		return DM_MAPIO_SUBMITTED;
+	}
+	bio_set_dev(bio, core->cache);
+	bio->bi_iter.bi_sector = address >> 9;
+	return DM_MAPIO_REMAPPED;
+}
+
+/**
+ * lc_read_map() - map a read
+ * @core: the volume
+ * @bio: device mapper's clone
+ *
+ * From map(): does not sleep.
+ */
+int lc_read_map(struct lc_core *core, struct bio *bio)
+{
+	struct lc_io *io = lc_bio_io(bio);
+	struct run run = {};
+
+	find_run(core, bio, &run);
+	if (run.nr_sectors < bio_sectors(bio))
+		dm_accept_partial_bio(bio, run.nr_sectors);
+	io->iter = bio->bi_iter;
+	switch (run.place) {
+	case PLACE_RAM:
+		bio_endio(bio);
+		return DM_MAPIO_SUBMITTED;
+	case PLACE_SSD:
+		return map_to_ssd(core, bio, io, &run);
+	case PLACE_HDD:
+		return map_to_hdd(core, bio);
+	default:
+		lc_err_limit(core, "read of lost sector %llu",
+			     (unsigned long long)bio->bi_iter.bi_sector);
+		return DM_MAPIO_KILL;
+	}
+}
+
+/* The SSD failed to deliver a clean block: the HDD holds the same. */
+static void retry_on_hdd_work(struct work_struct *work)
+{
+	struct lc_io *io = container_of(work, struct lc_io, work);
+	struct bio *bio = lc_io_bio(io);
+
+	bio->bi_iter = io->iter;
+	bio->bi_status = BLK_STS_OK;
+	/* Completion took it to zero; lower layers count from one. */
+	atomic_set(&bio->__bi_remaining, 1);
+	bio_set_dev(bio, io->core->backing);
+	bio->bi_iter.bi_sector += io->core->data_sector;
+	submit_bio_noacct(bio);
+}
+
+/**
+ * lc_read_end() - end_io of a read
+ * @core: the volume
+ * @bio: device mapper's clone
+ * @error: the bio's status
+ *
+ * Completion context.
+ */
+int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
+{
+	struct lc_io *io = lc_bio_io(bio);
+
+	if (!io->referenced)
+		return DM_ENDIO_DONE;
+	io->referenced = false;
+	lc_read_put_segment(core, io->position);
+	if (!*error || !io->clean)
+		return DM_ENDIO_DONE;
+	lc_err_limit(core, "cache device failed a read of clean data, reading the backing device");
+	INIT_WORK(&io->work, retry_on_hdd_work);
+	queue_work(core->wq, &io->work);
+	return DM_ENDIO_INCOMPLETE;
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Replay of the log after a crash.
+ *
+ *  1. Scan: from the tail's segment on in ring order, read the chain of record
+ *     headers of each segment, many segments at a time.  Stop after more stale
+ *     segments in a row than lanes can be open; segments the superblock names as
+ *     skipped do not count (L8).
+ *  2. Select the unbroken run (replay.c).  If it ends below a seq that was
+ *     durable, records are damaged: refuse, nothing is changed, lc-check decides.
+ *  3. Verify the data of records above the highest durable seq; the first one
+ *     that is torn ends the run.
+ *  4. FLUSH the SSD: after a warm reboot what was read may still be volatile (L3).
+ *  5. Apply the entries in seq order to the index.
+ *
+ * Work and memory grow with the log between tail and head, not with the SSD.
+ * Nothing is written.
+ */
+#include <linux/blkdev.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "lc.h"
+#include "index.h"
+#include "io.h"
+#include "recovery.h"
+#include "replay.h"
+#include "segment.h"
+
+#define WINDOW	32	/* segments scanned, or headers fetched, at a time */
+
+struct chain {
+	struct lc_io_read read;
+	u64 segment;
+	u32 slot;		/* where the next header should be */
+	bool ended;
+	bool stale;		/* not even a first header */
+};
+
+struct scan {
+	struct lc_core *core;
+	struct chain *chains;
+	struct lc_replay_record *records;
+	size_t nr, space;
+	u64 stale_run;		/* stale segments in a row */
+};
+
+static bool is_skipped(const struct lc_sb *sb, u64 segment)
+{
+	u32 i;
+
+	for (i = 0; i < sb->nr_skips; i++) {
+		if (segment >= sb->skips[i].segment &&
+		    segment - sb->skips[i].segment < sb->skips[i].count)
+			return true;
+	}
+	return false;
+}
+
+static u64 header_address(struct lc_core *core, u64 segment, u32 slot)
+{
+	return lc_format_slot_address(&core->sb.geo, lc_ring_position(core->ring, segment), slot);
+}
+
+static int scan_add(struct scan *s, const struct lc_record_info *info)
+{
+	struct lc_replay_record *grown;
+	size_t space;
+
+	if (s->nr == s->space) {
+		space = s->space ? s->space * 2 : 1024;
+		grown = __vmalloc(space * sizeof(*grown), GFP_NOIO);
+		if (!grown)
+			return -ENOMEM;
+		if (s->nr)
+			memcpy(grown, s->records, s->nr * sizeof(*grown));
+		vfree(s->records);
+		s->records = grown;
+		s->space = space;
+	}
+	s->records[s->nr++] = (struct lc_replay_record) {
+		.seq = info->seq, .epoch = info->epoch, .epoch_first_seq = info->epoch_first_seq,
+		.durable_seq = info->durable_seq, .segment = info->segment,
+		.first_slot = info->first_slot, .nr_entries = info->nr_entries,
+		.type = info->type,
+	};
+	return 0;
+}
+
+/* Take one header in; the chain ends at the first that does not belong to it. */
+static int chain_step(struct scan *s, struct chain *c)
+{
+	struct lc_record_info info;
+	const char *why;
+	int ret;
+
+	if (c->read.status) {
+		lc_err(s->core, "cache device: record header at %llu cannot be read",
+		       header_address(s->core, c->segment, c->slot));
+		return c->read.status;
+	}
+	ret = lc_record_decode(c->read.data, &s->core->sb, c->segment, c->slot, &info, &why);
+	if (ret == -EOPNOTSUPP) {
+		lc_err(s->core, "record at %llu: %s",
+		       header_address(s->core, c->segment, c->slot), why);
+		return ret;
+	}
+	if (ret) {
+		c->stale = !c->slot;
+		c->ended = true;
+		return 0;
+	}
+	c->slot += LC_HEADER_SLOTS + info.nr_slots;
+	c->ended = c->slot >= s->core->sb.geo.seg_slots;
+	return scan_add(s, &info);
+}
+
+/* Follow the chains of @nr segments from @segment on, all at once. */
+static int scan_window(struct scan *s, u64 segment, u32 nr)
+{
+	struct lc_io_batch batch;
+	bool alive = true;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < nr; i++) {
+		s->chains[i].segment = segment + i;
+		s->chains[i].slot = 0;
+		s->chains[i].ended = false;
+		s->chains[i].stale = false;
+	}
+	while (alive) {
+		lc_io_batch_init(&batch);
+		for (i = 0; i < nr; i++) {
+			struct chain *c = &s->chains[i];
+
+			if (!c->ended)
+				lc_io_batch_read(&batch, &c->read, s->core->cache,
+						 header_address(s->core, c->segment, c->slot),
+						 LC_SLOT_BYTES);
+		}
+		lc_io_batch_wait(&batch);
+		alive = false;
+		for (i = 0; i < nr; i++) {
+			struct chain *c = &s->chains[i];
+
+			if (c->ended)
+				continue;
+			ret = chain_step(s, c);
+			if (ret)
+				return ret;
+			alive |= !c->ended;
+		}
+	}
+	return 0;
+}
+
+static int scan_log(struct scan *s)
+{
+	const struct lc_sb *sb = &s->core->sb;
+	u64 first = sb->tail_segment, end = first + sb->geo.nr_segments, n;
+	u32 nr, i;
+	int ret;
+
+	for (n = first; n < end; n += nr) {
+		nr = min_t(u64, WINDOW, end - n);
+		ret = scan_window(s, n, nr);
+		if (ret)
+			return ret;
+		for (i = 0; i < nr; i++) {
+			if (!s->chains[i].stale)
+				s->stale_run = 0;
+			else if (!is_skipped(sb, n + i))
+				s->stale_run++;
+			if (s->stale_run > sb->lane_limit)
+				return 0;
+		}
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Read the header of a selected record again. */
+static int fetch_header(struct lc_core *core, const struct lc_replay_record *r, void *raw,
+			struct lc_record_info *info)
+{
+	const char *why;
+	int ret;
+
+	ret = lc_io_sync(core->cache, REQ_OP_READ, header_address(core, r->segment, r->first_slot),
+			 raw, LC_SLOT_BYTES);
+	if (!ret)
+		ret = lc_record_decode(raw, &core->sb, r->segment, r->first_slot, info, &why);
+	if (!ret && info->seq != r->seq)
+		ret = -EUCLEAN;
+	if (ret)
+		lc_err(core, "record %llu changed while it was replayed", r->seq);
+	return ret;
+}
+
+/* Is all data of a record there?  @raw: header page, one page of data behind it. */
+static int verify_record(struct lc_core *core, const struct lc_replay_record *r, void *raw,
+			 bool *whole)
+{
+	void *data = raw + LC_SLOT_BYTES;
+	struct lc_record_info info;
+	struct lc_entry_info entry;
+	u32 i;
+	int ret;
+
+	*whole = false;
+	ret = fetch_header(core, r, raw, &info);
+	for (i = 0; !ret && i < info.nr_slots; i++) {
+		lc_entry_decode(raw, i, &entry);
+		if (entry.type != LC_ENTRY_DATA)
+			continue;
+		ret = lc_io_sync(core->cache, REQ_OP_READ,
+				 header_address(core, r->segment,
+						r->first_slot + LC_HEADER_SLOTS + i),
+				 data, LC_SLOT_BYTES);
+		if (!ret && entry.csum != lc_format_slot_csum(&core->sb, entry.block, data))
+			return 0;
+	}
+	*whole = !ret;
+	return ret;
+}
+
+static int verify_tail(struct scan *s, struct lc_replay_result *result, void *raw)
+{
+	bool whole;
+	size_t i;
+	int ret;
+
+	for (i = 0; i < s->nr; i++) {
+		struct lc_replay_record *r = &s->records[i];
+
+		if (!r->keep || r->seq <= result->durable_seq)
+			continue;
+		ret = verify_record(s->core, r, raw, &whole);
+		if (ret)
+			return ret;
+		if (!whole) {
+			lc_info(s->core, "record %llu was torn by the crash, the log ends before it",
+				r->seq);
+			lc_replay_cut(&s->core->sb, s->records, s->nr, r->seq - 1, result);
+			return 0;
+		}
+		cond_resched();
+	}
+	return 0;
+}
+
+/* --- applying ----------------------------------------------------------- */
+
+static void apply_data(struct lc_core *core, const struct lc_entry_info *entry, u32 slot)
+{
+	struct lc_mapping old = {}, map = {
+		.slot = slot, .mask = entry->mask, .lost = entry->lost, .dirty = true,
+	};
+	u32 bucket = lc_index_lock(core->index, entry->block);
+
+	lc_index_set(core->index, bucket, entry->block, &map, &old);
+	lc_index_unlock(core->index, bucket);
+	atomic64_add(!!map.lost - !!old.lost, &core->lost);
+}
+
+static void apply_tombstone(struct lc_core *core, u64 block)
+{
+	u32 bucket = lc_index_lock(core->index, block);
+	struct lc_mapping old = {};
+
+	lc_index_remove(core->index, bucket, block, &old);
+	lc_index_unlock(core->index, bucket);
+	if (old.lost)
+		atomic64_dec(&core->lost);
+}
+
+static void apply_range(struct lc_core *core, const struct lc_entry_info *entry)
+{
+	struct lc_mapping map;
+	u64 slot, block, i;
+
+	if (entry->nr_blocks <= core->sb.geo.nr_slots) {
+		for (i = 0; i < entry->nr_blocks; i++)
+			apply_tombstone(core, entry->block + i);
+		return;
+	}
+	for (slot = 0; slot < core->sb.geo.nr_slots; slot++) {
+		if (lc_index_peek(core->index, slot, &block, &map) && block >= entry->block &&
+		    block - entry->block < entry->nr_blocks)
+			apply_tombstone(core, block);
+	}
+}
+
+static int apply_record(struct lc_core *core, const struct lc_replay_record *r, void *raw)
+{
+	u32 base = (lc_ring_position(core->ring, r->segment) << core->ring->slot_shift) +
+		   r->first_slot + LC_HEADER_SLOTS;
+	struct lc_record_info info;
+	struct lc_entry_info entry;
+	u32 i;
+	int ret;
+
+	ret = fetch_header(core, r, raw, &info);
+	if (ret)
+		return ret;
+	for (i = 0; i < info.nr_entries; i++) {
+		lc_entry_decode(raw, i, &entry);
+		switch (entry.type) {
+		case LC_ENTRY_NONE:
+			break;
+		case LC_ENTRY_DATA:
+			apply_data(core, &entry, base + i);
+			break;
+		case LC_ENTRY_RANGE_TOMBSTONE:
+			apply_range(core, &entry);
+			break;
+		default:
+			lc_err(core, "record %llu has an entry this version never writes: type %u",
+			       r->seq, entry.type);
+			return -EOPNOTSUPP;
+		}
+	}
+	return 0;
+}
+
+static int apply_log(struct scan *s, void *raw)
+{
+	size_t i;
+	int ret;
+
+	for (i = 0; i < s->nr; i++) {
+		if (!s->records[i].keep)
+			continue;
+		ret = apply_record(s->core, &s->records[i], raw);
+		if (ret)
+			return ret;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* --- entry point -------------------------------------------------------- */
+
+static void scan_free(struct scan *s)
+{
+	u32 i;
+
+	for (i = 0; s->chains && i < WINDOW; i++)
+		kfree(s->chains[i].read.data);
+	kvfree(s->chains);
+	vfree(s->records);
+}
+
+static int scan_alloc(struct scan *s, struct lc_core *core)
+{
+	u32 i;
+
+	s->core = core;
+	s->chains = kvcalloc(WINDOW, sizeof(*s->chains), GFP_KERNEL);
+	if (!s->chains)
+		return -ENOMEM;
+	for (i = 0; i < WINDOW; i++) {
+		s->chains[i].read.data = kmalloc(LC_SLOT_BYTES, GFP_NOIO);
+		if (!s->chains[i].read.data)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
+{
+	struct lc_core *core = s->core;
+	int ret;
+
+	ret = scan_log(s);
+	if (ret)
+		return ret;
+	ret = lc_replay_select(&core->sb, s->records, s->nr, result);
+	if (ret) {
+		lc_err(core, "the log ends at record %llu but %llu was durable: records are damaged, see lc-check --repair",
+		       result->last_seq, result->durable_seq);
+		return ret;
+	}
+	ret = verify_tail(s, result, raw);
+	if (!ret)
+		ret = lc_io_flush(core->cache);
+	return ret ? ret : apply_log(s, raw);
+}
+
+/**
+ * lc_recovery_run() - fill the empty index from the log
+ * @core: the volume
+ * @next_seq: first seq of the new life
+ * @next_segment: number of its first segment
+ *
+ * May sleep.  Only reads, and flushes the SSD.  Return: 0, -EUCLEAN if durable
+ * records are damaged, or another errno.
+ */
+int lc_recovery_run(struct lc_core *core, u64 *next_seq, u64 *next_segment)
+{
+	struct lc_replay_result result;
+	struct scan s = {};
+	void *raw = (void *)__get_free_pages(GFP_NOIO, 1);
+	int ret;
+
+	ret = raw ? scan_alloc(&s, core) : -ENOMEM;
+	if (!ret)
+		ret = recover(&s, &result, raw);
+	scan_free(&s);
+	free_pages((unsigned long)raw, 1);
+	if (ret)
+		return ret;
+	*next_seq = result.last_seq + 1;
+	*next_segment = result.next_segment;
+	lc_info(core, "replayed %zu records, %llu to %llu", result.nr_kept, result.first_seq,
+		result.last_seq);
+	return 0;
+}

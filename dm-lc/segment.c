@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The ring of segments.  See segment.h for the picture.
+ */
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "format.h"
+#include "segment.h"
+
+/**
+ * lc_ring_create() - allocate the ring of a cache
+ * @geo: geometry
+ *
+ * May sleep.  Return: the ring or NULL.
+ */
+struct lc_ring *lc_ring_create(const struct lc_geometry *geo)
+{
+	struct lc_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL);
+
+	if (!ring)
+		return NULL;
+	ring->nr = geo->nr_segments;
+	ring->slot_shift = ilog2(geo->seg_slots);
+	spin_lock_init(&ring->lock);
+	ring->segments = __vmalloc(ring->nr * sizeof(struct lc_segment), GFP_KERNEL | __GFP_ZERO);
+	if (!ring->segments) {
+		kfree(ring);
+		return NULL;
+	}
+	return ring;
+}
+
+void lc_ring_destroy(struct lc_ring *ring)
+{
+	if (!ring)
+		return;
+	vfree(ring->segments);
+	kfree(ring);
+}
+
+/**
+ * lc_ring_start() - a life begins
+ * @ring: the ring
+ * @tail: lowest segment number replay would need
+ * @head: number of the first segment to hand out, tail <= head <= tail + nr
+ */
+void lc_ring_start(struct lc_ring *ring, u64 tail, u64 head)
+{
+	u64 n;
+
+	ring->tail = tail;
+	ring->head = head;
+	/* Whatever the index maps lies in the last nr numbers. */
+	for (n = head > ring->nr ? head - ring->nr : 0; n < head; n++)
+		ring->segments[lc_ring_position(ring, n)].number = n;
+}
+
+u64 lc_ring_position(const struct lc_ring *ring, u64 number)
+{
+	u64 position;
+
+	div64_u64_rem(number, ring->nr, &position);
+	return position;
+}
+
+/**
+ * lc_ring_take() - hand out the next segment number
+ * @ring: the ring
+ * @reserve: free segments that must remain
+ * @number: the number
+ *
+ * Any context but hard interrupt.  The caller evicts the old content from the
+ * index and waits for lc_segment_idle() before it writes there.
+ *
+ * Return: false if too few are free.
+ */
+bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number)
+{
+	bool ok;
+
+	spin_lock(&ring->lock);
+	ok = ring->tail + ring->nr - ring->head > reserve;
+	if (ok)
+		*number = ring->head++;
+	spin_unlock(&ring->lock);
+	return ok;
+}
+
+/**
+ * lc_ring_set_tail() - a superblock with this tail is durable
+ * @ring: the ring
+ * @tail: segment number
+ */
+void lc_ring_set_tail(struct lc_ring *ring, u64 tail)
+{
+	spin_lock(&ring->lock);
+	ring->tail = tail;
+	spin_unlock(&ring->lock);
+}
+
+u64 lc_ring_free(struct lc_ring *ring)
+{
+	u64 nr;
+
+	spin_lock(&ring->lock);
+	nr = ring->tail + ring->nr - ring->head;
+	spin_unlock(&ring->lock);
+	return nr;
+}
+
+u64 lc_ring_head(struct lc_ring *ring)
+{
+	u64 head;
+
+	spin_lock(&ring->lock);
+	head = ring->head;
+	spin_unlock(&ring->lock);
+	return head;
+}
+
+u64 lc_ring_tail(struct lc_ring *ring)
+{
+	u64 tail;
+
+	spin_lock(&ring->lock);
+	tail = ring->tail;
+	spin_unlock(&ring->lock);
+	return tail;
+}
+
+/**
+ * lc_segment_idle() - are all reads of an evicted segment over?
+ * @ring: the ring
+ * @seg: the segment
+ *
+ * One caller at a time (the refill worker).  If it returns false, the put of the
+ * last reference returns true.
+ */
+bool lc_segment_idle(struct lc_ring *ring, struct lc_segment *seg)
+{
+	WRITE_ONCE(ring->waiting, true);
+	/* Pairs with the full barrier in lc_segment_put(): either it sees waiting or we see 0. */
+	smp_mb();
+	if (atomic_read(&seg->refs))
+		return false;
+	WRITE_ONCE(ring->waiting, false);
+	return true;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The ring of segments: who may be written next, who is still needed.
+ *
+ *        tail             head
+ *   ------|================|------------|  numbers rise to the right
+ *   free   needed by replay  free          position = number % nr_segments
+ *
+ * A free segment may still hold clean blocks that reads are served from; they
+ * are dropped from the index when the segment is taken.  It is handed out only
+ * when its number is below durable tail + nr_segments, i.e. a superblock that no
+ * longer needs its old content is durable, and written only when no read
+ * references it any more.
+ */
+#ifndef LC_SEGMENT_H
+#define LC_SEGMENT_H
+
+#include <linux/atomic.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+struct lc_buffer;
+struct lc_geometry;
+
+struct lc_segment {
+	struct lc_buffer __rcu *buf;	/* its RAM image until that is durable; log->lock */
+	u64 number;			/* of the content; set when handed out */
+	atomic_t refs;			/* reads in flight */
+};
+
+struct lc_ring {
+	struct lc_segment *segments;
+	u64 nr;
+	u32 slot_shift;			/* slots per segment, log2 */
+	spinlock_t lock;
+	u64 head;			/* next number to hand out; lock */
+	u64 tail;			/* of the durable superblock; lock */
+	bool waiting;			/* someone waits for refs to go; READ_ONCE() */
+};
+
+struct lc_ring *lc_ring_create(const struct lc_geometry *geo);
+void lc_ring_destroy(struct lc_ring *ring);
+void lc_ring_start(struct lc_ring *ring, u64 tail, u64 head);
+
+bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number);
+void lc_ring_set_tail(struct lc_ring *ring, u64 tail);
+u64 lc_ring_free(struct lc_ring *ring);
+u64 lc_ring_head(struct lc_ring *ring);
+u64 lc_ring_tail(struct lc_ring *ring);
+u64 lc_ring_position(const struct lc_ring *ring, u64 number);
+
+/* A read may take a reference only under the bucket lock of a block mapped there. */
+static inline void lc_segment_get(struct lc_segment *seg)
+{
+	atomic_inc(&seg->refs);
+}
+
+/* Returns true if the last reference went while somebody waits for that. */
+static inline bool lc_segment_put(struct lc_ring *ring, struct lc_segment *seg)
+{
+	/* The full barrier of dec_and_test pairs with the one in lc_segment_idle(). */
+	return atomic_dec_and_test(&seg->refs) && READ_ONCE(ring->waiting);
+}
+
+bool lc_segment_idle(struct lc_ring *ring, struct lc_segment *seg);
+
+static inline struct lc_segment *lc_ring_segment(struct lc_ring *ring, u32 slot)
+{
+	return &ring->segments[slot >> ring->slot_shift];
+}
+
+static inline u32 lc_ring_slot_in_segment(const struct lc_ring *ring, u32 slot)
+{
+	return slot & ((1u << ring->slot_shift) - 1);
+}
+
+#endif /* LC_SEGMENT_H */

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The status line: `key value` pairs, in no promised order, to be parsed by key.
+ * Keys are only ever added.  docs/dm-lc.rst explains each.
+ */
+#include <linux/device-mapper.h>
+
+#include "lc.h"
+#include "buffer.h"
+#include "index.h"
+#include "log.h"
+#include "segment.h"
+#include "status.h"
+#include "superblock.h"
+#include "writeback.h"
+
+static const char *const mode_names[] = {
+	[LC_MODE_RW] = "rw",
+	[LC_MODE_RO] = "ro",
+	[LC_MODE_DEGRADED] = "degraded",
+	[LC_MODE_FAIL] = "fail",
+};
+
+/**
+ * lc_status_info() - STATUSTYPE_INFO
+ * @core: the volume
+ * @result: gets the text
+ * @maxlen: room for it
+ *
+ * Each number is right at some moment during the call, not all at the same one.
+ */
+void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
+{
+	unsigned int sz = 0;
+
+	DMEMIT("mode %s", mode_names[lc_core_mode(core)]);
+	DMEMIT(" dirty %llu", lc_index_dirty(core->index));
+	DMEMIT(" cached %llu", lc_index_cached(core->index));
+	DMEMIT(" capacity %llu", core->sb.geo.nr_slots - core->sb.geo.nr_segments);
+	DMEMIT(" segments %llu", core->sb.geo.nr_segments);
+	DMEMIT(" segment_bytes %u", core->sb.geo.segment_bytes);
+	DMEMIT(" free_segments %llu", lc_ring_free(core->ring));
+	DMEMIT(" buffers %u", READ_ONCE(core->pool->nr));
+	DMEMIT(" buffers_used %u", lc_pool_used(core->pool));
+	DMEMIT(" head_seq %llu", lc_log_last_seq(core->log) + 1);
+	DMEMIT(" tail_seq %llu", lc_meta_tail_seq(core));
+	DMEMIT(" durable_seq %llu", lc_log_durable_seq(core->log));
+	DMEMIT(" epoch %llu", core->sb.epoch);
+	DMEMIT(" lost %lld", (long long)atomic64_read(&core->lost));
+	DMEMIT(" relogged %lld", (long long)atomic64_read(&core->relogged));
+	DMEMIT(" writeback %s", lc_writeback_state(core->wb));
+	DMEMIT(" index_bytes %llu", lc_index_bytes(core->index) +
+	       core->ring->nr * sizeof(struct lc_segment));
+	DMEMIT(" generation %016llx", core->sb.generation);
+}
+
+/**
+ * lc_status_ima() - STATUSTYPE_IMA: what identifies the volume
+ * @core: the volume
+ * @result: gets the text
+ * @maxlen: room for it
+ */
+void lc_status_ima(struct lc_core *core, char *result, unsigned int maxlen)
+{
+	unsigned int sz = 0;
+
+	DMEMIT(",mode=%s,cache_uuid=%pUb,volume_uuid=%pUb,generation=%016llx,epoch=%llu;",
+	       mode_names[lc_core_mode(core)], core->sb.cache_uuid, core->sb.volume_uuid,
+	       core->sb.generation, core->sb.epoch);
+}

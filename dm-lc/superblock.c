@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Superblock and mark.  See superblock.h.
+ *
+ * The two front copies are written in turn, each with PREFLUSH and FUA: whatever
+ * was written before is durable before the superblock says so, and one copy is
+ * whole at any moment.  The copy with the higher sb_seq wins; a newer first copy
+ * whose second was not written yet is believed harmlessly, because nothing that
+ * depends on it happens before both are durable.
+ */
+#include <linux/blkdev.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/utsname.h>
+
+#include "lc.h"
+#include "io.h"
+#include "superblock.h"
+
+#define FINGERPRINT_HEAD	16	/* blocks at the start: file system superblocks */
+#define FINGERPRINT_SPREAD	48	/* and spread over the rest */
+
+struct lc_meta {
+	struct mutex lock;
+	void *block;			/* 4 KiB for I/O; lock */
+	struct lc_mark_info mark;	/* lock */
+	u64 tail_seq;			/* copy for record headers; READ_ONCE() */
+};
+
+/**
+ * lc_meta_read_sb() - read the superblock of an SSD
+ * @bdev: the device
+ * @sb: the copy to believe
+ * @why: reason, on error
+ *
+ * Only reads.  Return: 0, or what the better copy failed with.
+ */
+int lc_meta_read_sb(struct block_device *bdev, struct lc_sb *sb, const char **why)
+{
+	struct lc_superblock *raw = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
+	struct lc_sb *other = kmalloc(sizeof(*other), GFP_KERNEL);
+	unsigned int copy;
+	int ret = -ENODATA, err;
+
+	if (!raw || !other) {
+		ret = -ENOMEM;
+		*why = "no memory";
+		goto free;
+	}
+	for (copy = 0; copy < 2; copy++) {
+		const char *text = "cannot be read";
+
+		err = lc_io_sync(bdev, REQ_OP_READ | REQ_META, copy * LC_SB_COPY_STRIDE, raw,
+				 LC_SLOT_BYTES);
+		if (!err)
+			err = lc_sb_decode(raw, copy, copy && !ret ? other : sb, &text);
+		if (copy && !ret) {
+			if (!err && other->sb_seq > sb->sb_seq)
+				*sb = *other;
+			continue;
+		}
+		/* Of two failures the one that says more: damage rather than absence. */
+		if (!err || !copy || ret == -ENODATA) {
+			ret = err;
+			*why = text;
+		}
+	}
+free:
+	kfree(other);
+	kfree(raw);
+	return ret;
+}
+
+/**
+ * lc_meta_create() - the room of a core's superblock and mark
+ * @core: the volume
+ */
+struct lc_meta *lc_meta_create(struct lc_core *core)
+{
+	struct lc_meta *meta = kzalloc(sizeof(*meta), GFP_KERNEL);
+
+	if (!meta)
+		return NULL;
+	mutex_init(&meta->lock);
+	meta->tail_seq = core->sb.tail_seq;
+	meta->block = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
+	if (!meta->block) {
+		kfree(meta);
+		return NULL;
+	}
+	return meta;
+}
+
+void lc_meta_destroy(struct lc_meta *meta)
+{
+	if (!meta)
+		return;
+	kfree(meta->block);
+	kfree(meta);
+}
+
+u64 lc_meta_tail_seq(struct lc_core *core)
+{
+	return READ_ONCE(core->meta->tail_seq);
+}
+
+/* [meta->lock] Both front copies, and the third if asked. */
+static int write_sb(struct lc_core *core, bool third)
+{
+	struct lc_meta *meta = core->meta;
+	unsigned int copy, last = third ? LC_SB_COPIES : 2;
+	int ret;
+
+	lockdep_assert_held(&meta->lock);
+	core->sb.sb_seq++;
+	for (copy = 0; copy < last; copy++) {
+		lc_sb_encode(&core->sb, copy, meta->block);
+		ret = lc_io_sync(core->cache,
+				 REQ_OP_WRITE | REQ_META | REQ_SYNC | REQ_PREFLUSH | REQ_FUA,
+				 lc_format_sb_address(&core->sb.geo, copy), meta->block,
+				 LC_SLOT_BYTES);
+		/* The third copy is for people who search, not for recovery. */
+		if (ret && copy < 2)
+			return ret;
+	}
+	return 0;
+}
+
+/* [meta->lock] */
+static int write_mark(struct lc_core *core)
+{
+	struct lc_meta *meta = core->meta;
+	unsigned int copy;
+	int ret;
+
+	if (core->sb.mark_offset == LC_NO_MARK)
+		return 0;
+	meta->mark.mark_seq++;
+	for (copy = 0; copy < 2; copy++) {
+		lc_mark_encode(&meta->mark, core->sb.csum_type, core->sb.mark_offset, copy,
+			       meta->block);
+		ret = lc_io_sync(core->backing,
+				 REQ_OP_WRITE | REQ_META | REQ_SYNC | REQ_PREFLUSH | REQ_FUA,
+				 lc_format_mark_address(core->sb.mark_offset, copy), meta->block,
+				 LC_SLOT_BYTES);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* [meta->lock] "Abandoned" in either copy wins (S1), otherwise the higher mark_seq. */
+static int read_mark(struct lc_core *core, struct lc_mark_info *mark, const char **why)
+{
+	struct lc_mark_info *other = kmalloc(sizeof(*other), GFP_NOIO);
+	unsigned int copy;
+	int ret = -ENODATA, err;
+
+	if (!other)
+		return -ENOMEM;
+	for (copy = 0; copy < 2; copy++) {
+		const char *text = "mark cannot be read";
+
+		err = lc_io_sync(core->backing, REQ_OP_READ | REQ_META,
+				 lc_format_mark_address(core->sb.mark_offset, copy),
+				 core->meta->block, LC_SLOT_BYTES);
+		if (!err)
+			err = lc_mark_decode(core->meta->block, core->sb.mark_offset, copy, other,
+					     &text);
+		if (err) {
+			if (!copy || ret == -ENODATA) {
+				ret = err;
+				*why = text;
+			}
+			continue;
+		}
+		if (ret || other->state == LC_MARK_ABANDONED ||
+		    (mark->state != LC_MARK_ABANDONED && other->mark_seq > mark->mark_seq))
+			*mark = *other;
+		ret = 0;
+	}
+	kfree(other);
+	return ret;
+}
+
+static int check_mark(struct lc_core *core, const struct lc_mark_info *mark)
+{
+	const struct lc_sb *sb = &core->sb;
+
+	if (mark->generation != sb->generation || memcmp(mark->cache_uuid, sb->cache_uuid, 16) ||
+	    memcmp(mark->volume_uuid, sb->volume_uuid, 16)) {
+		lc_err(core, "%pg is paired with another cache: give the right devices",
+		       core->backing);
+		return -EINVAL;
+	}
+	if (mark->state == LC_MARK_ABANDONED) {
+		lc_err(core, "this cache was abandoned in epoch %llu and must not be replayed: format it anew",
+		       mark->epoch);
+		return -ESTALE;
+	}
+	if (mark->epoch > sb->epoch) {
+		lc_err(core, "the superblock is of epoch %llu, the mark of %llu: an old or damaged superblock, see lc-check",
+		       sb->epoch, mark->epoch);
+		return -ESTALE;
+	}
+	if (mark->nr_lost) {
+		lc_err(core, "%pg has blocks recorded as lost: accept them first", core->backing);
+		return -EUCLEAN;
+	}
+	return 0;
+}
+
+/**
+ * lc_meta_check_pair() - do SSD and HDD belong together?
+ * @core: the volume
+ *
+ * Only reads, and says why not.  Return: 0 or a negative errno.
+ */
+int lc_meta_check_pair(struct lc_core *core)
+{
+	struct lc_meta *meta = core->meta;
+	const char *why = "mark cannot be read";
+	int ret;
+
+	if (core->sb.mark_offset == LC_NO_MARK)
+		return 0;
+	mutex_lock(&meta->lock);
+	ret = read_mark(core, &meta->mark, &why);
+	if (ret)
+		lc_err(core, "%pg: %s: is it the right backing device?", core->backing, why);
+	else
+		ret = check_mark(core, &meta->mark);
+	/* `clean` counts only if the mark is of the same life (L9). */
+	if (!ret && meta->mark.epoch != core->sb.epoch)
+		core->sb.flags &= ~LC_SB_CLEAN;
+	mutex_unlock(&meta->lock);
+	return ret;
+}
+
+/**
+ * lc_meta_begin_epoch() - open a life
+ * @core: the volume
+ * @first_seq: of its first record; tail fields of core->sb are set already
+ *
+ * Superblock first, then the mark (L1, L9, L10); nothing else may have been
+ * written in this life.  Return: 0 or a negative errno.
+ */
+int lc_meta_begin_epoch(struct lc_core *core, u64 first_seq)
+{
+	struct lc_meta *meta = core->meta;
+	int ret;
+
+	mutex_lock(&meta->lock);
+	core->sb.epoch++;
+	core->sb.epoch_first_seq = first_seq;
+	core->sb.flags &= ~LC_SB_CLEAN;
+	core->sb.opened_at = ktime_get_real_ns();
+	strscpy(core->sb.opener_host, init_utsname()->nodename, sizeof(core->sb.opener_host));
+	WRITE_ONCE(meta->tail_seq, core->sb.tail_seq);
+	ret = write_sb(core, true);
+	if (!ret) {
+		meta->mark.epoch = core->sb.epoch;
+		ret = write_mark(core);
+	}
+	mutex_unlock(&meta->lock);
+	if (ret)
+		lc_err(core, "superblock or mark cannot be written: error %d", ret);
+	return ret;
+}
+
+/**
+ * lc_meta_set_tail() - replay needs nothing below @seq any more
+ * @core: the volume
+ * @segment: lowest segment holding a record at or above @seq (L6)
+ * @seq: sequence number
+ *
+ * Return: 0, or a negative errno: the tail did not move.
+ */
+int lc_meta_set_tail(struct lc_core *core, u64 segment, u64 seq)
+{
+	struct lc_meta *meta = core->meta;
+	u64 old_segment, old_seq;
+	int ret;
+
+	mutex_lock(&meta->lock);
+	old_segment = core->sb.tail_segment;
+	old_seq = core->sb.tail_seq;
+	core->sb.tail_segment = segment;
+	core->sb.tail_seq = seq;
+	ret = write_sb(core, false);
+	if (ret) {
+		core->sb.tail_segment = old_segment;
+		core->sb.tail_seq = old_seq;
+	} else {
+		WRITE_ONCE(meta->tail_seq, seq);
+	}
+	mutex_unlock(&meta->lock);
+	return ret;
+}
+
+/**
+ * lc_meta_end_clean() - close a life: the checkpoint is durable and complete
+ * @core: the volume
+ * @next_seq: first seq of this life
+ * @head_segment: first segment without a record
+ * @ckpt_entries: blocks in the checkpoint
+ * @fingerprint: gets the sum
+ *
+ * Return: 0 or a negative errno; the life is not clean then.
+ */
+int lc_meta_end_clean(struct lc_core *core, u64 next_seq, u64 head_segment, u64 ckpt_entries,
+		      u64 fingerprint)
+{
+	struct lc_meta *meta = core->meta;
+	int ret;
+
+	mutex_lock(&meta->lock);
+	core->sb.next_seq = next_seq;
+	core->sb.head_segment = head_segment;
+	core->sb.ckpt_entries = ckpt_entries;
+	core->sb.fingerprint = fingerprint;
+	core->sb.flags |= LC_SB_CLEAN;
+	ret = write_sb(core, true);
+	if (ret)
+		core->sb.flags &= ~LC_SB_CLEAN;
+	mutex_unlock(&meta->lock);
+	return ret;
+}
+
+/* The sampled blocks: the first ones, then one from each equal stretch of the rest. */
+static u64 sample_block(const struct lc_core *core, u32 i)
+{
+	u64 rest;
+
+	if (i < FINGERPRINT_HEAD)
+		return i;
+	rest = core->nr_blocks - FINGERPRINT_HEAD;
+	return FINGERPRINT_HEAD + div_u64(rest, FINGERPRINT_SPREAD) * (i - FINGERPRINT_HEAD);
+}
+
+/**
+ * lc_meta_fingerprint() - sum sampled blocks of the HDD (S5)
+ * @core: the volume
+ * @fingerprint: gets the sum
+ *
+ * All HDD writes are complete and flushed.  Return: 0 or an I/O error.
+ */
+int lc_meta_fingerprint(struct lc_core *core, u64 *fingerprint)
+{
+	u32 nr = FINGERPRINT_HEAD + FINGERPRINT_SPREAD, i;
+	struct lc_io_batch batch;
+	struct lc_io_read *reads;
+	u64 sum = core->sb.generation;
+	int ret = 0;
+
+	reads = kcalloc(nr, sizeof(*reads), GFP_NOIO);
+	if (!reads)
+		return -ENOMEM;
+	lc_io_batch_init(&batch);
+	if (core->nr_blocks < nr)
+		nr = 1;
+	for (i = 0; i < nr; i++) {
+		reads[i].data = kmalloc(LC_SLOT_BYTES, GFP_NOIO);
+		if (!reads[i].data) {
+			ret = -ENOMEM;
+			break;
+		}
+		lc_io_batch_read(&batch, &reads[i], core->backing,
+				 (core->data_sector << 9) +
+				 (sample_block(core, i) << LC_SLOT_SHIFT), LC_SLOT_BYTES);
+	}
+	lc_io_batch_wait(&batch);
+	for (i = 0; i < nr && reads[i].data; i++) {
+		if (!ret)
+			ret = reads[i].status;
+		if (!ret)
+			sum = lc_format_csum64(core->sb.csum_type, sum, reads[i].data,
+					       LC_SLOT_BYTES);
+		kfree(reads[i].data);
+	}
+	kfree(reads);
+	*fingerprint = sum;
+	return ret;
+}

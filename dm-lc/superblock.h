@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Superblock of the SSD and mark of the HDD: reading them at start, and the four
+ * moments at which they change.  Every change is durable in both front copies,
+ * one after the other, before the call returns (L9).  All may sleep.
+ *
+ * sb->life fields of core->sb belong to meta->lock once the core is started.
+ */
+#ifndef LC_SUPERBLOCK_H
+#define LC_SUPERBLOCK_H
+
+#include <linux/types.h>
+
+struct block_device;
+struct lc_core;
+struct lc_meta;
+struct lc_sb;
+
+int lc_meta_read_sb(struct block_device *bdev, struct lc_sb *sb, const char **why);
+
+struct lc_meta *lc_meta_create(struct lc_core *core);
+void lc_meta_destroy(struct lc_meta *meta);
+
+int lc_meta_check_pair(struct lc_core *core);
+int lc_meta_begin_epoch(struct lc_core *core, u64 first_seq);
+int lc_meta_set_tail(struct lc_core *core, u64 segment, u64 seq);
+int lc_meta_end_clean(struct lc_core *core, u64 next_seq, u64 head_segment, u64 ckpt_entries,
+		      u64 fingerprint);
+int lc_meta_fingerprint(struct lc_core *core, u64 *fingerprint);
+u64 lc_meta_tail_seq(struct lc_core *core);
+
+#endif /* LC_SUPERBLOCK_H */

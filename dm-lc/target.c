@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The device-mapper target `lc`: the only file that knows struct dm_target.
+ *
+ * <start> <len> lc <backing dev> <cache dev> [<#args> <key> <value>...]
+ */
+#include <linux/device-mapper.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "lc.h"
+#include "buffer.h"
+#include "core.h"
+#include "discard.h"
+#include "read.h"
+#include "status.h"
+#include "write.h"
+#include "writeback.h"
+
+/* One per table; the core is shared. */
+struct lc_target {
+	struct lc_core *core;
+	struct dm_dev *backing;
+	struct dm_dev *cache;
+	struct lc_params params;
+	struct list_head spare;		/* buffers for a larger pool, until bound */
+};
+
+/* A reload that asks for more buffers brings them along, allocated here and now. */
+static int alloc_spare(struct lc_target *lc)
+{
+	u32 have = READ_ONCE(lc->core->pool->nr);
+
+	if (lc->params.buffers <= have)
+		return 0;
+	return lc_buffers_alloc(lc->core, lc->params.buffers - have, &lc->spare);
+}
+
+static int get_devices(struct dm_target *ti, struct lc_target *lc, char **argv)
+{
+	int ret;
+
+	ret = dm_get_device(ti, argv[0], dm_table_get_mode(ti->table), &lc->backing);
+	if (ret) {
+		ti->error = "Cannot open backing device";
+		return ret;
+	}
+	ret = dm_get_device(ti, argv[1], dm_table_get_mode(ti->table), &lc->cache);
+	if (ret) {
+		dm_put_device(ti, lc->backing);
+		ti->error = "Cannot open cache device";
+		return ret;
+	}
+	if (lc->backing->bdev != lc->cache->bdev)
+		return 0;
+	dm_put_device(ti, lc->cache);
+	dm_put_device(ti, lc->backing);
+	ti->error = "Backing and cache device are the same";
+	return -EINVAL;
+}
+
+static int lc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	struct lc_target *lc;
+	const char *error;
+	int ret = -EINVAL;
+
+	if (argc < 2) {
+		ti->error = "Expected <backing dev> <cache dev> [<#args> <key> <value>...]";
+		return -EINVAL;
+	}
+	if (!(dm_table_get_mode(ti->table) & BLK_OPEN_WRITE)) {
+		ti->error = "Read-only tables are not supported";
+		return -EROFS;
+	}
+	lc = kzalloc(sizeof(*lc), GFP_KERNEL);
+	if (!lc) {
+		ti->error = "Cannot allocate memory";
+		return -ENOMEM;
+	}
+	INIT_LIST_HEAD(&lc->spare);
+	lc_params_defaults(&lc->params);
+	if (lc_params_parse(&lc->params, argc - 2, argv + 2, &error)) {
+		ti->error = (char *)error;
+		goto free_lc;
+	}
+	ret = get_devices(ti, lc, argv);
+	if (ret)
+		goto free_lc;
+	ret = lc_core_get(ti, lc->backing, lc->cache, &lc->params, &lc->core, &error);
+	if (ret) {
+		ti->error = (char *)error;
+		goto put_devices;
+	}
+	ret = alloc_spare(lc);
+	if (ret) {
+		ti->error = "Cannot allocate write buffers";
+		goto put_core;
+	}
+	ti->private = lc;
+	ti->num_flush_bios = 1;
+	ti->flush_supported = true;
+	ti->num_discard_bios = 1;
+	ti->discards_supported = true;
+	ti->per_io_data_size = sizeof(struct lc_io);
+	return 0;
+
+put_core:
+	lc_core_put(lc->core, ti->table);
+put_devices:
+	dm_put_device(ti, lc->cache);
+	dm_put_device(ti, lc->backing);
+free_lc:
+	kfree(lc);
+	return ret;
+}
+
+static void lc_dtr(struct dm_target *ti)
+{
+	struct lc_target *lc = ti->private;
+
+	lc_buffers_free(&lc->spare);
+	lc_core_put(lc->core, ti->table);
+	dm_put_device(ti, lc->cache);
+	dm_put_device(ti, lc->backing);
+	kfree(lc);
+}
+
+static int lc_map(struct dm_target *ti, struct bio *bio)
+{
+	struct lc_target *lc = ti->private;
+	struct lc_io *io = lc_bio_io(bio);
+
+	io->core = lc->core;
+	io->referenced = false;
+	if (bio->bi_opf & REQ_PREFLUSH)
+		return lc_write_flush_map(lc->core, bio);
+	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
+	switch (bio_op(bio)) {
+	case REQ_OP_READ:
+		return lc_read_map(lc->core, bio);
+	case REQ_OP_WRITE:
+		return lc_write_map(lc->core, bio);
+	case REQ_OP_DISCARD:
+		return lc_discard_map(lc->core, bio);
+	default:
+		return DM_MAPIO_KILL;
+	}
+}
+
+static int lc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
+{
+	struct lc_target *lc = ti->private;
+
+	return lc_read_end(lc->core, bio, error);
+}
+
+static int lc_preresume(struct dm_target *ti)
+{
+	struct lc_target *lc = ti->private;
+
+	return lc_core_resume(lc->core, ti->table, &lc->params, &lc->spare);
+}
+
+static void lc_presuspend(struct dm_target *ti)
+{
+	struct lc_target *lc = ti->private;
+
+	lc_core_presuspend(lc->core, dm_noflush_suspending(ti));
+}
+
+static void lc_postsuspend(struct dm_target *ti)
+{
+	struct lc_target *lc = ti->private;
+	struct mapped_device *md = dm_table_get_md(ti->table);
+	bool removing = dm_hold(md) == -EBUSY;
+
+	if (!removing)
+		dm_put(md);
+	lc_core_postsuspend(lc->core, removing);
+}
+
+static void lc_status(struct dm_target *ti, status_type_t type, unsigned int status_flags,
+		      char *result, unsigned int maxlen)
+{
+	struct lc_target *lc = ti->private;
+	unsigned int sz = 0;
+
+	switch (type) {
+	case STATUSTYPE_INFO:
+		lc_status_info(lc->core, result, maxlen);
+		break;
+	case STATUSTYPE_TABLE:
+		DMEMIT("%s %s ", lc->backing->name, lc->cache->name);
+		lc_params_print(&lc->params, result + sz, maxlen - sz);
+		break;
+	case STATUSTYPE_IMA:
+		DMEMIT_TARGET_NAME_VERSION(ti->type);
+		lc_status_ima(lc->core, result + sz, maxlen - sz);
+		break;
+	}
+}
+
+/* Set one option of the running volume, and of the table line that shows it. */
+static int set_option(struct lc_target *lc, const char *key, const char *value)
+{
+	struct lc_core *core = lc->core;
+	struct lc_params next = lc->params;
+	const char *error;
+	int ret;
+
+	ret = lc_params_set(&next, key, value, true, &error);
+	if (ret) {
+		lc_err(core, "message %s %s: %s", key, value, error);
+		return ret;
+	}
+	if (next.writeback_batch != lc->params.writeback_batch ||
+	    next.writeback_depth != lc->params.writeback_depth) {
+		ret = lc_writeback_resize(core->wb, next.writeback_batch, next.writeback_depth);
+		if (ret)
+			return ret;
+	}
+	mutex_lock(&core->life_lock);
+	lc->params = next;
+	core->params = next;
+	mutex_unlock(&core->life_lock);
+	lc_writeback_kick(core->wb);
+	return 0;
+}
+
+static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
+		      unsigned int maxlen)
+{
+	struct lc_target *lc = ti->private;
+
+	if (dm_suspended(ti)) {
+		lc_err(lc->core, "messages need a device that is not suspended");
+		return -EBUSY;
+	}
+	if (argc == 1 && !strcmp(argv[0], "flush"))
+		return lc_core_flush(lc->core);
+	if (argc == 1 && !strcmp(argv[0], "writeback")) {
+		lc_writeback_drain(lc->core->wb);
+		return 0;
+	}
+	if (argc == 2)
+		return set_option(lc, argv[0], argv[1]);
+	lc_err(lc->core, "unknown message %s: expected flush, writeback or <option> <value>",
+	       argv[0]);
+	return -EINVAL;
+}
+
+static int lc_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
+{
+	struct lc_target *lc = ti->private;
+	int ret;
+
+	ret = fn(ti, lc->backing, lc->core->data_sector, ti->len, data);
+	if (ret)
+		return ret;
+	return fn(ti, lc->cache, 0, lc->core->sb.geo.cache_bytes >> 9, data);
+}
+
+static void lc_io_hints(struct dm_target *ti, struct queue_limits *limits)
+{
+	struct lc_target *lc = ti->private;
+	u32 lbs = bdev_logical_block_size(lc->backing->bdev);
+
+	/* Reads of an SSD with larger blocks are bounced, so the HDD's size counts. */
+	limits->logical_block_size = lbs;
+	limits->physical_block_size = max(limits->physical_block_size, LC_SLOT_BYTES);
+	limits->io_min = limits->physical_block_size;
+	limits->io_opt = lc->core->sb.geo.segment_bytes;
+	limits->discard_granularity = LC_SLOT_BYTES;
+	limits->max_discard_sectors = LC_DISCARD_MAX_SECTORS;
+	limits->max_hw_discard_sectors = LC_DISCARD_MAX_SECTORS;
+}
+
+static struct target_type lc_target_type = {
+	.name = "lc",
+	.version = { 1, 0, 0 },
+	.features = DM_TARGET_NOWAIT,
+	.module = THIS_MODULE,
+	.ctr = lc_ctr,
+	.dtr = lc_dtr,
+	.map = lc_map,
+	.end_io = lc_end_io,
+	.preresume = lc_preresume,
+	.presuspend = lc_presuspend,
+	.postsuspend = lc_postsuspend,
+	.status = lc_status,
+	.message = lc_message,
+	.iterate_devices = lc_iterate_devices,
+	.io_hints = lc_io_hints,
+};
+static int __init lc_init(void)
+{
+	return dm_register_target(&lc_target_type);
+}
+
+static void __exit lc_exit(void)
+{
+	dm_unregister_target(&lc_target_type);
+}
+
+module_init(lc_init);
+module_exit(lc_exit);
+
+MODULE_DESCRIPTION(DM_NAME " log-structured write cache");
+MODULE_AUTHOR("The dm-lc developers");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The way of a write.
+ *
+ * map() reserves slots of the open record, and for each block, under its bucket
+ * lock, copies the data, describes it in the record header and points the index
+ * at it; then the bio completes.  A block that is in the open record already is
+ * overwritten in place.  No sleep, no I/O, no allocation.
+ *
+ * Two detours:
+ *  - no buffer is ready: the bio is parked, first come first served, and a worker
+ *    continues it (C7, D3);
+ *  - part of a block is written whose older sectors are dirty on the SSD only:
+ *    a worker reads and verifies the old slot, and the block is looked up again
+ *    under its lock before anything is merged (C2, C3).
+ *
+ * A slot always ends up holding every sector of its block that is not on the HDD,
+ * so a block never needs more than one slot.
+ */
+#include <linux/bio.h>
+#include <linux/jiffies.h>
+#include <linux/mempool.h>
+
+#include "lc.h"
+#include "buffer.h"
+#include "index.h"
+#include "io.h"
+#include "log.h"
+#include "read.h"
+#include "segment.h"
+#include "write.h"
+
+/* An old slot read from the SSD; valid while segment is referenced. */
+struct merge {
+	u32 slot;
+	const void *data;	/* NULL: its sectors are lost */
+};
+
+static u8 sector_mask(u32 first, u32 nr)
+{
+	return ((1u << nr) - 1) << first;
+}
+
+static void copy_sectors(void *to, const void *from, u8 mask)
+{
+	u32 i;
+
+	for (i = 0; i < LC_BLOCK_SECTORS; i++) {
+		if (mask & 1u << i)
+			memcpy(to + (i << 9), from + (i << 9), 512);
+	}
+}
+
+static void zero_sectors(void *to, u8 mask)
+{
+	u32 i;
+
+	for (i = 0; i < LC_BLOCK_SECTORS; i++) {
+		if (mask & 1u << i)
+			memset(to + (i << 9), 0, 512);
+	}
+}
+
+static void account_lost(struct lc_core *core, u8 before, u8 after)
+{
+	if (before && !after)
+		atomic64_dec(&core->lost);
+	else if (!before && after)
+		atomic64_inc(&core->lost);
+}
+
+/*
+ * [bucket locked] Bring the sectors in @keep of an older copy along.
+ * Return: 0, -EINPROGRESS if it must be read from the SSD first; sectors that
+ * cannot be had move from @keep to @lost.
+ */
+static int keep_old_sectors(struct lc_core *core, const struct lc_mapping *old,
+			    const struct merge *merge, void *image, u8 *keep, u8 *lost)
+{
+	struct lc_buffer *buf = lc_buffer_pin(core, old->slot);
+
+	if (buf) {
+		copy_sectors(image, lc_buffer_slot(core, buf, old->slot), *keep);
+		lc_buffer_unpin(buf);
+		return 0;
+	}
+	if (!merge || merge->slot != old->slot)
+		return -EINPROGRESS;
+	if (merge->data) {
+		copy_sectors(image, merge->data, *keep);
+	} else {
+		*lost |= *keep;
+		*keep = 0;
+	}
+	return 0;
+}
+
+/* [bucket locked] Overwrite a block in the record we hold a reference on. */
+static void overwrite_in_place(struct lc_core *core, struct lc_io *io, const struct lc_cursor *cur,
+			       u32 bucket, u64 block, const struct lc_mapping *old, u8 mask)
+{
+	u32 first = __ffs(mask);
+	u32 nr = hweight8(mask);
+
+	lc_io_copy_from_bio(lc_io_bio(io), &io->iter,
+			    lc_cursor_image(cur, old->slot) + (first << 9), nr << 9);
+	if (mask & ~old->mask) {
+		lc_index_widen(core->index, bucket, old->slot, mask);
+		lc_cursor_describe(cur, old->slot, block, old->mask | mask, old->lost & ~mask);
+		account_lost(core, old->lost, old->lost & ~mask);
+	}
+}
+
+/* [bucket locked] Put a block into the cursor's next slot. */
+static int write_new_slot(struct lc_core *core, struct lc_io *io, struct lc_cursor *cur,
+			  u32 bucket, u64 block, const struct lc_mapping *old, u8 mask,
+			  const struct merge *merge)
+{
+	struct lc_mapping map = { .slot = lc_cursor_slot(cur), .dirty = true };
+	void *image = lc_cursor_image(cur, map.slot);
+	/* What is clean is on the HDD and need not come along. */
+	u8 keep = old && old->dirty ? old->mask & ~mask : 0;
+	u8 lost = old ? old->lost & ~mask : 0;
+	struct lc_mapping replaced;
+	int ret;
+
+	if (keep) {
+		ret = keep_old_sectors(core, old, merge, image, &keep, &lost);
+		if (ret)
+			return ret;
+	}
+	lc_io_copy_from_bio(lc_io_bio(io), &io->iter, image + (__ffs(mask) << 9),
+			    hweight8(mask) << 9);
+	map.mask = mask | keep;
+	map.lost = lost;
+	zero_sectors(image, ~map.mask);
+	lc_cursor_describe(cur, map.slot, block, map.mask, map.lost);
+	lc_index_set(core->index, bucket, block, &map, &replaced);
+	account_lost(core, old ? old->lost : 0, lost);
+	cur->next++;
+	return 0;
+}
+
+/*
+ * Write what the bio has for one block.
+ * Return: 0, -EINPROGRESS (read the old slot first), -ESTALE (the cursor's record
+ * is closed and a newer one holds the block: get another cursor).
+ */
+static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor *cur,
+		       const struct merge *merge)
+{
+	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
+	u32 first = io->iter.bi_sector & (LC_BLOCK_SECTORS - 1);
+	u32 nr = min_t(u32, LC_BLOCK_SECTORS - first, io->iter.bi_size >> 9);
+	u8 mask = sector_mask(first, nr);
+	struct lc_mapping old;
+	bool found;
+	u32 bucket;
+	int ret = 0;
+
+	bucket = lc_index_lock(core->index, block);
+	found = lc_index_lookup(core->index, bucket, block, &old);
+	if (found && lc_cursor_outdated(cur, old.slot))
+		ret = -ESTALE;
+	else if (found && lc_cursor_owns(cur, old.slot))
+		overwrite_in_place(core, io, cur, bucket, block, &old, mask);
+	else if (cur->next < cur->end)
+		ret = write_new_slot(core, io, cur, bucket, block, found ? &old : NULL, mask,
+				     merge);
+	else
+		ret = -ESTALE;
+	lc_index_unlock(core->index, bucket);
+	return ret;
+}
+
+static u32 blocks_left(const struct lc_io *io)
+{
+	u64 first = io->iter.bi_sector >> LC_BLOCK_SHIFT;
+	u64 last = (io->iter.bi_sector + (io->iter.bi_size >> 9) - 1) >> LC_BLOCK_SHIFT;
+
+	return last - first + 1;
+}
+
+/*
+ * Write as much of the bio as possible.  io->iter is what is left.
+ * Return: 0 (all), -EAGAIN (no buffer), -EINPROGRESS (read an old slot first).
+ */
+static int write_run(struct lc_core *core, struct lc_io *io, const struct merge *merge)
+{
+	struct lc_cursor cur = {};
+	int ret = 0;
+
+	while (io->iter.bi_size) {
+		if (!cur.rec) {
+			ret = lc_lane_reserve(core->lane, blocks_left(io), &cur);
+			if (ret)
+				return ret;
+		}
+		ret = write_block(core, io, &cur, merge);
+		if (ret == -ESTALE || (!ret && cur.next == cur.end)) {
+			lc_lane_release(&cur);
+			ret = 0;
+		}
+		if (ret)
+			break;
+	}
+	lc_lane_release(&cur);
+	return ret;
+}
+
+static void write_end(struct lc_io *io, blk_status_t status)
+{
+	struct bio *bio = lc_io_bio(io);
+
+	bio->bi_status = status;
+	bio_endio(bio);
+}
+
+/* All data is in the lane. */
+static void write_finish(struct lc_core *core, struct lc_io *io)
+{
+	if (READ_ONCE(core->last_write) != jiffies)
+		WRITE_ONCE(core->last_write, jiffies);
+	if (lc_io_bio(io)->bi_opf & REQ_FUA)
+		lc_log_flush_io(core->log, io, lc_lane_seal(core->lane, false));
+	else
+		write_end(io, BLK_STS_OK);
+}
+
+/* --- old slot must be read ---------------------------------------------- */
+
+/* Find the slot whose sectors the next block of the bio needs; references its segment. */
+static bool merge_find(struct lc_core *core, struct lc_io *io, struct lc_mapping *old)
+{
+	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
+	u32 bucket = lc_index_lock(core->index, block);
+	struct lc_buffer *buf = NULL;
+	bool found;
+
+	found = lc_index_lookup(core->index, bucket, block, old) && old->dirty;
+	if (found)
+		buf = lc_buffer_pin(core, old->slot);
+	if (buf) {
+		lc_buffer_unpin(buf);
+		found = false;
+	}
+	if (found)
+		lc_segment_get(lc_ring_segment(core->ring, old->slot));
+	lc_index_unlock(core->index, bucket);
+	return found;
+}
+
+static void park(struct lc_core *core, struct lc_io *io);
+
+static void write_continue(struct lc_core *core, struct lc_io *io, int ret);
+
+static void merge_work(struct work_struct *work)
+{
+	struct lc_io *io = container_of(work, struct lc_io, work);
+	struct lc_core *core = io->core;
+	struct page *pages = mempool_alloc(&core->merge_pool, GFP_NOIO);
+	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
+	struct merge merge = {};
+	struct lc_mapping old;
+	int ret;
+
+	if (!merge_find(core, io, &old)) {
+		ret = write_run(core, io, NULL);
+		goto done;
+	}
+	ret = lc_read_slot(core, block, old.slot, page_address(pages));
+	if (!ret || ret == -EBADMSG) {
+		merge.slot = old.slot;
+		merge.data = ret ? NULL : page_address(pages);
+		ret = write_run(core, io, &merge);
+	}
+	lc_read_put_segment(core, old.slot);
+done:
+	mempool_free(pages, &core->merge_pool);
+	write_continue(core, io, ret);
+}
+
+/* --- no buffer ready ---------------------------------------------------- */
+
+static bool must_park(struct lc_core *core)
+{
+	return !list_empty_careful(&core->parked);
+}
+
+static void park(struct lc_core *core, struct lc_io *io)
+{
+	unsigned long flags;
+	bool requeue;
+
+	spin_lock_irqsave(&core->parked_lock, flags);
+	requeue = core->requeue;
+	if (!requeue)
+		list_add_tail(&io->list, &core->parked);
+	spin_unlock_irqrestore(&core->parked_lock, flags);
+	if (requeue)
+		write_end(io, BLK_STS_DM_REQUEUE);
+	else
+		queue_work(core->wq, &core->unpark_work);
+}
+
+static void write_continue(struct lc_core *core, struct lc_io *io, int ret)
+{
+	if (lc_core_mode(core) == LC_MODE_FAIL && ret == -EAGAIN)
+		ret = -EIO;
+	if (!ret) {
+		write_finish(core, io);
+	} else if (ret == -EAGAIN) {
+		park(core, io);
+	} else if (ret == -EINPROGRESS) {
+		INIT_WORK(&io->work, merge_work);
+		queue_work(core->wq, &io->work);
+	} else {
+		write_end(io, errno_to_blk_status(ret));
+	}
+}
+
+static struct lc_io *first_parked(struct lc_core *core)
+{
+	struct lc_io *io;
+
+	spin_lock_irq(&core->parked_lock);
+	io = list_first_entry_or_null(&core->parked, struct lc_io, list);
+	spin_unlock_irq(&core->parked_lock);
+	return io;
+}
+
+/**
+ * lc_write_unpark_work() - continue parked bios in their order
+ * @work: embedded in the core
+ *
+ * The bio at work stays first in the list, so that later ones queue behind it.
+ * lc_write_end_parked() runs on the same workqueue item's behalf only.
+ */
+void lc_write_unpark_work(struct work_struct *work)
+{
+	struct lc_core *core = container_of(work, struct lc_core, unpark_work);
+	struct lc_io *io;
+	int ret;
+
+	while ((io = first_parked(core))) {
+		if (lc_core_mode(core) == LC_MODE_FAIL) {
+			ret = -EIO;
+		} else if (READ_ONCE(core->requeue)) {
+			ret = -ECANCELED;
+		} else {
+			ret = write_run(core, io, NULL);
+			if (ret == -EAGAIN)
+				return;
+		}
+		spin_lock_irq(&core->parked_lock);
+		list_del(&io->list);
+		spin_unlock_irq(&core->parked_lock);
+		if (ret == -ECANCELED)
+			write_end(io, BLK_STS_DM_REQUEUE);
+		else
+			write_continue(core, io, ret);
+	}
+}
+
+/* --- entry points ------------------------------------------------------- */
+
+/**
+ * lc_write_map() - map a write
+ * @core: the volume
+ * @bio: device mapper's clone
+ *
+ * From map(): does not sleep.  The bio completes here or later.
+ */
+int lc_write_map(struct lc_core *core, struct bio *bio)
+{
+	struct lc_io *io = lc_bio_io(bio);
+	int ret = -EAGAIN;
+
+	if (lc_core_mode(core) == LC_MODE_FAIL)
+		return DM_MAPIO_KILL;
+	io->iter = bio->bi_iter;
+	if (!must_park(core))
+		ret = write_run(core, io, NULL);
+	if (ret && bio->bi_opf & REQ_NOWAIT && io->iter.bi_size == bio->bi_iter.bi_size) {
+		bio_wouldblock_error(bio);
+		return DM_MAPIO_SUBMITTED;
+	}
+	write_continue(core, io, ret);
+	return DM_MAPIO_SUBMITTED;
+}
+
+/**
+ * lc_write_flush_map() - map an empty flush
+ * @core: the volume
+ * @bio: device mapper's clone
+ *
+ * From map(): does not sleep.
+ */
+int lc_write_flush_map(struct lc_core *core, struct bio *bio)
+{
+	struct lc_io *io = lc_bio_io(bio);
+
+	lc_log_flush_io(core->log, io, lc_lane_seal(core->lane, false));
+	return DM_MAPIO_SUBMITTED;
+}
+
+/**
+ * lc_write_relog_lost() - log again that sectors of a block are lost
+ * @core: the volume
+ * @block: block number
+ * @slot: that says so now and is about to leave the log
+ *
+ * Process context, does not sleep.  Its valid sectors are on the HDD by now.
+ * Return: 0 (also if the slot is no longer the newest), or -EAGAIN.
+ */
+int lc_write_relog_lost(struct lc_core *core, u64 block, u32 slot)
+{
+	struct lc_mapping old, replaced, map = { .dirty = true };
+	struct lc_cursor cur = {};
+	u32 bucket;
+
+	if (lc_lane_reserve(core->lane, 1, &cur))
+		return -EAGAIN;
+	bucket = lc_index_lock(core->index, block);
+	if (lc_index_lookup(core->index, bucket, block, &old) && old.slot == slot && old.lost) {
+		map.slot = lc_cursor_slot(&cur);
+		map.lost = old.lost;
+		memset(lc_cursor_image(&cur, map.slot), 0, LC_SLOT_BYTES);
+		lc_cursor_describe(&cur, map.slot, block, 0, map.lost);
+		lc_index_set(core->index, bucket, block, &map, &replaced);
+		cur.next++;
+		atomic64_inc(&core->relogged);
+	}
+	lc_index_unlock(core->index, bucket);
+	lc_lane_release(&cur);
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The way of a write into the lane.  See write.c. */
+#ifndef LC_WRITE_H
+#define LC_WRITE_H
+
+#include <linux/types.h>
+
+struct bio;
+struct lc_core;
+struct work_struct;
+
+int lc_write_map(struct lc_core *core, struct bio *bio);
+int lc_write_flush_map(struct lc_core *core, struct bio *bio);
+void lc_write_unpark_work(struct work_struct *work);
+void lc_write_end_parked(struct lc_core *core, blk_status_t status);
+int lc_write_relog_lost(struct lc_core *core, u64 block, u32 slot);
+
+#endif /* LC_WRITE_H */

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Writeback: one thread, one batch at a time.
+ *
+ *  1. Collect: from the tail on, take segments that are durable and closed, read
+ *     their record headers, and list every slot that is still the newest copy of
+ *     its block and dirty, with its checksum.
+ *  2. Sort by block.  Only 24 bytes a block are held, so a batch can be large and
+ *     its order good.
+ *  3. Copy in that order, many runs in flight: read the slots of a run of
+ *     neighbouring blocks, verify each, write them to the HDD in one go.
+ *  4. FLUSH the HDD, once.
+ *  5. Under each block's bucket lock, if the slot is still its newest copy, mark
+ *     it clean.  Lost sectors are logged again at the head.
+ *  6. Make the whole log durable: a copy we skipped because it was overwritten is
+ *     not needed only once what overwrote it is durable (L5).
+ *  7. Superblock with the new tail, then the segments are free.
+ *
+ * Invariants
+ *  W1 Only durable slots are written to the HDD, and only verified ones (P4).
+ *  W2 A block is written at most once in a batch and batches do not overlap, so at
+ *     most one HDD write per block is in flight (C4).  Discards keep out through
+ *     place_lock, held for steps 1 to 5 (C5).
+ *  W3 After a failed write or FLUSH of the HDD every block of the batch stays dirty
+ *     and the tail stays (F3).
+ */
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/vmalloc.h>
+#include <linux/wait.h>
+
+#include "lc.h"
+#include "buffer.h"
+#include "index.h"
+#include "io.h"
+#include "log.h"
+#include "segment.h"
+#include "superblock.h"
+#include "wbcopy.h"
+#include "write.h"
+#include "writeback.h"
+
+#define IDLE_AFTER	(HZ)	/* without writes: drain although below the watermark */
+#define MAX_FAILURES	3	/* batches in a row the HDD may fail */
+
+struct lc_writeback {
+	struct lc_core *core;
+	struct task_struct *task;
+	wait_queue_head_t wait;
+	struct mutex place_lock;
+
+	/* owned by the thread; replaced under place_lock */
+	struct lc_wb_item *items;
+	u32 max_items;
+	u32 nr_items;
+	struct lc_wbcopy *copy;
+
+	bool paused;		/* stay away from the devices; wait */
+	bool resting;		/* the thread honours that; wait */
+	bool filling;		/* between the watermarks: drain on; thread only */
+	u64 drain_to;		/* segment number the tail must reach; READ_ONCE() */
+	u32 failures;		/* thread only */
+	const char *state;	/* for status; READ_ONCE() */
+	void *header;		/* 4 KiB; thread only */
+};
+
+/* What a batch covers. */
+struct batch {
+	u64 first;		/* segment number */
+	u64 end;
+	u64 last_seq;		/* in segment end - 1 */
+};
+
+/* --- when --------------------------------------------------------------- */
+
+static u64 used_percent(struct lc_core *core)
+{
+	u64 nr = core->sb.geo.nr_segments;
+
+	return div64_u64((nr - min(lc_ring_free(core->ring), nr)) * 100, nr);
+}
+
+static bool is_idle(struct lc_core *core)
+{
+	return time_after(jiffies, READ_ONCE(core->last_write) + IDLE_AFTER);
+}
+
+/* Segments that must stay free for the log to go on at all (D2). */
+static u64 reserve(struct lc_core *core)
+{
+	return core->sb.geo.nr_segments / 8;
+}
+
+/* Is the segment's content durable and final? */
+static bool segment_settled(struct lc_core *core, u64 number)
+{
+	struct lc_segment *seg = &core->ring->segments[lc_ring_position(core->ring, number)];
+
+	return number < lc_lane_next_segment(core->lane) && !rcu_access_pointer(seg->buf);
+}
+
+static bool should_run(struct lc_writeback *wb)
+{
+	struct lc_core *core = wb->core;
+	u64 tail = lc_ring_tail(core->ring), used;
+
+	if (lc_core_mode(core) == LC_MODE_FAIL)
+		return false;
+	if (tail >= lc_lane_next_segment(core->lane))
+		return false;
+	if (tail < READ_ONCE(wb->drain_to))
+		return true;
+	if (lc_ring_free(core->ring) <= reserve(core))
+		return true;
+	if (!READ_ONCE(core->params.writeback))
+		return false;
+	used = used_percent(core);
+	if (used >= READ_ONCE(core->params.high_watermark))
+		wb->filling = true;
+	else if (used <= READ_ONCE(core->params.low_watermark))
+		wb->filling = false;
+	return wb->filling || (is_idle(core) && lc_index_dirty(core->index));
+}
+
+/* --- step 1: collect ---------------------------------------------------- */
+
+static bool slot_dirty(struct lc_core *core, u32 slot, u64 *block)
+{
+	struct lc_mapping map;
+
+	return lc_index_peek(core->index, slot, block, &map) && map.dirty;
+}
+
+static bool segment_dirty(struct lc_core *core, u64 position)
+{
+	u32 base = position << core->ring->slot_shift, i;
+	u64 block;
+
+	for (i = 0; i < core->sb.geo.seg_slots; i++) {
+		if (slot_dirty(core, base + i, &block))
+			return true;
+	}
+	return false;
+}
+
+static void collect_record(struct lc_writeback *wb, const struct lc_record_info *info,
+			   u64 position)
+{
+	struct lc_core *core = wb->core;
+	u32 base = (position << core->ring->slot_shift) + info->first_slot + LC_HEADER_SLOTS;
+	struct lc_entry_info entry;
+	u64 block;
+	u32 i;
+
+	for (i = 0; i < info->nr_slots; i++) {
+		lc_entry_decode(wb->header, i, &entry);
+		if (entry.type != LC_ENTRY_DATA || !slot_dirty(core, base + i, &block) ||
+		    block != entry.block)
+			continue;
+		wb->items[wb->nr_items++] = (struct lc_wb_item) {
+			.block = block, .slot = base + i, .csum = entry.csum,
+			.mask = entry.mask, .lost = entry.lost,
+		};
+	}
+}
+
+/* Follow the headers of a segment; collect its dirty slots if asked. */
+static int walk_segment(struct lc_writeback *wb, u64 number, bool collect, u64 *last_seq)
+{
+	struct lc_core *core = wb->core;
+	u64 position = lc_ring_position(core->ring, number);
+	struct lc_record_info info;
+	u32 slot = 0, nr = 0;
+	int ret;
+
+	while (slot < core->sb.geo.seg_slots) {
+		ret = lc_io_sync(core->cache, REQ_OP_READ,
+				 lc_format_slot_address(&core->sb.geo, position, slot),
+				 wb->header, LC_SLOT_BYTES);
+		if (ret)
+			return ret;
+		/* What ends the chain is not told from damage here; see collect(). */
+		if (lc_record_decode(wb->header, &core->sb, number, slot, &info, NULL))
+			break;
+		if (nr && info.seq <= *last_seq)
+			break;
+		if (collect)
+			collect_record(wb, &info, position);
+		*last_seq = info.seq;
+		slot += LC_HEADER_SLOTS + info.nr_slots;
+		nr++;
+	}
+	return nr ? 0 : -EBADMSG;
+}
+
+/* Are all dirty slots of the segment in the list, from @from on? */
+static bool all_collected(struct lc_writeback *wb, u64 number, u32 from)
+{
+	struct lc_core *core = wb->core;
+	u32 base = lc_ring_position(core->ring, number) << core->ring->slot_shift;
+	u32 i, nr = 0;
+	u64 block;
+
+	for (i = 0; i < core->sb.geo.seg_slots; i++)
+		nr += slot_dirty(core, base + i, &block);
+	/* Blocks only ever become clean or move away meanwhile. */
+	return nr <= wb->nr_items - from;
+}
+
+static int collect(struct lc_writeback *wb, struct batch *b)
+{
+	struct lc_core *core = wb->core;
+	u64 number = lc_ring_tail(core->ring);
+	bool dirty = false;
+	int ret;
+
+	b->first = number;
+	b->end = number;
+	b->last_seq = 0;
+	wb->nr_items = 0;
+	while (segment_settled(core, number) &&
+	       wb->nr_items + core->sb.geo.seg_slots <= wb->max_items) {
+		u32 from = wb->nr_items;
+
+		dirty = segment_dirty(core, lc_ring_position(core->ring, number));
+		if (dirty) {
+			ret = walk_segment(wb, number, true, &b->last_seq);
+			if (ret)
+				return ret;
+			if (!all_collected(wb, number, from))
+				return -EBADMSG;
+		}
+		b->end = ++number;
+		cond_resched();
+	}
+	/* The tail becomes the seq behind the last segment: we need to know it. */
+	if (b->end > b->first && !dirty)
+		return walk_segment(wb, b->end - 1, false, &b->last_seq);
+	return 0;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	const struct lc_wb_item *x = a, *y = b;
+
+	if (x->block != y->block)
+		return x->block < y->block ? -1 : 1;
+	return 0;
+}
+
+/* --- steps 5 to 7: finish ------------------------------------------------ */
+
+static int mark_clean(struct lc_writeback *wb)
+{
+	struct lc_core *core = wb->core;
+	struct lc_mapping map;
+	u32 i, bucket;
+	int ret;
+
+	for (i = 0; i < wb->nr_items; i++) {
+		const struct lc_wb_item *item = &wb->items[i];
+
+		if (item->lost) {
+			ret = lc_write_relog_lost(core, item->block, item->slot);
+			if (ret)
+				return ret;
+			continue;
+		}
+		bucket = lc_index_lock(core->index, item->block);
+		if (lc_index_lookup(core->index, bucket, item->block, &map) &&
+		    map.slot == item->slot)
+			lc_index_clean(core->index, bucket, item->slot);
+		lc_index_unlock(core->index, bucket);
+	}
+	return 0;
+}
+
+static int move_tail(struct lc_writeback *wb, const struct batch *b)
+{
+	struct lc_core *core = wb->core;
+	int ret;
+
+	ret = lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
+	if (!ret)
+		ret = lc_meta_set_tail(core, b->end, b->last_seq + 1);
+	if (ret) {
+		lc_core_fail(core, "the tail of the log cannot be moved");
+		return ret;
+	}
+	lc_ring_set_tail(core->ring, b->end);
+	queue_work(core->wq, &core->refill_work);
+	return 0;
+}
+
+/* --- the thread ---------------------------------------------------------- */
+
+static bool must_stop(struct lc_writeback *wb)
+{
+	return READ_ONCE(wb->paused) || kthread_should_stop();
+}
+
+static void note_failure(struct lc_writeback *wb, int ret)
+{
+	struct lc_core *core = wb->core;
+
+	if (ret == -EBADMSG) {
+		lc_core_fail(core, "dirty data on the cache device is damaged");
+	} else if (++wb->failures >= MAX_FAILURES) {
+		lc_core_fail(core, "writeback fails again and again");
+	} else {
+		lc_err(core, "writeback failed with error %d, trying again", ret);
+		schedule_timeout_idle(HZ);
+	}
+}
+
+/* Steps 1 to 5.  Return: 0, -EINTR if told to stop, or an error. */
+static int copy_batch(struct lc_writeback *wb, struct batch *b)
+{
+	struct lc_core *core = wb->core;
+	int ret;
+
+	ret = collect(wb, b);
+	if (ret || b->end == b->first)
+		return ret;
+	sort(wb->items, wb->nr_items, sizeof(*wb->items), compare_items, NULL);
+	ret = lc_wbcopy_run(wb->copy, wb->items, wb->nr_items, &wb->paused);
+	if (!ret && wb->nr_items)
+		ret = lc_io_flush(core->backing);
+	return ret ? ret : mark_clean(wb);
+}
+
+static void run_batch(struct lc_writeback *wb)
+{
+	struct lc_core *core = wb->core;
+	struct batch b;
+	int ret;
+
+	/* What is asked to be drained must not stay in an open segment. */
+	if (lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to) &&
+	    !segment_settled(core, lc_ring_tail(core->ring))) {
+		ret = lc_log_wait_durable(core->log, lc_lane_seal(core->lane, true));
+		if (ret)
+			return;
+	}
+	mutex_lock(&wb->place_lock);
+	ret = copy_batch(wb, &b);
+	mutex_unlock(&wb->place_lock);
+	if (ret == -EINTR)
+		return;
+	if (ret == -EAGAIN) {		/* no buffer to log lost sectors in, yet */
+		schedule_timeout_idle(1);
+		return;
+	}
+	if (ret) {
+		note_failure(wb, ret);
+		return;
+	}
+	wb->failures = 0;
+	if (b.end > b.first)
+		move_tail(wb, &b);
+	else
+		/* The oldest segment is still in RAM: its flush must come first. */
+		lc_log_wait_durable(core->log, lc_lane_seal(core->lane, is_idle(core)));
+}
+
+static void set_state(struct lc_writeback *wb, bool running)
+{
+	const char *state = "idle";
+
+	if (running)
+		state = lc_ring_tail(wb->core->ring) < READ_ONCE(wb->drain_to) ? "draining" :
+										 "running";
+	else if (!READ_ONCE(wb->core->params.writeback))
+		state = "off";
+	WRITE_ONCE(wb->state, state);
+}
+
+static int writeback_thread(void *data)
+{
+	struct lc_writeback *wb = data;
+	bool run;
+
+	while (!kthread_should_stop()) {
+		run = !must_stop(wb) && should_run(wb);
+		set_state(wb, run);
+		if (run) {
+			run_batch(wb);
+			cond_resched();
+			continue;
+		}
+		WRITE_ONCE(wb->resting, READ_ONCE(wb->paused));
+		wake_up_all(&wb->wait);
+		/* Rest until told, or a moment if it is only the idle clock that matters. */
+		wait_event_idle_timeout(wb->wait, kthread_should_stop() ||
+					READ_ONCE(wb->paused) != READ_ONCE(wb->resting) ||
+					(!READ_ONCE(wb->paused) && should_run(wb)),
+					READ_ONCE(wb->paused) ? MAX_SCHEDULE_TIMEOUT : HZ);
+	}
+	return 0;
+}
+
+/* --- interface ----------------------------------------------------------- */
+
+/**
+ * lc_writeback_create() - allocate, and start the thread resting
+ * @core: the volume
+ *
+ * May sleep.  Return: the room or NULL.
+ */
+struct lc_writeback *lc_writeback_create(struct lc_core *core)
+{
+	struct lc_writeback *wb = kzalloc(sizeof(*wb), GFP_KERNEL);
+
+	if (!wb)
+		return NULL;
+	wb->core = core;
+	wb->paused = true;
+	wb->state = "idle";
+	init_waitqueue_head(&wb->wait);
+	mutex_init(&wb->place_lock);
+	wb->header = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
+	if (!wb->header)
+		goto free_wb;
+	if (lc_writeback_resize(wb, core->params.writeback_batch, core->params.writeback_depth))
+		goto free_header;
+	wb->task = kthread_run(writeback_thread, wb, "lc-writeback");
+	if (IS_ERR(wb->task))
+		goto free_items;
+	return wb;
+
+free_items:
+	lc_wbcopy_destroy(wb->copy);
+	vfree(wb->items);
+free_header:
+	kfree(wb->header);
+free_wb:
+	kfree(wb);
+	return NULL;
+}
+
+void lc_writeback_destroy(struct lc_writeback *wb)
+{
+	if (!wb)
+		return;
+	kthread_stop(wb->task);
+	lc_wbcopy_destroy(wb->copy);
+	vfree(wb->items);
+	kfree(wb->header);
+	kfree(wb);
+}
+
+/**
+ * lc_writeback_resize() - new batch size and depth
+ * @wb: the room
+ * @batch: blocks; at least a segment's worth is taken
+ * @depth: runs in flight
+ *
+ * May sleep and allocates; not while the volume is suspended.
+ * Return: 0 or -ENOMEM: nothing changed.
+ */
+int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
+{
+	u32 max = max(batch, wb->core->sb.geo.seg_slots);
+	struct lc_wb_item *items = __vmalloc(max * sizeof(*items), GFP_KERNEL);
+	struct lc_wbcopy *copy = lc_wbcopy_create(wb->core, depth);
+
+	if (!items || !copy) {
+		vfree(items);
+		lc_wbcopy_destroy(copy);
+		return -ENOMEM;
+	}
+	mutex_lock(&wb->place_lock);
+	swap(wb->items, items);
+	swap(wb->copy, copy);
+	wb->max_items = max;
+	mutex_unlock(&wb->place_lock);
+	vfree(items);
+	lc_wbcopy_destroy(copy);
+	return 0;
+}
+
+void lc_writeback_kick(struct lc_writeback *wb)
+{
+	wake_up_all(&wb->wait);
+}
+
+void lc_writeback_resume(struct lc_writeback *wb)
+{
+	WRITE_ONCE(wb->failures, 0);
+	WRITE_ONCE(wb->paused, false);
+	wake_up_all(&wb->wait);
+}
+
+/**
+ * lc_writeback_pause() - stop, and wait until no own I/O is in flight
+ * @wb: the room
+ *
+ * May sleep.  A batch under way is given up; its blocks stay dirty.
+ */
+void lc_writeback_pause(struct lc_writeback *wb)
+{
+	WRITE_ONCE(wb->paused, true);
+	wake_up_all(&wb->wait);
+	wait_event(wb->wait, READ_ONCE(wb->resting));
+}
+
+/**
+ * lc_writeback_drain() - drain everything logged up to now
+ * @wb: the room
+ *
+ * May sleep, but does not wait for the end: see the status line.
+ */
+void lc_writeback_drain(struct lc_writeback *wb)
+{
+	lc_lane_seal(wb->core->lane, true);
+	WRITE_ONCE(wb->drain_to, lc_lane_next_segment(wb->core->lane));
+	wake_up_all(&wb->wait);
+}
+
+const char *lc_writeback_state(struct lc_writeback *wb)
+{
+	return READ_ONCE(wb->state);
+}
+
+void lc_writeback_own_places(struct lc_writeback *wb)
+{
+	mutex_lock(&wb->place_lock);
+}
+
+void lc_writeback_release_places(struct lc_writeback *wb)
+{
+	mutex_unlock(&wb->place_lock);
+}

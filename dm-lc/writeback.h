@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Draining the log to the HDD.  See writeback.c. */
+#ifndef LC_WRITEBACK_H
+#define LC_WRITEBACK_H
+
+#include <linux/types.h>
+
+struct lc_core;
+struct lc_writeback;
+
+struct lc_writeback *lc_writeback_create(struct lc_core *core);
+void lc_writeback_destroy(struct lc_writeback *wb);
+
+int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth);
+void lc_writeback_resume(struct lc_writeback *wb);
+void lc_writeback_pause(struct lc_writeback *wb);
+void lc_writeback_kick(struct lc_writeback *wb);
+void lc_writeback_drain(struct lc_writeback *wb);
+const char *lc_writeback_state(struct lc_writeback *wb);
+
+/* Between the two no writeback touches the HDD.  May sleep. */
+void lc_writeback_own_places(struct lc_writeback *wb);
+void lc_writeback_release_places(struct lc_writeback *wb);
+
+#endif /* LC_WRITEBACK_H */
