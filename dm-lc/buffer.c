@@ -715,7 +715,7 @@ void *lc_cursor_image(const struct lc_cursor *cur, u32 slot)
  * @slot: slot number, over the whole SSD
  * @block: block number
  * @mask: sectors
- * @lost: see above
+ * @lost: sectors lost for good
  *
  * Under the block's bucket lock, with the cursor's reference (B1).
  */

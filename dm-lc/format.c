@@ -13,6 +13,9 @@
 #include <linux/string.h>
 #include <linux/xxhash.h>
 #include <linux/crc32.h>
+#ifdef __KERNEL__
+#include <linux/math64.h>
+#endif
 
 #include "format.h"
 

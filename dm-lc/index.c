@@ -151,14 +151,12 @@ u32 lc_index_lock(struct lc_index *index, u64 block)
 	u32 bucket = reciprocal_scale(hash_64(block, 32), index->nr_buckets);
 
 	spin_lock(&index->locks[bucket & index->lock_mask].lock);
-	__acquire(bucket);
 	return bucket;
 }
 
 void lc_index_unlock(struct lc_index *index, u32 bucket)
 	__releases(bucket)
 {
-	__release(bucket);
 	spin_unlock(&index->locks[bucket & index->lock_mask].lock);
 }
 
