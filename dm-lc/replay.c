@@ -14,6 +14,12 @@
  *     an old one: the first record of a life is written only after both front
  *     copies hold its epoch (L1, L9).  A whole life would be missed, so refuse.
  *     The mark would say the same, but there may be none (lc-format --no-mark).
+ *  R7 Of one segment only the records of the latest life found in it exist: every
+ *     life opens segments of its own.  (Else: a record was rewritten, only its
+ *     first copy was found after a crash, the second one hidden behind a torn
+ *     header.  The next life uses the same segment number, its records happen to
+ *     end where the second copy begins, which now wins and may lack its data; below
+ *     the durable seq nobody looks.)
  */
 #include <linux/types.h>
 #include <linux/errno.h>
@@ -48,6 +54,16 @@ static int compare_epochs(const void *a, const void *b)
 	if (x->epoch == y->epoch)
 		return 0;
 	return x->epoch > y->epoch ? -1 : 1;
+}
+
+/* By segment, the highest epoch first. */
+static int compare_segments(const void *a, const void *b)
+{
+	const struct lc_replay_record *x = a, *y = b;
+
+	if (x->segment != y->segment)
+		return x->segment < y->segment ? -1 : 1;
+	return compare_epochs(a, b);
 }
 
 static void sort_records(struct lc_replay_record *records, size_t nr,
@@ -91,6 +107,23 @@ static void drop_dead(const struct lc_sb *sb, struct lc_replay_record *records, 
 	}
 }
 
+/* R7: takes keep from records an earlier life left in a segment used again. */
+static void drop_leftovers(struct lc_replay_record *records, size_t nr)
+{
+	u64 segment = 0, epoch = 0;
+	size_t i;
+
+	sort_records(records, nr, compare_segments);
+	for (i = 0; i < nr; i++) {
+		if (!i || records[i].segment != segment) {
+			segment = records[i].segment;
+			epoch = records[i].epoch;
+		}
+		if (records[i].epoch < epoch)
+			records[i].keep = 0;
+	}
+}
+
 static void fill_result(const struct lc_sb *sb, const struct lc_replay_record *records, size_t nr,
 			struct lc_replay_result *result)
 {
@@ -129,6 +162,7 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, s
 	/* A life starts where the one before was durable, so all below it was. */
 	result->durable_seq = sb->epoch_first_seq ? sb->epoch_first_seq - 1 : 0;
 	drop_dead(sb, records, nr);
+	drop_leftovers(records, nr);
 	sort_records(records, nr, compare_records);
 	for (i = 0; i < nr; i++) {
 		if (records[i].epoch > sb->epoch)
