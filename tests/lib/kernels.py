@@ -136,8 +136,6 @@ def build_newest(name, key, fragments):
     final = host.cache() / "kernels" / f"{name}-{version.replace('/', '_').replace('~', '-')}-{key}"
     if (final / "kernel-release").exists():
         return final / "kernel-release"
-    for stale in final.parent.glob(f"{name}-*"):
-        shutil.rmtree(stale)
     work = host.cache() / "kernels" / f".work-{name}"
     shutil.rmtree(work, ignore_errors=True)
     (work / "out").mkdir(parents=True)
@@ -153,6 +151,9 @@ def build_newest(name, key, fragments):
     (work / "out" / "kernel-release").write_text(release, encoding="ascii")
     (work / "out").rename(final)
     shutil.rmtree(work, ignore_errors=True)
+    for stale in final.parent.glob(f"{name}-*"):
+        if stale != final:
+            shutil.rmtree(stale)
     return final / "kernel-release"
 
 

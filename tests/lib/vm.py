@@ -27,13 +27,17 @@ APPEND = ("console=ttyS0 loglevel=5 panic=-1 log_buf_len=16M watchdog_thresh=60 
 
 @functools.lru_cache
 def accelerators(kernel):
-    """QEMU's -accel and -cpu: KVM only where a probe really boots and ends."""
+    """QEMU's -machine, -accel and -cpu, and kernel parameters that go with them.
+
+    KVM only where a probe really boots and ends. Emulated, ACPI is off: its byte code
+    takes half of the debug kernel's boot.
+    """
     wanted = os.environ.get("LC_ACCEL", "")
     if wanted != "tcg" and kvm_works(kernel):
-        return ["-accel", "kvm", "-cpu", "host"]
+        return ["-machine", "q35", "-accel", "kvm", "-cpu", "host"], ""
     if wanted == "kvm":
         raise RuntimeError("LC_ACCEL=kvm, but a probe boot under KVM does not work here")
-    return ["-accel", "tcg,thread=multi", "-cpu", "max"]
+    return ["-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", "max"], "acpi=off"
 
 
 def kvm_works(kernel):
@@ -106,9 +110,10 @@ class Boot:
     def command(self, path):
         """The whole QEMU command line."""
         first = self.cases[0]
-        append = " ".join(part for part in (APPEND, first.append) if part)
+        machine, parameters = accelerators(self.kernel)
+        append = " ".join(part for part in (APPEND, parameters, first.append) if part)
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
-                 "-no-reboot", "-machine", "q35", *accelerators(self.kernel),
+                 "-no-reboot", *machine,
                  "-smp", first.smp, "-m", first.memory,
                  "-kernel", self.kernel.image, "-initrd", self.payload.initramfs,
                  "-append", append,
@@ -226,6 +231,11 @@ class Boot:
             self.running = message["start"]
             limit = next(case.timeout for case in self.cases if case.name == self.running)
             return now + (limit + GRACE_SECONDS) * self.scale
+        if "leak" in message:
+            got = self.outcomes[message["leak"]]
+            got.verdict = "failed"
+            got.reason = "\n".join(part for part in (got.reason, message["reason"]) if part)
+            return now + 60 * self.scale
         if "case" in message:
             self.outcomes[message["case"]] = Outcome(
                 message["verdict"], message["reason"], message["seconds"], message["figures"])
@@ -245,8 +255,11 @@ class Boot:
         if not self.ended:
             text = host.tail_of(self.folder / "console", 400)
             panic = re.search(r"Kernel panic - not syncing.*", text)
-            self.blame(f"panic: {panic.group(0)}" if panic else
-                       "the guest ended without a verdict")
+            reason = f"panic: {panic.group(0)}" if panic else "the guest ended without a verdict"
+            if self.kernel.checkers and self.outcomes:
+                reason += ("\nand so nobody looked for memory leaks of the cases before it: "
+                           + " ".join(self.outcomes))
+            self.blame(reason)
 
     def blame(self, reason):
         """The boot failed: charge the case that ran, or all if none had begun."""

@@ -18,8 +18,8 @@ EXPECTED = {
     "failures.says_bug": ("failed", "kernel log:\nBUG: KASAN"),
     "failures.leaves_a_device": ("failed", "left behind: device forgotten"),
     "failures.panics": ("failed", "panic: Kernel panic - not syncing"),
-    "failures.powers_off": ("failed", "without a verdict"),
-    "failures.leaks": ("failed", "memory leak:\nunreferenced object"),
+    "failures.restarts": ("failed", "without a verdict"),
+    "failures.leaks": ("failed", " objects:\nunreferenced object"),
     "failures.comes_last": ("passed", ""),
 }
 

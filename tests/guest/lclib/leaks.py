@@ -2,6 +2,7 @@
 """kmemleak, where the kernel has it."""
 
 import pathlib
+import re
 import select
 
 FILE = pathlib.Path("/sys/kernel/debug/kmemleak")
@@ -21,14 +22,23 @@ def begin():
     tell("clear")
 
 
+def jiffies():
+    """The kernel's clock, as kmemleak stamps objects with it."""
+    with open("/proc/timer_list", encoding="ascii") as lines:
+        for line in lines:
+            if line.startswith("jiffies:"):
+                return int(line.split()[1])
+    raise LookupError("no jiffies in /proc/timer_list")
+
+
 def found():
-    """What leaked since begin() or the last found(): report text, empty if nothing."""
+    """What leaked since begin(): a list of (jiffies of the allocation, report)."""
     if not FILE.exists():
-        return ""
+        return []
     tell("scan")
     # Not a test waiting for luck: the age is the condition kmemleak sets.
     select.select([], [], [], AGE)
     tell("scan")
     report = FILE.read_text(encoding="utf-8", errors="replace")
-    tell("clear")
-    return report
+    objects = re.split(r"^(?=unreferenced object)", report, flags=re.M)[1:]
+    return [(int(re.search(r"jiffies (\d+)", text).group(1)), text) for text in objects]
