@@ -78,8 +78,8 @@ def guest_runs(request):
                 if "guest_case" in getattr(getattr(item, "callspec", None), "params", {})]
     runs = guests.Runs(selected, request.config.seed)
     yield runs
-    host.BUILD.mkdir(exist_ok=True)
-    (host.BUILD / "results.json").write_text(json.dumps(runs.report(), indent=1), encoding="ascii")
+    report = json.dumps(runs.report(), indent=1)
+    (host.run_folder() / "results.json").write_text(report, encoding="ascii")
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -90,6 +90,5 @@ def pytest_terminal_summary(terminalreporter):
     line = f"{count('passed', 'xfailed')} passed, {failed + count('xpassed')} failed"
     if count("skipped"):
         line += f", {count('skipped')} skipped"
-    path = os.environ.get("LC_SUMMARY")
-    if path:
-        pathlib.Path(path).write_text(line + "\n", encoding="ascii")
+    (pathlib.Path(os.environ.get("LC_SUMMARY") or host.run_folder() / "summary")
+     ).write_text(line + "\n", encoding="ascii")

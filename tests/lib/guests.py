@@ -47,7 +47,9 @@ class Runs:
             try:
                 started = time.monotonic()
                 kernel = kernels.get(name)
-                files = payload.make(kernel, products.build(kernel), host.BUILD / "payload" / name)
+                with host.locked("build", host.run_folder().parent):
+                    made = products.build(kernel)
+                    files = payload.make(kernel, made, host.run_folder() / "payload" / name)
                 self.ready[name] = kernel, files
                 host.say(f"{name}: {kernel.release} ready in {time.monotonic() - started:.0f} s")
             except Exception as error:  # the next item must not build it again
@@ -61,7 +63,7 @@ class Runs:
         key = group_key(name, case)
         if key not in self.outcomes:
             kernel, files = self.prepared(name)
-            folder = host.BUILD / "logs" / group_name(name, case)
+            folder = host.run_folder() / "logs" / group_name(name, case)
             got, boots = vm.run_all(kernel, files, self.groups[key], folder, self.seed)
             self.outcomes[key] = got
             self.boots[group_name(name, case)] = boots

@@ -3,7 +3,9 @@
 
 import contextlib
 import fcntl
+import functools
 import hashlib
+import itertools
 import os
 import pathlib
 import shlex
@@ -65,15 +67,34 @@ def digest(*parts):
 
 
 @contextlib.contextmanager
-def locked(name):
-    """One process at a time builds a cache entry; the others wait for it."""
-    with open(cache() / f"{name}.lock", "w", encoding="ascii") as handle:
+def locked(name, folder=None):
+    """One process at a time builds a cache entry (or in `folder`); the others wait for it."""
+    with open((folder or cache()) / f"{name}.lock", "w", encoding="ascii") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             say(f"waiting for another run that holds {name}.lock")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+@functools.lru_cache
+def run_folder():
+    """This run's own folder for logs and payloads: build/run, or build/run-N beside others.
+
+    A run holds a lock on its folder, so that several at once in one tree do not mix.
+    """
+    for number in itertools.count():
+        folder = BUILD / (f"run-{number}" if number else "run")
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            continue
+        return folder  # the lock goes with the process
+    raise AssertionError("itertools.count() ended")
 
 
 def jobs():

@@ -6,6 +6,8 @@ import pathlib
 import re
 import shutil
 
+from lclib import CASES, registry
+
 from . import guestroot, host
 
 # Loaded by the initramfs if the kernel has them as modules, with what they need.
@@ -99,6 +101,9 @@ def make_payload(kernel, work, products):
     if products.kunit_module:
         (tree / GUEST / "kunit").mkdir()
         shutil.copy(products.kunit_module, tree / GUEST / "kunit/dm-lc.ko")
+        registry.load(host.TESTS / "guest/cases")
+        names = [case.function.__name__ for case in CASES.values() if case.module == "dm-lc-kunit"]
+        (tree / GUEST / "kunit/suites").write_text(" ".join(names), encoding="ascii")
     if products.tools:
         host.run("make", "-s", "-C", host.TOP / "userland", "install", f"DESTDIR={tree}",
                  "PREFIX=/usr", log=work / "tools.log")

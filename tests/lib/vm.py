@@ -13,6 +13,7 @@ import socket
 import subprocess
 import time
 
+from lclib import kmsg
 from lclib.registry import size_bytes
 
 from . import host
@@ -21,7 +22,7 @@ BOOT_SECONDS = 180
 # The guest ends a case itself at its own limit; the host waits that much longer.
 GRACE_SECONDS = 120
 PORT = "dmlc.verdict"
-APPEND = ("console=ttyS0 loglevel=5 panic=-1 log_buf_len=16M watchdog_thresh=60 "
+APPEND = ("console=ttyS0 loglevel=5 panic=-1 oops=panic log_buf_len=16M watchdog_thresh=60 "
           "rcupdate.rcu_cpu_stall_timeout=180 kmemleak=on random.trust_cpu=on")
 
 
@@ -253,9 +254,12 @@ class Boot:
         except subprocess.TimeoutExpired:
             pass
         if not self.ended:
-            text = host.tail_of(self.folder / "console", 400)
+            text = host.tail_of(self.folder / "console", 1000)
             panic = re.search(r"Kernel panic - not syncing.*", text)
-            reason = f"panic: {panic.group(0)}" if panic else "the guest ended without a verdict"
+            reason = "the guest ended without a verdict"
+            if panic:
+                before = kmsg.faults(text[:panic.start()].splitlines())
+                reason = "\n".join([f"panic: {panic.group(0)}", *before])
             if self.kernel.checkers and self.outcomes:
                 reason += ("\nand so nobody looked for memory leaks of the cases before it: "
                            + " ".join(self.outcomes))

@@ -17,7 +17,6 @@ FAULTS = re.compile("|".join((
     r"list_(add|del).*corruption", r"refcount_t:", r"bad unlock balance",
     r"scheduling while atomic", r"sleeping function called", r"Bad page state",
     r"Slab corruption|Redzone|Object already free", r"kmemleak: [1-9]\d* new suspected",
-    r"Tainted: .*\bB\b",
 )))
 # The harness's own marks.
 OURS = "dmlc-harness:"

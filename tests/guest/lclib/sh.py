@@ -14,11 +14,18 @@ class Failed(AssertionError):
         self.output = output
 
 
+def quiet_input(kwargs):
+    """Nobody sits at the guest's console: a program that asks gets an end of file."""
+    if "input" not in kwargs:
+        kwargs.setdefault("stdin", subprocess.DEVNULL)
+    return kwargs
+
+
 def run(*argv, code=0, **kwargs):
     """Run a program that must end with `code` (None: any); returns what it printed."""
     argv = [str(arg) for arg in argv]
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace", check=False, **kwargs)
+                          errors="replace", check=False, **quiet_input(kwargs))
     if code is not None and done.returncode != code:
         raise Failed(argv, done.returncode, done.stdout)
     return done.stdout
@@ -28,7 +35,7 @@ def result(*argv, **kwargs):
     """Run a program that may fail; returns (exit code, output)."""
     argv = [str(arg) for arg in argv]
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace", check=False, **kwargs)
+                          errors="replace", check=False, **quiet_input(kwargs))
     return done.returncode, done.stdout
 
 
@@ -36,7 +43,7 @@ def start(*argv, **kwargs):
     """Start a program in the background; the caller waits for it or stops it."""
     argv = [str(arg) for arg in argv]
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            errors="replace", **kwargs)
+                            errors="replace", **quiet_input(kwargs))
 
 
 def finish(process, timeout=None):
