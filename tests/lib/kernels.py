@@ -114,10 +114,16 @@ def build(name):
     fragments = [CONFIGS / "base.config", CONFIGS / f"{name}.config"]
     key = host.digest(*fragments, RECIPE, host.codename(), newest_clang())
     top = host.cache() / "kernels"
-    with host.locked(f"kernel-{name}"):
-        done = sorted(top.glob(f"{name}-*-{key}/kernel-release"), key=os.path.getmtime)
-        if not done or os.environ.get("LC_REFRESH"):
-            done = [build_newest(name, key, fragments)]
+
+    def built():
+        if os.environ.get("LC_REFRESH"):
+            return []
+        return sorted(top.glob(f"{name}-*-{key}/kernel-release"), key=os.path.getmtime)
+
+    done = built()
+    if not done:
+        with host.locked(f"kernel-{name}"):
+            done = built() or [build_newest(name, key, fragments)]
     tree = done[-1].parent
     release = done[-1].read_text(encoding="ascii").strip()
     return Kernel(name, release, tree / "bzImage", tree / "lib/modules" / release,
