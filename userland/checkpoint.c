@@ -89,7 +89,8 @@ static void check_items(struct check *c, struct lc_ckpt_item *items, size_t nr)
 	const char *why;
 	size_t i;
 
-	qsort(items, nr, sizeof(*items), compare_slots);
+	if (nr)
+		qsort(items, nr, sizeof(*items), compare_slots);
 	for (i = 0; i < nr; i++) {
 		const struct lc_ckpt_item *item = &items[i];
 		u64 number = item->slot / c->sb.geo.seg_slots;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Superblock, segments and records as JSON. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dump.h"

@@ -1,0 +1,950 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tools in userland/, without a kernel module: loop devices, hand-made images, a stand-in
+for libdevmapper."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import pty
+import random
+import struct
+import subprocess
+import time
+
+import pytest
+
+from lib import host
+
+USERLAND = host.TOP / "userland"
+MIB = 1 << 20
+SLOT = 4096
+SEGMENT = 65536
+SB_VERSION_AT = 136
+# Refused by lc-format; the classes --force takes.
+CLASSES = ("ssd-signature", "dirty-cache", "hdd-signature", "paired", "fs-at-end", "same-disk")
+
+
+@dataclasses.dataclass
+class Done:
+    """A tool that ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run_tool(name, *args, san=False, env=None, stdin=subprocess.DEVNULL):
+    """Run lc-NAME; every test looks at the exit code itself."""
+    binary = USERLAND / ("build-san" if san else "build") / f"lc-{name}"
+    done = subprocess.run([binary, *map(str, args)], stdin=stdin, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=False, timeout=120,
+                          env={**os.environ, **(env or {})})
+    assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built_tools():
+    """Both builds: the plain one and the one with sanitizers."""
+    host.run("make", "-s", "-C", USERLAND, "helpers")
+    host.run("make", "-s", "-C", USERLAND, "helpers", "SAN=1")
+
+
+class Disk:
+    """A sparse file, and a loop device on it while it is attached."""
+
+    def __init__(self, path, size):
+        self.path = pathlib.Path(path)
+        self.size = size
+        self.dev = None
+        with open(self.path, "wb") as image:
+            image.truncate(size)
+
+    def attach(self, *options):
+        """Give it a loop device."""
+        self.dev = host.run("losetup", "--find", "--show", *options, self.path).strip()
+        return self
+
+    def detach(self):
+        """Take the loop device away."""
+        if self.dev:
+            host.run("losetup", "--detach", self.dev)
+        self.dev = None
+
+    def digest(self):
+        """Of all bytes."""
+        with open(self.path, "rb") as image:
+            return hashlib.file_digest(image, "sha256").hexdigest()
+
+    def read(self, offset, length):
+        """Some bytes."""
+        with open(self.path, "rb") as image:
+            image.seek(offset)
+            return image.read(length)
+
+    def write(self, offset, data):
+        """Change some bytes behind the loop device's back; it shares the page cache."""
+        with open(self.path, "r+b") as image:
+            image.seek(offset)
+            image.write(data)
+        if self.dev:
+            host.run("blockdev", "--flushbufs", self.dev)
+
+    def written(self):
+        """Bytes ever written to the loop device."""
+        stat = pathlib.Path("/sys/class/block", os.path.basename(self.dev), "stat")
+        return int(stat.read_text(encoding="ascii").split()[6]) * 512
+
+
+@pytest.fixture(name="disks")
+def fixture_disks(tmp_path):
+    """Makes attached disks and takes them away again."""
+    made = []
+
+    def make(name, size=64 * MIB, *options):
+        made.append(Disk(tmp_path / name, size).attach(*options))
+        return made[-1]
+
+    yield make
+    for disk in made:
+        disk.detach()
+
+
+@pytest.fixture(name="pair")
+def fixture_pair(disks):
+    """An SSD and a hard disk, both empty."""
+    return disks("ssd"), disks("hdd", 96 * MIB)
+
+
+def mklog(image, script):
+    """Write a cache image by hand, see userland/tests/mklog.c."""
+    subprocess.run([USERLAND / "build/tests/mklog", image], input=script, text=True, check=True)
+
+
+def lc_format(pair, *options, **kwargs):
+    """lc-format of a pair."""
+    return run_tool("format", *options, "--backing", pair[1].dev, pair[0].dev, **kwargs)
+
+
+# -- lc-format: what it writes ---------------------------------------------------------------------
+
+def dump(path, *options, san=True):
+    """lc-dump as a dictionary."""
+    done = run_tool("dump", "--json", *options, path, san=san)
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def test_format_default_layout(pair):
+    """Mark at the start, volume behind it, the table line alone on stdout."""
+    done = lc_format(pair, "--label", "music", "-o", "buffers=16", san=True)
+    assert done.code == 0, done.err
+    sectors = (96 - 1) * 2048
+    assert done.out == f"0 {sectors} lc {pair[1].dev} {pair[0].dev} 2 buffers 16\n"
+    found = dump(pair[0].path)
+    assert [copy["state"] for copy in found["copies"]] == ["good"] * 3
+    block = found["superblock"]
+    assert block["data_offset"] == MIB and block["mark_offset"] == 0
+    assert block["volume_sectors"] == sectors and block["checksum"] == "xxh64"
+    assert block["label"] == "music" and block["options"] == "buffers 16"
+    assert int(block["generation"], 16) and not block["clean"] and block["epoch"] == 0
+    assert pair[1].read(0, 8) == pair[1].read(MIB // 2, 8) == b"dmlc-mk\n"
+    assert run_tool("check", pair[0].dev, "--backing", pair[1].dev, san=True).code == 0
+
+
+def test_format_keeps_data_in_place(pair):
+    """Every byte but the last MiB stays."""
+    pair[1].write(0, os.urandom(95 * MIB))
+    before = hashlib.sha256(pair[1].read(0, 95 * MIB)).digest()
+    done = lc_format(pair, "--in-place", "--checksum", "crc32c", "--segment-size", "64K")
+    assert done.code == 0, done.err
+    assert hashlib.sha256(pair[1].read(0, 95 * MIB)).digest() == before
+    block = dump(pair[0].path)["superblock"]
+    assert block["in_place"] and block["data_offset"] == 0 and block["mark_offset"] == 95 * MIB
+    assert block["segment_bytes"] == SEGMENT and block["checksum"] == "crc32c"
+
+
+def test_format_without_mark_writes_nothing_to_the_hard_disk(pair):
+    """--no-mark: the volume is the whole disk."""
+    before = pair[1].digest()
+    assert lc_format(pair, "--in-place", "--no-mark").code == 0
+    assert pair[1].digest() == before
+    block = dump(pair[0].path)["superblock"]
+    assert block["mark_offset"] is None and block["volume_sectors"] == 96 * 2048
+
+
+@pytest.mark.parametrize("layout", [(), ("--in-place",)], ids=["default", "in-place"])
+def test_format_work_is_constant(disks, layout):
+    """1 GiB and a sparse 8 TiB: the same number of bytes written, on both devices (item 9)."""
+    counts = []
+    for size in (1 << 30, 8 << 40):
+        pair = disks(f"ssd{size}", size), disks(f"hdd{size}", size)
+        before = [disk.written() for disk in pair]
+        assert lc_format(pair, *layout).code == 0
+        counts.append([disk.written() - old for disk, old in zip(pair, before)])
+        for disk in pair:
+            disk.detach()
+    assert counts[0] == counts[1]
+    assert counts[0][0] == 2 * MIB + 3 * SLOT
+    assert counts[0][1] == 2 * SLOT + (0 if layout else MIB)
+
+
+def test_format_wipes_old_signatures(pair):
+    """Nothing finds an old file system on either device afterwards."""
+    host.run("mkfs.ext4", "-q", pair[0].dev)
+    host.run("mkfs.ext4", "-q", pair[1].dev)
+    assert lc_format(pair, "--force=ssd-signature", "--force=hdd-signature").code == 0
+    for disk in pair:
+        assert not host.run("wipefs", "--noheadings", disk.dev).strip()
+
+
+def test_format_discard(pair):
+    """--discard: what was in the middle of the SSD is gone too."""
+    pair[0].write(30 * MIB, b"x" * MIB)
+    assert lc_format(pair, "--discard").code == 0
+    assert pair[0].read(30 * MIB, MIB) == bytes(MIB)
+
+
+# -- lc-format: what it refuses --------------------------------------------------------------------
+
+@dataclasses.dataclass
+class Refusal:
+    """A state of the devices lc-format says no to."""
+
+    name: str
+    prepare: object
+    says: str
+    force: str = None
+    options: tuple = ()
+
+
+def make_mbr(disk, start, sectors):
+    """A DOS partition table with one partition."""
+    entry = struct.pack("<B3sB3sII", 0, b"\0\0\0", 0x83, b"\0\0\0", start, sectors)
+    disk.write(0, bytes(440) + b"dmlc\0\0" + entry + bytes(48) + b"\x55\xaa")
+
+
+def make_md(disk):
+    """A RAID member whose superblock (1.0) is near the end."""
+    sector = (disk.size // 512 - 16) & ~7
+    block = struct.pack("<IIII", 0xa92b4efc, 1, 0, 0) + os.urandom(16)
+    disk.write(sector * 512, block.ljust(128, b"\0") + struct.pack("<QQQ", 0, 4096, sector))
+
+
+def cache_on(script):
+    """A cache image on the SSD."""
+    return lambda ssd, hdd: mklog(ssd.path, script)
+
+
+def make_newer(ssd, _hdd):
+    """A cache of a later format version."""
+    mklog(ssd.path, "sb epoch=1 clean=1\n")
+    for copy in (0, MIB // 2):
+        ssd.write(copy + SB_VERSION_AT, struct.pack("<I", 99))
+
+
+def make_paired(ssd, hdd, *options):
+    """Format the pair, then forget the SSD."""
+    assert lc_format((ssd, hdd), *options).code == 0
+    ssd.write(0, bytes(MIB))
+    ssd.write(63 * MIB, bytes(MIB))
+
+
+REFUSALS = [
+    Refusal("ssd-ext4", lambda s, h: host.run("mkfs.ext4", "-q", s.dev), "holds ext4",
+            "ssd-signature"),
+    Refusal("ssd-swap", lambda s, h: host.run("mkswap", s.dev), "holds swap", "ssd-signature"),
+    Refusal("ssd-table", lambda s, h: make_mbr(s, 2048, 1000), "dos partition table",
+            "ssd-signature"),
+    Refusal("ssd-raid", lambda s, h: make_md(s), "linux_raid_member", "ssd-signature"),
+    Refusal("ssd-unclean", cache_on("sb epoch=1\n"), "not stopped cleanly", "dirty-cache"),
+    Refusal("ssd-dirty", cache_on("sb epoch=1 clean=1 items=1 next=9 head=3\nckpt items=1:1:1\n"),
+            "not on its hard disk yet", "dirty-cache"),
+    Refusal("ssd-bad-checkpoint", cache_on("sb epoch=1 clean=1 items=1 next=9 head=3\n"),
+            "checkpoint is damaged", "dirty-cache"),
+    Refusal("ssd-newer", make_newer, "damaged or newer", "dirty-cache"),
+    Refusal("hdd-ext4", lambda s, h: host.run("mkfs.ext4", "-q", h.dev), "use --in-place",
+            "hdd-signature"),
+    Refusal("hdd-table", lambda s, h: make_mbr(h, 2048, 1000), "use --in-place",
+            "hdd-signature"),
+    Refusal("hdd-paired", make_paired, "is paired with cache", "paired"),
+    Refusal("hdd-paired-end", lambda s, h: make_paired(s, h, "--in-place"),
+            "is paired with cache", "paired"),
+    Refusal("hdd-bad-mark", lambda s, h: h.write(0, b"dmlc-mk\nxxxx"), "damaged or newer dm-lc mark",
+            "paired"),
+    Refusal("in-place-ext4", lambda s, h: host.run("mkfs.ext4", "-q", h.dev),
+            "1048576 bytes too far", "fs-at-end", ("--in-place",)),
+    Refusal("in-place-swap", lambda s, h: host.run("mkswap", h.dev), "cannot be told",
+            "fs-at-end", ("--in-place",)),
+    Refusal("in-place-table", lambda s, h: make_mbr(h, 2048, 96 * 2048 - 2048),
+            "bytes too far", "fs-at-end", ("--in-place",)),
+    Refusal("in-place-raid", lambda s, h: make_md(h), "cannot be told", "fs-at-end",
+            ("--in-place",)),
+]
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.name)
+def test_format_refuses(pair, case):
+    """Reason and remedy are told, not a byte is written, and exactly one class overrules it."""
+    case.prepare(*pair)
+    before = [disk.digest() for disk in pair]
+    done = lc_format(pair, *case.options, san=True)
+    assert done.code == 1 and case.says in done.err, done.err
+    assert f"--force={case.force}" in done.err and "nothing was written" in done.err
+    others = [f"--force={name}" for name in CLASSES if name != case.force]
+    assert lc_format(pair, *case.options, *others, "--yes").code == 1
+    assert [disk.digest() for disk in pair] == before
+    assert lc_format(pair, *case.options, f"--force={case.force}").code == 0
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["ssd", "hdd"])
+def test_format_refuses_a_device_in_use(pair, which):
+    """O_EXCL, and no class overrules it."""
+    before = [disk.digest() for disk in pair]
+    holder = os.open(pair[which].dev, os.O_RDONLY | os.O_EXCL)
+    try:
+        done = lc_format(pair, *(f"--force={name}" for name in CLASSES))
+    finally:
+        os.close(holder)
+    assert done.code == 1 and "in use" in done.err and pair[which].dev in done.err
+    assert [disk.digest() for disk in pair] == before
+
+
+def test_format_refuses_a_mounted_device(pair, tmp_path):
+    """It says where it is mounted."""
+    host.run("mkfs.ext4", "-q", pair[1].dev)
+    where = tmp_path / "mnt"
+    where.mkdir()
+    host.run("mount", "-o", "ro", pair[1].dev, where)
+    try:
+        before = [disk.digest() for disk in pair]
+        done = lc_format(pair, *(f"--force={name}" for name in CLASSES))
+        assert done.code == 1 and f"mounted on {where}" in done.err
+        assert [disk.digest() for disk in pair] == before
+    finally:
+        host.run("umount", where)
+
+
+def test_format_refuses_what_is_too_small(disks):
+    """Neither can be forced."""
+    big, small, tiny = disks("big"), disks("small", 2 * MIB), disks("tiny", MIB)
+    before = [disk.digest() for disk in (big, small, tiny)]
+    force = [f"--force={name}" for name in CLASSES]
+    done = lc_format((small, big), *force)
+    assert done.code == 1 and "too small" in done.err
+    done = lc_format((big, tiny), *force)
+    assert done.code == 1 and "too small" in done.err
+    assert [disk.digest() for disk in (big, small, tiny)] == before
+
+
+def test_format_refuses_one_device_twice(pair):
+    """SSD = HDD, by another name too."""
+    before = pair[0].digest()
+    link = pair[0].path.parent / "other-name"
+    link.symlink_to(pair[0].dev)
+    for name in (pair[0].dev, link):
+        done = run_tool("format", "--backing", name, pair[0].dev, "--yes")
+        assert done.code == 1 and "same device" in done.err
+    assert pair[0].digest() == before
+
+
+def add_partitions(disk, *extents):
+    """Tell the kernel, which may have been built without knowing partition tables."""
+    for number, (start, sectors) in enumerate(extents, 1):
+        if not os.path.exists(f"{disk.dev}p{number}"):
+            host.run("addpart", disk.dev, number, start, sectors)
+
+
+def test_format_refuses_parts_of_one_disk(tmp_path):
+    """A disk and its partition never; two partitions with a class of their own."""
+    disk = Disk(tmp_path / "disk", 160 * MIB)
+    first = struct.pack("<B3sB3sII", 0, b"\0\0\0", 0x83, b"\0\0\0", 2048, 64 * 2048)
+    second = struct.pack("<B3sB3sII", 0, b"\0\0\0", 0x83, b"\0\0\0", 80 * 2048, 64 * 2048)
+    disk.write(0, bytes(440) + b"dmlc\0\0" + first + second + bytes(32) + b"\x55\xaa")
+    disk.attach("--partscan")
+    try:
+        add_partitions(disk, (2048, 64 * 2048), (80 * 2048, 64 * 2048))
+        before = disk.digest()
+        done = run_tool("format", "--backing", disk.dev, f"{disk.dev}p1")
+        assert done.code == 1 and "part of the other" in done.err
+        done = run_tool("format", "--backing", f"{disk.dev}p2", f"{disk.dev}p1")
+        assert done.code == 1 and "--force=same-disk" in done.err
+        assert disk.digest() == before
+        done = run_tool("format", "--backing", f"{disk.dev}p2", f"{disk.dev}p1",
+                        "--force=same-disk")
+        assert done.code == 0, done.err
+        partuuid = dump(f"{disk.dev}p1")["superblock"]["backing_partuuid"]
+        assert partuuid == "636c6d64-02"
+        done = run_tool("resume", "--print-table", "x", f"{disk.dev}p1")
+        assert done.out.split()[3:5] == [f"{disk.dev}p2", f"{disk.dev}p1"], done.err
+    finally:
+        disk.detach()
+
+
+def test_format_accepts_what_is_no_reason(pair):
+    """A clean cache without dirty data, and a file system that ends early, are fine."""
+    mklog(pair[0].path, "sb epoch=1 clean=1 items=1 next=9 head=3\nckpt items=1:1:0\n")
+    host.run("mkfs.ext4", "-q", pair[1].dev, f"{95 * 1024}k")
+    assert lc_format(pair, "--in-place").code == 0
+
+
+@pytest.mark.parametrize("args", [
+    ("--segment-size=96K",), ("--segment-size=8M",), ("--checksum=md5",), ("--no-mark",),
+    ("--label=" + "x" * 64,), ("--force=all",), ("-o", "buffers"), ("--bogus",),
+], ids=lambda args: args[0])
+def test_format_refuses_odd_arguments(pair, args):
+    """Before anything is opened."""
+    before = [disk.digest() for disk in pair]
+    assert lc_format(pair, *args, san=True).code == 2
+    assert [disk.digest() for disk in pair] == before
+
+
+def answer(pair, text, *options):
+    """lc-format at a terminal where a person types `text`."""
+    ours, theirs = pty.openpty()
+    os.write(ours, text.encode())
+    try:
+        return lc_format(pair, *options, stdin=theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_format_asks_at_a_terminal(pair):
+    """Only a whole yes will do; --yes does not ask; refusals are not asked about."""
+    before = [disk.digest() for disk in pair]
+    for text in ("no\n", "y\n", "YES\n", "\n", "\x04"):
+        done = answer(pair, text)
+        assert done.code == 1 and "not confirmed" in done.err
+        assert pair[0].dev in done.err and pair[1].dev in done.err and "64 MiB" in done.err
+    assert [disk.digest() for disk in pair] == before
+    assert answer(pair, "yes\n").code == 0
+    assert answer(pair, "yes\n").code == 1
+    assert "Type 'yes'" not in answer(pair, "", "--yes", "--force=paired").err
+
+
+# -- device mapper's side, with a stand-in for libdevmapper ----------------------------------------
+
+class FakeDm:
+    """The folder userland/tests/fake_dm.c lives by."""
+
+    STATUS = ("mode rw dirty {dirty} cached 900 capacity 8000 head_seq {head} tail_seq {tail} "
+              "generation 00000000000000ff writeback {writeback} shiny 7")
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir()
+        self.env = {"LD_PRELOAD": str(USERLAND / "build/tests/fake_dm.so"),
+                    "FAKE_DM": str(folder)}
+
+    def put(self, name, text=""):
+        """Set one fact."""
+        (self.folder / name).write_text(text + "\n", encoding="ascii")
+
+    def volume(self, *states):
+        """A running volume and its states, (dirty, head, tail), one for each look."""
+        self.put("name", "lc0")
+        self.put("table", "/dev/hdd /dev/ssd")
+        self.put("status", "\n".join(
+            self.STATUS.format(dirty=dirty, head=head, tail=tail, writeback="draining")
+            for dirty, head, tail in states))
+
+    def log(self):
+        """What the tools asked for."""
+        path = self.folder / "log"
+        return path.read_text(encoding="ascii").splitlines() if path.exists() else []
+
+    def tool(self, name, *args):
+        """Run a tool on it."""
+        return run_tool(name, *args, env=self.env)
+
+
+@pytest.fixture(name="fake")
+def fixture_fake(tmp_path):
+    """No device yet."""
+    return FakeDm(tmp_path / "dm")
+
+
+def test_resume_finds_the_hard_disk(pair, fake):
+    """By its mark: loop devices have no identity.  Options on the line win over stored ones."""
+    assert lc_format(pair, "-o", "buffers=16", "-o", "writeback=off").code == 0
+    done = fake.tool("resume", "-o", "buffers=32", "-o", "writeback=", "-o", "idle_seal_ms=5",
+                     "lc0", pair[0].dev)
+    assert done.code == 0, done.err
+    assert (f"create lc0 0 {95 * 2048} lc {pair[1].dev} {pair[0].dev} "
+            "4 buffers 32 idle_seal_ms 5") in fake.log()
+    uuid = dump(pair[0].path)["superblock"]["cache_uuid"]
+    assert f"uuid LC-{uuid}" in fake.log()
+
+
+def mark(pair, **values):
+    """Rewrite the pair as one with odd facts in superblock and mark."""
+    words = " ".join(f"{key}={value}" for key, value in values.items())
+    mklog(pair[0].path, f"sb epoch=5 volume={95 * 2048}\nmark file={pair[1].path} {words}\n")
+
+
+@pytest.mark.parametrize("prepare, says", [
+    (lambda p: lc_format((p[0], p[1])) and p[1].write(0, bytes(MIB)), "not the hard disk"),
+    (lambda p: mark(p, epoch=5, state=2), "out of date"),
+    (lambda p: mark(p, epoch=6), "has seen life 6"),
+    (lambda p: None, "not formatted"),
+    (lambda p: make_newer(*p), "newer dm-lc"),
+    (lambda p: mklog(p[0].path, f"sb volume={200 * 2048}\nmark file={p[1].path}\n"),
+     "when it was formatted"),
+    (lambda p: mklog(p[0].path, "sb copies=2\n"), "superblock is damaged"),
+], ids=["wrong", "abandoned", "mark-ahead", "unformatted", "newer", "smaller", "no-superblock"])
+def test_resume_refuses(pair, fake, prepare, says):
+    """With reason; nothing is created and nothing written."""
+    prepare(pair)
+    before = [disk.digest() for disk in pair]
+    done = fake.tool("resume", "lc0", pair[0].dev, pair[1].dev)
+    assert done.code == 1 and says in done.err, done.err
+    assert not fake.log()
+    assert [disk.digest() for disk in pair] == before
+
+
+def test_resume_refuses_names_and_doubles(pair, fake, disks):
+    """A name that is taken, the kernel's no, an SSD in use, two disks that fit."""
+    assert lc_format(pair).code == 0
+    fake.put("refuse", "the kernel has its reasons")
+    done = fake.tool("resume", "lc0", pair[0].dev)
+    assert done.code == 1 and "the kernel has its reasons" in done.err
+    (fake.folder / "refuse").unlink()
+    copy = disks("copy", 96 * MIB)
+    copy.write(0, pair[1].read(0, MIB))
+    done = fake.tool("resume", "lc0", pair[0].dev)
+    assert done.code == 1 and "more than one disk fits" in done.err
+    assert copy.dev in done.err and pair[1].dev in done.err
+    copy.detach()
+    holder = os.open(pair[0].dev, os.O_RDONLY | os.O_EXCL)
+    assert "in use" in fake.tool("resume", "lc0", pair[0].dev).err
+    os.close(holder)
+    assert fake.tool("resume", "lc0", pair[0].dev, pair[0].dev).code == 1
+    assert fake.tool("resume", "lc0", pair[0].dev).code == 0
+    done = fake.tool("resume", "lc0", pair[0].dev)
+    assert done.code == 1 and "name is taken" in done.err
+
+
+def test_flush_waits_for_the_tail(fake):
+    """Until the head of the first look is behind the tail, however much comes after it."""
+    fake.volume((500, 100, 10), (600, 110, 40), (700, 130, 99), (700, 140, 100), (1, 1, 1))
+    done = fake.tool("flush", "lc0")
+    assert done.code == 0, done.err
+    assert fake.log() == ["message lc0 flush", "message lc0 writeback"]
+    assert "written to the hard disk" in done.out
+    assert "tail_seq 1 " in (fake.folder / "status").read_text(encoding="ascii")
+
+
+def test_flush_of_buffers_only(fake):
+    """No draining."""
+    fake.volume((500, 100, 10))
+    assert fake.tool("flush", "--buffers", "lc0").code == 0
+    assert fake.log() == ["message lc0 flush"]
+
+
+def test_flush_refuses(fake):
+    """A broken volume, another target, a suspended one, none."""
+    assert "no such device" in fake.tool("flush", "lc0").err
+    fake.volume((500, 100, 10))
+    fake.put("status", "mode fail dirty 1 head_seq 2 tail_seq 1")
+    done = fake.tool("flush", "lc0")
+    assert done.code == 1 and "mode fail" in done.err
+    fake.put("suspended")
+    assert "is suspended" in fake.tool("flush", "lc0").err
+    fake.put("target", "linear")
+    done = fake.tool("flush", "lc0")
+    assert done.code == 1 and "not an lc device" in done.err
+
+
+def test_remove(fake):
+    """Flushes first, refuses while in use, --no-flush leaves the data."""
+    fake.volume((5, 10, 1), (0, 10, 1))
+    fake.put("open", "1")
+    done = fake.tool("remove", "lc0")
+    assert done.code == 1 and "in use" in done.err and not fake.log()
+    fake.put("open", "0")
+    assert fake.tool("remove", "lc0").code == 0
+    assert fake.log() == ["message lc0 flush", "message lc0 writeback", "remove lc0"]
+    fake.volume((5, 10, 1))
+    assert fake.tool("remove", "--no-flush", "lc0").code == 0
+    assert fake.log()[3:] == ["remove lc0"]
+
+
+def test_status(fake):
+    """A table, all of one, JSON; keys of later kernels are shown."""
+    assert "No lc volume" in fake.tool("status").out
+    fake.volume((500, 100, 10))
+    assert "rw" in fake.tool("status").out.splitlines()[1]
+    assert "shiny" in fake.tool("status", "lc0").out
+    status = json.loads(fake.tool("status", "--json").out)[0]["status"]
+    assert status["dirty"] == 500 and status["shiny"] == 7
+    assert status["generation"] == "00000000000000ff"
+
+
+# -- lc-dump and lc-check, on images made by hand --------------------------------------------------
+
+@pytest.fixture(name="image")
+def fixture_image(tmp_path):
+    """A cache image in a file, made by a script for mklog."""
+    disk = Disk(tmp_path / "image", 16 * MIB)
+
+    def make(script):
+        mklog(disk.path, script)
+        return disk
+
+    return make
+
+
+def slot_at(segment, slot, nr_segments=None):
+    """Byte address; segment numbers below the ring's size are their own positions."""
+    position = segment % nr_segments if nr_segments else segment
+    return MIB + position * SEGMENT + slot * SLOT
+
+
+def check(disk, *options):
+    """lc-check with the sanitizers on; without --repair it must not write."""
+    before = disk.digest()
+    done = run_tool("check", *options, disk.path, san=True)
+    if "--repair" not in options:
+        assert disk.digest() == before
+    return done
+
+
+def assert_repairs(disk):
+    """Damage is found, repaired, and then it is whole."""
+    assert check(disk).code == 4
+    done = check(disk, "--repair")
+    assert done.code == 1, done.out + done.err
+    again = check(disk)
+    assert again.code == 0, again.out
+    return done, again
+
+
+LOG = ("sb epoch=1 first=1 tail=1 tail_segment=1\n"
+       "data segment=1 slot=0 seq=1 durable=0 blocks=10,11,12\n"
+       "data segment=1 slot=4 seq=2 durable=1 blocks=20,21\n"
+       "data segment=1 slot=7 seq=3 durable=2 blocks=30,31,32,33\n"
+       "data segment=2 slot=0 seq=4 durable=3 blocks=10,41\n")
+
+
+def run_of(disk):
+    """First and last seq of what replay would find."""
+    log = dump(disk.path)["log"]
+    return log["first_seq"], log["last_seq"]
+
+
+def test_check_of_a_good_log(image):
+    """No damage."""
+    disk = image(LOG)
+    done = check(disk)
+    assert done.code == 0 and "11 data slots verified" in done.out, done.out
+    assert run_of(disk) == (1, 4)
+
+
+def test_check_torn_tail_is_no_damage(image):
+    """Data or header missing above the durable seq: the log just ends there."""
+    disk = image(LOG)
+    disk.write(slot_at(2, 1), b"torn")
+    done = check(disk)
+    assert done.code == 0 and "record 4 was not completely written" in done.out.lower()
+    disk = image(LOG)
+    disk.write(slot_at(2, 0) + 600, b"torn")
+    assert check(disk).code == 0
+    assert run_of(disk) == (1, 3)
+
+
+def test_check_bad_slot(image):
+    """Named by sectors; after the repair they are recorded as lost."""
+    disk = image(LOG)
+    disk.write(slot_at(1, 6) + 100, b"rot")
+    done = check(disk)
+    assert done.code == 4 and "  sectors 168-175" in done.out, done.out
+    _, again = assert_repairs(disk)
+    assert "  sectors 168-175" in again.out
+    entry = dump(disk.path, "--entries")["records"][1]["entry_list"][1]
+    assert (entry["mask"], entry["lost"]) == (0, 255)
+
+
+def test_check_bad_slot_that_was_overwritten(image):
+    """Damage, but nothing is lost: block 10 is in record 4 again."""
+    disk = image(LOG)
+    disk.write(slot_at(1, 1), b"rot")
+    done = check(disk)
+    assert done.code == 4 and "Lost" not in done.out
+    _, again = assert_repairs(disk)
+    assert "Lost" not in again.out
+
+
+@pytest.mark.parametrize("slot, seq, last", [(0, 1, 4), (4, 2, 4), (7, 3, 4)])
+def test_check_damaged_header(image, slot, seq, last):
+    """At the start, in the middle and at the end of a segment: the records behind come back."""
+    disk = image(LOG)
+    disk.write(slot_at(1, slot) + 200, b"rot")
+    assert run_of(disk)[1] < seq
+    done = check(disk)
+    assert done.code == 4 and f"record {seq} is missing" in done.out, done.out
+    assert "segment 1" in done.out
+    done, _ = assert_repairs(disk)
+    assert "not known" in done.out
+    assert run_of(disk) == (1, last)
+
+
+def test_check_lost_segment(image):
+    """All of a segment in the middle: its seqs become empty records."""
+    disk = image(LOG + "data segment=3 slot=0 seq=5 durable=4 blocks=50\n")
+    disk.write(slot_at(2, 0), bytes(SEGMENT))
+    assert_repairs(disk)
+    assert run_of(disk) == (1, 5)
+
+
+def test_check_does_not_bring_back_what_is_not_durable(image):
+    """A gap above the durable seq ends the log; what is behind stays dead (P2)."""
+    disk = image(LOG + "data segment=2 slot=3 seq=5 durable=3 blocks=50\n"
+                 "data segment=2 slot=5 seq=6 durable=3 blocks=60\n")
+    disk.write(slot_at(1, 4), b"rot")
+    disk.write(slot_at(2, 3), b"torn")
+    assert_repairs(disk)
+    assert run_of(disk) == (1, 4)
+
+
+def test_check_hole_of_several_records(image):
+    """k records missing from n slots: placeholders cover exactly the hole."""
+    disk = image(LOG)
+    for slot in (0, 4):
+        disk.write(slot_at(1, slot), b"rot")
+    assert_repairs(disk)
+    assert run_of(disk) == (1, 4)
+    records = dump(disk.path, "--records")["records"]
+    assert [(r["seq"], r["slot"], r["type"]) for r in records[:3]] == [
+        (1, 0, "range"), (2, 1, "data"), (3, 7, "data")]
+
+
+def test_check_foreign_generation_and_lap(image):
+    """Records of another format run or lap do not exist, however good they look."""
+    other = LOG.replace("sb ", "sb generation=99 ")
+    mklog(image("sb epoch=1\n").path, other)
+    disk = image("sb epoch=1 first=1\n")
+    assert check(disk).code == 0 and run_of(disk) == (1, 0)
+    disk = image(LOG.replace("sb ", "sb epoch=2 first=1 ") + "sb epoch=1 first=1\n")
+    disk = image("sb epoch=1\n" + LOG.split("\n", 1)[1].replace("segment=1 ", "segment=226 "))
+    assert run_of(disk) == (1, 0)
+
+
+def test_check_wrap(image):
+    """A log whose segments go around the ring."""
+    disk = image("sb epoch=1\n")
+    ring = dump(disk.path)["superblock"]["nr_segments"]
+    first = 3 * ring - 1
+    mklog(disk.path, f"sb epoch=1 first=1 tail=70 tail_segment={first}\n"
+          f"data segment={first} slot=0 seq=70 durable=69 blocks=1\n"
+          f"data segment={first + 1} slot=0 seq=71 durable=70 blocks=2\n"
+          f"data segment={first + 2} slot=0 seq=72 durable=71 blocks=3\n")
+    assert check(disk).code == 0 and run_of(disk) == (70, 72)
+    disk.write(slot_at(first + 1, 0, ring) + 99, b"rot")
+    assert check(disk).code == 4
+    assert_repairs(disk)
+    assert run_of(disk) == (70, 72)
+
+
+def test_check_superblock_copies(image):
+    """Any one bad copy is rewritten; with both front ones gone nothing can be."""
+    for copy in range(3):
+        disk = image(LOG)
+        at = dump(disk.path)["superblock"]["end_offset"] if copy == 2 else copy * MIB // 2
+        disk.write(at + 300, b"rot")
+        done, _ = assert_repairs(disk)
+        assert f"superblock copy {copy}" in done.out
+        assert [c["state"] for c in dump(disk.path)["copies"]] == ["good"] * 3
+    disk = image(LOG)
+    disk.write(300, b"rot")
+    disk.write(MIB // 2 + 300, b"rot")
+    assert check(disk).code == 4
+    assert check(disk, "--repair").code == 4
+
+
+def test_check_superblock_older_than_the_log(image):
+    """Records of a later life: the superblock lost an update; nothing is touched (L9)."""
+    for flags in ("", " clean=1 head=1"):
+        disk = image(f"sb epoch=1 first=1{flags}\n"
+                     "data segment=1 slot=0 seq=1 epoch=2 first=1 blocks=1\n")
+        before = disk.digest()
+        done = check(disk)
+        assert done.code == 4 and "superblock is an old one" in done.out
+        assert check(disk, "--repair").code == 4 and disk.digest() == before
+
+
+CLEAN = ("sb epoch=2 first=9 tail=1 tail_segment=1 clean=1 next=5 head=3 items=3\n"
+         + LOG.split("\n", 1)[1].replace(" seq=", " epoch=1 first=1 seq=")
+         + "ckpt items=18:11:1,19:12:1,21:20:0\n")
+
+
+def test_check_checkpoint(image):
+    """A good one; rot in it, and rot in what it names, gives it up for the log."""
+    disk = image(CLEAN.replace("first=9", "first=5"))
+    done = check(disk)
+    assert done.code == 0 and "3 blocks in the checkpoint" in done.out, done.out
+    at = dump(disk.path)["superblock"]["ckpt_offset"]
+    disk.write(at + 70, b"rot")
+    assert_repairs(disk)
+    assert not dump(disk.path)["superblock"]["clean"] and run_of(disk) == (1, 4)
+    disk = image(CLEAN.replace("first=9", "first=5"))
+    disk.write(slot_at(1, 2), b"rot")
+    done = check(disk)
+    assert done.code == 4 and "only here" in done.out and "  sectors 88-95" in done.out
+    assert_repairs(disk)
+
+
+def test_check_mark(image, tmp_path):
+    """A bad copy is repaired, an abandoned or a foreign mark cannot be."""
+    hdd = Disk(tmp_path / "hdd", 2 * MIB)
+    disk = image(LOG + f"mark file={hdd.path}\n")
+    with_hdd = ("--backing", hdd.path)
+    assert check(disk, *with_hdd).code == 0
+    hdd.write(100, b"rot")
+    assert check(disk, *with_hdd).code == 4
+    assert check(disk, "--repair", *with_hdd).code == 1
+    assert check(disk, *with_hdd).code == 0
+    for facts, says in (("state=2", "went on without"), ("epoch=9", "has seen life 9")):
+        disk = image(LOG + f"mark file={hdd.path} {facts}\n")
+        done = check(disk, *with_hdd)
+        assert done.code == 4 and says in done.out
+        assert check(disk, "--repair", *with_hdd).code == 4
+
+
+def test_check_refuses(pair):
+    """In use: 8.  Not a cache: 8, and what it is instead.  Bad arguments: 16."""
+    assert lc_format(pair).code == 0
+    holder = os.open(pair[0].dev, os.O_RDONLY | os.O_EXCL)
+    done = run_tool("check", pair[0].dev)
+    os.close(holder)
+    assert done.code == 8 and "in use" in done.err
+    host.run("mkswap", pair[1].dev)
+    done = run_tool("check", pair[1].dev)
+    assert done.code == 8 and "swap" in done.err
+    assert run_tool("check").code == 16
+
+
+def test_dump_says_what_it_found_instead(pair):
+    """Exit 1, in libblkid's words or ours."""
+    done = run_tool("dump", pair[0].dev, san=True)
+    assert done.code == 1 and "nothing that is recognised" in done.err
+    host.run("mkfs.ext4", "-q", "-L", "music", pair[0].dev)
+    done = run_tool("dump", pair[0].dev, san=True)
+    assert done.code == 1 and 'ext4 "music"' in done.err
+    assert lc_format(pair, "--force=ssd-signature").code == 0
+    done = run_tool("dump", pair[1].dev)
+    assert done.code == 1 and "name the SSD" in done.err
+
+
+def test_dump_human(image):
+    """Every record on its line."""
+    out = run_tool("dump", "--segments", "--entries", image(LOG).path, san=True).out
+    assert "verdict: unbroken" in out and "seq 3  type data" in out and "block 33" in out
+
+
+def test_hostile_images(image, tmp_path):
+    """Random damage, superblock sealed or not: an answer and no sanitizer's word."""
+    seed = int(os.environ.get("LC_SEED") or time.time())
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    for _ in range(40):
+        disk = image(rng.choice((LOG, CLEAN)))
+        for _ in range(rng.randrange(1, 12)):
+            at = rng.choice((0, MIB // 2, slot_at(1, rng.randrange(16)), slot_at(2, 0),
+                             slot_at(rng.randrange(40), 0), 15 * MIB))
+            disk.write(at + rng.randrange(SLOT), rng.randbytes(rng.randrange(1, 64)))
+        assert run_tool("dump", "--entries", disk.path, san=True).code in (0, 1)
+        code = check(disk).code
+        assert code in (0, 4, 8)
+        after = check(disk, "--repair").code
+        assert after in ((0,) if code == 0 else (1, 4, 8))
+        if after == 1:
+            assert check(disk).code == 0
+
+
+# -- the code the tools share with the module ------------------------------------------------------
+
+def helper(name, *args, san=True):
+    """Run one of userland/tests; it prints its seed."""
+    binary = USERLAND / ("build-san" if san else "build") / "tests" / name
+    print(host.run(binary, *args))
+
+
+def test_format_codec():
+    """Known checksums, round trips, flipped bits, hostile blocks."""
+    helper("format_test", 60, os.environ.get("LC_SEED") or int(time.time()))
+
+
+def test_replay_of_random_lives():
+    """Rules R1-R7 of dm-lc/replay.c against a model of what was durable."""
+    helper("replay_test", 20000, os.environ.get("LC_SEED") or int(time.time()))
+
+
+# Each breaks one rule of replay.c; the random lives must notice.
+MUTANTS = {
+    "R1-L2": ("r->keep = r->seq < limit;", "r->keep = 1;"),
+    "R1-later-epochs": ("if (epoch_first < limit)", "if (0)"),
+    "R2-rewritten": ("return x->segment > y->segment ? -1 : 1;\n\treturn 0;",
+                     "return x->segment < y->segment ? -1 : 1;\n\treturn 0;"),
+    "R3-tail": ("u64 expect = sb->tail_seq;", "u64 expect = 1;"),
+    "R4-gap-L1": ("if (r->seq == expect)", "if (r->seq >= expect)"),
+    "R5-L4": ("records[i].durable_seq > result->durable_seq",
+              "records[i].durable_seq < result->durable_seq"),
+    "R6-L9": ("newer_life = true", "newer_life = false"),
+    "R7-leftovers": ("if (records[i].epoch < epoch)\n\t\t\trecords", "if (0)\n\t\t\trecords"),
+    "next-segment": ("result->next_segment = records[i].segment + 1",
+                     "result->next_segment = records[i].segment"),
+}
+
+
+@pytest.mark.parametrize("rule", MUTANTS)
+def test_replay_mutants(rule, tmp_path):
+    """Without the rule the test of random lives fails: it proves something."""
+    source = (host.TOP / "dm-lc/replay.c").read_text(encoding="ascii")
+    old, new = MUTANTS[rule]
+    assert source.count(old) == 1, "replay.c has changed: adapt the mutant"
+    mutant = tmp_path / "replay.c"
+    mutant.write_text(source.replace(old, new), encoding="ascii")
+    host.run("gcc", "-O2", "-w", "-D_GNU_SOURCE", f"-I{USERLAND}/kernel", f"-I{host.TOP}/dm-lc",
+             USERLAND / "tests/replay_test.c", mutant, USERLAND / "build/shared/format.o",
+             USERLAND / "build/crc32c.o", "-o", tmp_path / "mutant")
+    done = subprocess.run([tmp_path / "mutant", "30000", "1"], capture_output=True, check=False)
+    assert done.returncode == 1, "the mutant survived"
+
+
+# -- the rest --------------------------------------------------------------------------------------
+
+COMMANDS = ("format", "resume", "flush", "status", "remove", "dump", "check")
+
+
+def test_help_version_man_and_completion():
+    """Every option of --help is in the man page and in the completion."""
+    completion = (USERLAND / "completion/lc.bash").read_text(encoding="ascii")
+    for command in COMMANDS:
+        assert run_tool(command, "--version").out.startswith("lc (dm-lc) ")
+        done = run_tool(command, "--help", san=True)
+        assert done.code == 0 and done.out.startswith(f"Usage: lc-{command}")
+        page = (USERLAND / f"man/lc-{command}.8").read_text(encoding="ascii")
+        words = {word.split("=")[0].strip(";,[]") for word in done.out.split()
+                 if word.startswith(("--", "[--"))}
+        for option in words:
+            plain = option.strip("[")
+            assert plain.replace("-", "\\-") in page, f"{plain} is not in lc-{command}.8"
+            assert plain in completion, f"{plain} is not in the completion"
+    page = (USERLAND / "man/lc-format.8").read_text(encoding="ascii")
+    for name in CLASSES:
+        assert name.replace("-", "\\-") in page
+
+
+def test_install(tmp_path):
+    """One binary, links, pages, completion."""
+    host.run("make", "-s", "-C", USERLAND, "install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
+    for command in COMMANDS:
+        assert os.readlink(tmp_path / f"usr/sbin/lc-{command}") == "lc"
+        assert (tmp_path / f"usr/share/man/man8/lc-{command}.8").is_file()
+    assert (tmp_path / "usr/share/bash-completion/completions/lc").is_file()
+    with contextlib.suppress(FileNotFoundError):
+        host.run("bash", "-n", tmp_path / "usr/share/bash-completion/completions/lc")

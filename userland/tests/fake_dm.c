@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Stands in for libdevmapper (LD_PRELOAD), so that the tools' side of it can be
+ * tested without a kernel module.  The one device lives in a folder named by
+ * FAKE_DM: files "name", "table", "target", "status" (one line; the last line of
+ * several is for ever, the others for one look each), "open", "suspended",
+ * "refuse" (text: creation fails).  What is asked of it goes to "log".
+ */
+#include <errno.h>
+#include <libdevmapper.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct dm_task {
+	int type;
+	char name[128], params[1024], text[1024];
+	uint64_t sectors;
+	int err;
+	struct {
+		struct dm_names names;
+		char space[160];
+	} list;
+};
+
+static dm_log_with_errno_fn logger;
+
+static char *path_of(const char *name)
+{
+	static char path[4][512];
+	static int at;
+	char *out = path[at++ % 4];
+
+	snprintf(out, 512, "%s/%s", getenv("FAKE_DM"), name);
+	return out;
+}
+
+static int get(const char *name, char *text, size_t len)
+{
+	FILE *f = fopen(path_of(name), "r");
+
+	text[0] = '\0';
+	if (!f)
+		return 0;
+	if (!fgets(text, len, f))
+		text[0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	fclose(f);
+	return 1;
+}
+
+static void put(const char *name, const char *mode, const char *fmt, ...)
+{
+	FILE *f = fopen(path_of(name), mode);
+	va_list args;
+
+	if (!f)
+		return;
+	va_start(args, fmt);
+	vfprintf(f, fmt, args);
+	va_end(args);
+	fclose(f);
+}
+
+/* Take the first line of the status, but leave the last. */
+static void get_status(char *text, size_t len)
+{
+	char rest[16384];
+	FILE *f = fopen(path_of("status"), "r");
+	size_t n;
+
+	text[0] = '\0';
+	if (!f || !fgets(text, len, f))
+		return;
+	n = fread(rest, 1, sizeof(rest) - 1, f);
+	rest[n] = '\0';
+	fclose(f);
+	text[strcspn(text, "\n")] = '\0';
+	if (n)
+		put("status", "w", "%s", rest);
+}
+
+static int fail(struct dm_task *t, int err, const char *text)
+{
+	t->err = err;
+	if (logger)
+		logger(3, "", 0, err, "%s", text);
+	return 0;
+}
+
+struct dm_task *dm_task_create(int type)
+{
+	struct dm_task *t = calloc(1, sizeof(*t));
+
+	t->type = type;
+	return t;
+}
+
+void dm_task_destroy(struct dm_task *t)
+{
+	free(t);
+}
+
+int dm_task_set_name(struct dm_task *t, const char *name)
+{
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	return 1;
+}
+
+int dm_task_set_uuid(struct dm_task *t, const char *uuid)
+{
+	put("log", "a", "uuid %s\n", uuid);
+	(void)t;
+	return 1;
+}
+
+int dm_task_add_target(struct dm_task *t, uint64_t start, uint64_t size, const char *ttype,
+		       const char *params)
+{
+	snprintf(t->params, sizeof(t->params), "%s", params);
+	t->sectors = size;
+	put("log", "a", "create %s %llu %llu %s %s\n", t->name, (unsigned long long)start,
+	    (unsigned long long)size, ttype, params);
+	return 1;
+}
+
+int dm_task_set_message(struct dm_task *t, const char *message)
+{
+	put("log", "a", "message %s %s\n", t->name, message);
+	return 1;
+}
+
+int dm_task_set_sector(struct dm_task *t, uint64_t sector)
+{
+	(void)t;
+	(void)sector;
+	return 1;
+}
+
+int dm_task_no_flush(struct dm_task *t)
+{
+	(void)t;
+	return 1;
+}
+
+static int create(struct dm_task *t)
+{
+	char text[256];
+
+	if (get("refuse", text, sizeof(text)))
+		return fail(t, EINVAL, text);
+	put("name", "w", "%s\n", t->name);
+	put("table", "w", "%s\n", t->params);
+	return 1;
+}
+
+int dm_task_run(struct dm_task *t)
+{
+	char name[128];
+
+	if (t->type == DM_DEVICE_CREATE)
+		return create(t);
+	if (t->type == DM_DEVICE_REMOVE) {
+		put("log", "a", "remove %s\n", t->name);
+		unlink(path_of("name"));
+	} else if (t->type == DM_DEVICE_STATUS) {
+		get_status(t->text, sizeof(t->text));
+	} else if (t->type == DM_DEVICE_TABLE) {
+		get("table", t->text, sizeof(t->text));
+	} else if (t->type == DM_DEVICE_LIST && get("name", name, sizeof(name))) {
+		t->list.names.dev = 1;
+		strcpy(t->list.names.name, name);
+	}
+	return 1;
+}
+
+int dm_task_get_errno(struct dm_task *t)
+{
+	return t->err;
+}
+
+int dm_task_get_info(struct dm_task *t, struct dm_info *info)
+{
+	char name[128], text[64];
+
+	memset(info, 0, sizeof(*info));
+	info->exists = get("name", name, sizeof(name)) && !strcmp(name, t->name);
+	if (get("open", text, sizeof(text)))
+		info->open_count = atoi(text);
+	info->suspended = get("suspended", text, sizeof(text));
+	return 1;
+}
+
+struct dm_names *dm_task_get_names(struct dm_task *t)
+{
+	return &t->list.names;
+}
+
+void *dm_get_next_target(struct dm_task *t, void *next, uint64_t *start, uint64_t *length,
+			 char **target_type, char **params)
+{
+	static char target[64];
+
+	(void)next;
+	if (!get("target", target, sizeof(target)))
+		strcpy(target, "lc");
+	*start = 0;
+	*length = 2048;
+	*target_type = target;
+	*params = t->text;
+	return NULL;
+}
+
+void dm_task_update_nodes(void)
+{
+}
+
+void dm_log_with_errno_init(dm_log_with_errno_fn fn)
+{
+	logger = fn;
+}

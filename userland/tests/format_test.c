@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The codec in userspace: known checksums, round trips of random structs, every
+ * bit of every block flipped once, and random bytes with a good checksum, which
+ * no decoder may follow out of bounds (run it under the sanitizers).
+ *
+ *   format_test [rounds [seed]]
+ */
+#include <linux/crc32.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "format.h"
+
+static u64 seed, state;
+
+static u64 rnd(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+static void die(const char *what)
+{
+	fprintf(stderr, "format_test: %s (seed %llu)\n", what, seed);
+	exit(1);
+}
+
+static void check(bool ok, const char *what)
+{
+	if (!ok)
+		die(what);
+}
+
+static void known_sums(void)
+{
+	static const char digits[] = "123456789";
+	u8 zeros[32] = { 0 };
+	unsigned int type;
+
+	check(~crc32c(~0u, digits, 9) == 0xe3069283u, "crc32c of 123456789");
+	check(~crc32c(~0u, zeros, 32) == 0x8a9136aau, "crc32c of 32 zeroes (RFC 3720)");
+	check(crc32c(crc32c(~0u, digits, 4), digits + 4, 5) == crc32c(~0u, digits, 9),
+	      "crc32c in two pieces");
+	for (type = LC_CSUM_CRC32C; type <= LC_CSUM_XXH64; type++) {
+		u64 a = lc_format_csum64(type, 1, digits, 8), b = lc_format_csum64(type, 2, digits, 8);
+
+		check(a != b, "the seed is not in the sum");
+		check(lc_format_csum64(type, a, digits, 8) != lc_format_csum64(type, b, digits, 8),
+		      "a sum does not depend on the sum it continues");
+	}
+}
+
+static void random_sb(struct lc_sb *sb)
+{
+	u64 bytes = (128ULL << 20) + rnd() % (1ULL << (27 + rnd() % 20));
+
+	memset(sb, 0, sizeof(*sb));
+	if (lc_geometry_compute(&sb->geo, bytes, 65536u << rnd() % 7) ||
+	    lc_geometry_check(&sb->geo))
+		die("geometry");
+	check(sb->geo.ckpt_offset + sb->geo.ckpt_bytes <= sb->geo.end_offset, "overlap");
+	sb->generation = rnd() | 1;
+	sb->sb_seq = rnd() >> 3;
+	sb->lane_limit = 1 + rnd() % 1024;
+	sb->csum_type = 1 + rnd() % 2;
+	sb->cache_lbs = 512 << rnd() % 4;
+	sb->backing_lbs = 512 << rnd() % 4;
+	sb->volume_sectors = 8 * (1 + rnd() % (1ULL << 36));
+	sb->data_offset = LC_MARK_BYTES;
+	sb->backing_bytes = sb->data_offset + (sb->volume_sectors << 9);
+	sb->epoch = rnd() >> 3;
+	sb->epoch_first_seq = rnd() >> 3;
+	sb->tail_seq = 1 + (rnd() >> 3);
+	sb->tail_segment = 1 + (rnd() >> 3);
+	sb->nr_skips = rnd() % (LC_SB_SKIPS + 1);
+	snprintf(sb->label, sizeof(sb->label), "%llx", rnd());
+}
+
+/* Flip each bit once; @decode must refuse every one. */
+static void flip_all(u8 *raw, int (*decode)(const void *raw, const struct lc_sb *sb),
+		     const struct lc_sb *sb)
+{
+	unsigned int bit, step = 1 + rnd() % 61;
+
+	check(!decode(raw, sb), "round trip");
+	for (bit = rnd() % step; bit < LC_SLOT_BYTES * 8; bit += step) {
+		raw[bit / 8] ^= 1 << bit % 8;
+		check(decode(raw, sb), "a flipped bit went unnoticed");
+		raw[bit / 8] ^= 1 << bit % 8;
+	}
+}
+
+static int decode_sb(const void *raw, const struct lc_sb *sb)
+{
+	struct lc_sb out;
+	int ret = lc_sb_decode(raw, 1, &out, NULL);
+
+	(void)sb;
+	return ret;
+}
+
+static int decode_mark(const void *raw, const struct lc_sb *sb)
+{
+	struct lc_mark_info out;
+
+	(void)sb;
+	return lc_mark_decode(raw, 1 << 20, 1, &out, NULL);
+}
+
+static int decode_record(const void *raw, const struct lc_sb *sb)
+{
+	struct lc_record_info out;
+
+	return lc_record_decode(raw, sb, 77, 3, &out, NULL);
+}
+
+static int decode_ckpt(const void *raw, const struct lc_sb *sb)
+{
+	u32 nr;
+
+	return lc_ckpt_decode(raw, sb, 5, &nr, NULL);
+}
+
+static void random_record(const struct lc_sb *sb, struct lc_record_header *raw)
+{
+	struct lc_record_info info = {
+		.segment = 77, .seq = 100, .epoch = 3, .epoch_first_seq = 50, .durable_seq = 99,
+		.type = LC_RECORD_DATA, .first_slot = 3,
+	};
+	u64 blocks = (sb->volume_sectors + 7) / 8;
+
+	memset(raw, 0, sizeof(*raw));
+	info.nr_entries = 1 + rnd() % (sb->geo.seg_slots - 4 < 255 ? sb->geo.seg_slots - 4 : 255);
+	info.nr_slots = info.nr_entries;
+	for (unsigned int i = 0; i < info.nr_entries; i++) {
+		struct lc_entry_info e = { .type = rnd() % 3, .block = rnd() % blocks, .mask = rnd() };
+		struct lc_entry_info back;
+
+		e.lost = rnd() & ~e.mask;
+		e.csum = rnd();
+		e.nr_blocks = 1;
+		lc_entry_encode(raw, i, &e);
+		lc_entry_decode(raw, i, &back);
+		check(e.block == back.block && e.mask == back.mask && e.lost == back.lost &&
+		      e.csum == back.csum && e.type == back.type, "entry round trip");
+	}
+	lc_record_seal(raw, sb, &info);
+}
+
+/* Random contents behind a good seal: decoders may say no, but must stay in bounds. */
+static void hostile(const struct lc_sb *sb)
+{
+	struct lc_record_info info = { 0 };
+	struct lc_ckpt_item item;
+	struct lc_ckpt_block ckpt;
+	struct lc_record_header raw;
+	struct lc_entry_info e;
+	unsigned int i;
+	u32 nr;
+
+	for (i = 0; i < sizeof(raw); i++) {
+		((u8 *)&raw)[i] = rnd();
+		((u8 *)&ckpt)[i] = rnd();
+	}
+	info.segment = 77;
+	info.first_slot = rnd() % sb->geo.seg_slots;
+	info.seq = 1 + rnd() % 1000;
+	info.epoch_first_seq = 1;
+	info.type = 1 + rnd() % 2;
+	info.nr_entries = rnd() % 300;
+	info.nr_slots = rnd() % 300;
+	lc_record_seal(&raw, sb, &info);
+	if (!lc_record_decode(&raw, sb, 77, info.first_slot, &info, NULL)) {
+		check(info.first_slot + 1 + info.nr_slots <= sb->geo.seg_slots, "record bounds");
+		for (i = 0; i < info.nr_entries; i++)
+			lc_entry_decode(&raw, i, &e);
+	}
+	lc_ckpt_seal(&ckpt, sb, 5, rnd() % 400);
+	if (!lc_ckpt_decode(&ckpt, sb, 5, &nr, NULL)) {
+		for (i = 0; i < nr; i++) {
+			if (!lc_ckpt_item_decode(&ckpt, sb, i, &item))
+				check(item.slot < sb->geo.nr_slots, "item bounds");
+		}
+	}
+}
+
+static void one_round(void)
+{
+	union {
+		struct lc_superblock sb;
+		struct lc_mark mark;
+		struct lc_record_header record;
+		struct lc_ckpt_block ckpt;
+		u8 bytes[LC_SLOT_BYTES];
+	} raw;
+	struct lc_mark_info mark = { .generation = rnd(), .state = 1 + rnd() % 2 };
+	struct lc_sb sb, back;
+
+	random_sb(&sb);
+	lc_sb_encode(&sb, 1, &raw.sb);
+	flip_all(raw.bytes, decode_sb, &sb);
+	check(!lc_sb_decode(&raw.sb, 1, &back, NULL) && !memcmp(&sb, &back, sizeof(sb)),
+	      "superblock round trip");
+	check(lc_sb_decode(&raw.sb, 0, &back, NULL), "superblock in another one's place");
+	mark.nr_lost = rnd() % (LC_MARK_LOST + 1);
+	lc_mark_encode(&mark, sb.csum_type, 1 << 20, 1, &raw.mark);
+	flip_all(raw.bytes, decode_mark, &sb);
+	random_record(&sb, &raw.record);
+	flip_all(raw.bytes, decode_record, &sb);
+	memset(&raw, 0, sizeof(raw));
+	lc_ckpt_seal(&raw.ckpt, &sb, 5, 0);
+	flip_all(raw.bytes, decode_ckpt, &sb);
+	hostile(&sb);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 0) : 100, i;
+
+	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (u64)time(NULL);
+	printf("format_test: %lu rounds from seed %llu\n", rounds, seed);
+	known_sums();
+	for (i = 0; i < rounds; i++, seed++) {
+		state = seed * 0x9e3779b97f4a7c15ULL | 1;
+		one_round();
+	}
+	printf("format_test: ok\n");
+	return 0;
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Writes cache images by hand, for the tests of lc-dump and lc-check.
+ *
+ *   mklog IMAGE < script
+ *
+ * One command a line, "key=value" pairs behind it (defaults in the code):
+ *
+ *   sb     segment=65536 csum=1|2 epoch= first= tail= tail_segment= clean=0|1
+ *          next= head= items= generation= sb_seq= volume= copies=0,1,2
+ *   data   segment= slot= seq= epoch= first= durable= blocks=1,2,3 mask= lost=
+ *   range  segment= slot= seq= epoch= first= durable= block= count= type=3|4|5
+ *   ckpt   items=slot:block:dirty,...
+ *   mark   file= epoch= state=1|2 offset=
+ *
+ * "sb" comes first.  Data slot of block b in seq s is filled with (b * 31 + s) & 0xff.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "format.h"
+
+static struct lc_sb sb;
+static int fd;
+static char line[65536];
+
+static void die(const char *what)
+{
+	fprintf(stderr, "mklog: %s: %s\n", what, line);
+	exit(1);
+}
+
+static const char *text_of(const char *key)
+{
+	static char value[65536];
+	char pattern[64], *at;
+
+	snprintf(pattern, sizeof(pattern), " %s=", key);
+	at = strstr(line, pattern);
+	if (!at)
+		return NULL;
+	at += strlen(pattern);
+	snprintf(value, sizeof(value), "%.*s", (int)strcspn(at, " \n"), at);
+	return value;
+}
+
+static u64 number(const char *key, u64 otherwise)
+{
+	const char *value = text_of(key);
+
+	return value ? strtoull(value, NULL, 0) : otherwise;
+}
+
+static void put(int to, const void *buf, u64 at)
+{
+	if (pwrite(to, buf, LC_SLOT_BYTES, at) != LC_SLOT_BYTES)
+		die("write failed");
+}
+
+static void make_sb(void)
+{
+	const char *copies = text_of("copies");
+	struct lc_superblock raw;
+	struct stat st;
+	unsigned int i;
+
+	if (fstat(fd, &st))
+		die("no size");
+	memset(&sb, 0, sizeof(sb));
+	if (lc_geometry_compute(&sb.geo, st.st_size, number("segment", 65536)))
+		die("geometry");
+	sb.generation = number("generation", 0x1122334455667788ULL);
+	memset(sb.cache_uuid, 0xca, 16);
+	memset(sb.volume_uuid, 0xb0, 16);
+	sb.sb_seq = number("sb_seq", 7);
+	sb.lane_limit = 16;
+	sb.csum_type = number("csum", LC_CSUM_XXH64);
+	sb.cache_lbs = sb.backing_lbs = 512;
+	sb.flags = number("clean", 0) ? LC_SB_CLEAN : 0;
+	sb.volume_sectors = number("volume", 1 << 20);
+	sb.backing_bytes = (sb.volume_sectors << 9) + LC_MARK_BYTES;
+	sb.data_offset = LC_MARK_BYTES;
+	sb.epoch = number("epoch", 1);
+	sb.epoch_first_seq = number("first", 1);
+	sb.tail_seq = number("tail", 1);
+	sb.tail_segment = number("tail_segment", 1);
+	sb.next_seq = number("next", 1);
+	sb.head_segment = number("head", 1);
+	sb.ckpt_entries = number("items", 0);
+	for (i = 0; i < LC_SB_COPIES; i++) {
+		if (copies && !strchr(copies, '0' + (int)i))
+			continue;
+		lc_sb_encode(&sb, i, &raw);
+		put(fd, &raw, lc_format_sb_address(&sb.geo, i));
+	}
+}
+
+static void seal(struct lc_record_header *raw, struct lc_record_info *info)
+{
+	u64 at;
+
+	info->segment = number("segment", 1);
+	info->first_slot = number("slot", 0);
+	info->seq = number("seq", 1);
+	info->epoch = number("epoch", sb.epoch);
+	info->epoch_first_seq = number("first", sb.epoch_first_seq);
+	info->durable_seq = number("durable", 0);
+	info->tail_seq = sb.tail_seq;
+	lc_record_seal(raw, &sb, info);
+	at = lc_format_slot_address(&sb.geo, lc_format_position(&sb.geo, info->segment),
+				    info->first_slot);
+	put(fd, raw, at);
+}
+
+static void make_data(void)
+{
+	struct lc_record_info info = { .type = LC_RECORD_DATA };
+	char *blocks = strdup(text_of("blocks")), *save = NULL, *word;
+	u64 segment = number("segment", 1), seq = number("seq", 1);
+	struct lc_record_header raw;
+	u32 slot = number("slot", 0);
+	u8 data[LC_SLOT_BYTES];
+
+	memset(&raw, 0, sizeof(raw));
+	for (word = strtok_r(blocks, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		struct lc_entry_info e = {
+			.block = strtoull(word, NULL, 0),
+			.mask = number("mask", 0xff),
+			.lost = number("lost", 0),
+			.type = LC_ENTRY_DATA,
+		};
+
+		memset(data, (int)(e.block * 31 + seq) & 0xff, sizeof(data));
+		e.csum = lc_format_slot_csum(&sb, e.block, data);
+		lc_entry_encode(&raw, info.nr_entries++, &e);
+		put(fd, data, lc_format_slot_address(&sb.geo,
+			lc_format_position(&sb.geo, segment), slot + info.nr_entries));
+	}
+	free(blocks);
+	info.nr_slots = info.nr_entries;
+	seal(&raw, &info);
+}
+
+static void make_range(void)
+{
+	struct lc_record_info info = { .type = LC_RECORD_RANGE, .nr_entries = 1 };
+	struct lc_entry_info e = {
+		.block = number("block", 0),
+		.nr_blocks = number("count", 1),
+		.type = number("type", LC_ENTRY_RANGE_TOMBSTONE),
+	};
+	struct lc_record_header raw;
+
+	memset(&raw, 0, sizeof(raw));
+	lc_entry_encode(&raw, 0, &e);
+	seal(&raw, &info);
+}
+
+static void make_ckpt(void)
+{
+	char *items = strdup(text_of("items")), *save = NULL, *word;
+	struct lc_ckpt_block raw;
+	u32 nr = 0;
+
+	memset(&raw, 0, sizeof(raw));
+	for (word = strtok_r(items, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		struct lc_ckpt_item item = { .mask = 0xff };
+		unsigned int dirty;
+
+		if (sscanf(word, "%u:%llu:%u", &item.slot, &item.block, &dirty) != 3)
+			die("bad item");
+		item.flags = dirty ? LC_CKPT_ENTRY_DIRTY : 0;
+		lc_ckpt_encode(&raw, nr++, &item);
+	}
+	free(items);
+	lc_ckpt_seal(&raw, &sb, 0, nr);
+	put(fd, &raw, sb.geo.ckpt_offset);
+}
+
+static void make_mark(void)
+{
+	struct lc_mark_info mark = {
+		.generation = sb.generation,
+		.mark_seq = 1,
+		.state = number("state", LC_MARK_PAIRED),
+		.epoch = number("epoch", sb.epoch),
+		.volume_sectors = sb.volume_sectors,
+		.data_offset = sb.data_offset,
+	};
+	const char *file = text_of("file");
+	struct lc_mark raw;
+	unsigned int i;
+	int to;
+
+	memcpy(mark.cache_uuid, sb.cache_uuid, 16);
+	memcpy(mark.volume_uuid, sb.volume_uuid, 16);
+	to = file ? open(file, O_RDWR | O_CREAT, 0600) : -1;
+	if (to < 0)
+		die("no file");
+	for (i = 0; i < 2; i++) {
+		u64 offset = number("offset", 0);
+
+		lc_mark_encode(&mark, sb.csum_type, offset, i, &raw);
+		put(to, &raw, lc_format_mark_address(offset, i));
+	}
+	close(to);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2 || (fd = open(argv[1], O_RDWR)) < 0) {
+		fprintf(stderr, "usage: mklog IMAGE < script\n");
+		return 2;
+	}
+	while (fgets(line, sizeof(line), stdin)) {
+		if (!strncmp(line, "sb", 2))
+			make_sb();
+		else if (!strncmp(line, "data ", 5))
+			make_data();
+		else if (!strncmp(line, "range ", 6))
+			make_range();
+		else if (!strncmp(line, "ckpt ", 5))
+			make_ckpt();
+		else if (!strncmp(line, "mark ", 5))
+			make_mark();
+		else if (line[0] != '\n')
+			die("unknown command");
+	}
+	return 0;
+}
