@@ -15,6 +15,11 @@ LICENCE = "SPDX-License-Identifier: GPL-2.0-only"
 MOST_FUNCTION_LINES = 100
 MOST_FILE_LINES = 800
 VERSION_TEST = re.compile(r"LINUX_VERSION_CODE|KERNEL_VERSION\s*\(|RHEL_RELEASE|UTS_RELEASE")
+# Debian prepares its headers for gcc: what in that configuration stands for gcc only.
+GCC_CONFIG_FOR_CLANG = (
+    "CONFIG_CC_IS_GCC=", "CONFIG_GCC_VERSION=0", "CONFIG_CC_IS_CLANG=y",
+    "CONFIG_CLANG_VERSION=190000", "CONFIG_FTRACE_MCOUNT_USE_CC=",
+    "CONFIG_CC_IMPLICIT_FALLTHROUGH=-Wimplicit-fallthrough")
 # Text of others that carries no line of ours, and what is not text.
 NO_LICENCE_LINE = re.compile(r"(^|/)(COPYING|LICENSE)$|\.(xz|gz|zst|png|img|bin)$")
 
@@ -149,8 +154,8 @@ def build_clean(kernel, compiler, *words):
         clang = kernels.newest_clang()
         if not clang:
             pytest.skip("no clang here")
-        words += (f"CC=clang{clang}", f"LD=ld.lld{clang}") if kernel.name == "stock" else (
-            f"LLVM={clang}",)
+        words += (f"LLVM={clang}",) if kernel.name != "stock" else (
+            f"CC=clang{clang}", f"LD=ld.lld{clang}", *GCC_CONFIG_FOR_CLANG)
     kdir = kernel.clang_kdir if compiler == "clang" else kernel.kdir
     done = subprocess.run(
         ["make", "-C", host.TOP, f"-j{host.jobs()}", "module", f"KDIR={kdir}",
