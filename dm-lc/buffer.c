@@ -508,11 +508,12 @@ int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur)
 void lc_lane_release(struct lc_cursor *cur)
 {
 	struct lc_record *rec = cur->rec;
-	s64 state = atomic64_read(&rec->state);
+	s64 state;
 	u32 i;
 
 	if (!rec)
 		return;
+	state = atomic64_read(&rec->state);
 	while (cur->next < cur->end) {
 		s64 back = state - ((u64)(cur->end - cur->next) << STATE_NEXT_SHIFT);
 
