@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Bash completion of the dm-lc tools.
+# shellcheck shell=bash
+
+_lc_options() {
+	case $1 in
+	format) echo "--backing= --in-place --no-mark --segment-size= --checksum= --label= \
+--option= --discard --yes --force= --help --version" ;;
+	resume) echo "--option= --print-table --help --version" ;;
+	flush) echo "--buffers --help --version" ;;
+	status) echo "--json --help --version" ;;
+	remove) echo "--no-flush --help --version" ;;
+	dump) echo "--segments --records --entries --json --help --version" ;;
+	check) echo "--backing= --repair --quiet --help --version" ;;
+	esac
+}
+
+_lc_values() {
+	case $1 in
+	--backing | -b) compgen -f -- "$2" ;;
+	--segment-size | -s) compgen -W "64K 128K 256K 512K 1M 2M 4M" -- "$2" ;;
+	--checksum | -c) compgen -W "xxh64 crc32c" -- "$2" ;;
+	--force | -f) compgen -W "ssd-signature dirty-cache hdd-signature paired fs-at-end \
+same-disk" -- "$2" ;;
+	--option | -o) compgen -S = -W "buffers high_watermark low_watermark writeback_batch \
+writeback_depth idle_seal_ms writeback" -- "$2" ;;
+	*) return 1 ;;
+	esac
+}
+
+_lc_arguments() {
+	case $1 in
+	flush | status | remove)
+		local names=()
+		names=(/dev/mapper/*)
+		names=("${names[@]##*/}")
+		compgen -W "${names[*]/control/}" -- "$2"
+		;;
+	*) compgen -f -- "${2:-/dev/}" ;;
+	esac
+}
+
+_lc() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local command=${COMP_WORDS[0]##*/}
+
+	COMPREPLY=()
+	if [[ $command == lc ]]; then
+		if ((COMP_CWORD == 1)); then
+			mapfile -t COMPREPLY < <(compgen -W "format resume flush status remove dump check \
+--help --version" -- "$cur")
+			return
+		fi
+		command=${COMP_WORDS[1]}
+	fi
+	command=${command#lc-}
+	# readline takes "=" for a word of its own.
+	if [[ $cur == "=" ]]; then
+		cur=
+	elif [[ $prev == "=" ]]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	mapfile -t COMPREPLY < <(_lc_values "$prev" "$cur")
+	if ((${#COMPREPLY[@]})); then
+		[[ $prev == --option || $prev == -o ]] && compopt -o nospace
+		return
+	fi
+	if [[ $cur == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(_lc_options "$command")" -- "$cur")
+		[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
+	else
+		mapfile -t COMPREPLY < <(_lc_arguments "$command" "$cur")
+	fi
+}
+
+complete -o filenames -F _lc lc lc-format lc-resume lc-flush lc-status lc-remove lc-dump lc-check
