@@ -405,6 +405,16 @@ void lc_lane_destroy(struct lc_lane *lane)
 }
 
 /**
+ * lc_lane_start() - a life begins
+ * @lane: the lane
+ * @segment: number of the first segment it will get
+ */
+void lc_lane_start(struct lc_lane *lane, u64 segment)
+{
+	lane->next_segment = segment;
+}
+
+/**
  * lc_lane_add_ready() - hand a buffer with its segment to the lane
  * @lane: the lane
  * @buf: buf->segment and ->position set, segment evicted and idle
@@ -450,6 +460,7 @@ static struct lc_record *lane_open_next(struct lc_lane *lane, u8 type)
 		if (!lane->buf)
 			return NULL;
 		list_del(&lane->buf->list);
+		lane->next_segment = lane->buf->segment + 1;
 		WRITE_ONCE(lane->nr_ready, lane->nr_ready - 1);
 	}
 }
@@ -646,20 +657,27 @@ int lc_lane_append_ranges(struct lc_lane *lane, u64 block, u64 nr_blocks, u8 ent
  * lc_lane_next_segment() - number of the first segment without a record
  * @lane: the lane
  *
- * For the superblock of a clean stop; the lane is quiet.
+ * Process context.
  */
 u64 lc_lane_next_segment(struct lc_lane *lane)
 {
-	struct lc_buffer *buf = lane->buf;
-	bool empty;
+	struct lc_buffer *buf;
+	u64 number;
 
+	spin_lock(&lane->lock);
+	buf = lane->buf;
 	if (buf) {
-		empty = buf->nr_records == 1 && lane->open &&
-			!state_next(atomic64_read(&lane->open->state));
-		return empty || !buf->nr_records ? buf->segment : buf->segment + 1;
+		bool untouched = !buf->nr_records ||
+				 (buf->nr_records == 1 && lane->open &&
+				  state_untouched(atomic64_read(&lane->open->state)));
+
+		number = untouched ? buf->segment : buf->segment + 1;
+	} else {
+		buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
+		number = buf ? buf->segment : lane->next_segment;
 	}
-	buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
-	return buf ? buf->segment : lc_ring_head(lane->core->ring);
+	spin_unlock(&lane->lock);
+	return number;
 }
 
 /* --- cursor ------------------------------------------------------------- */

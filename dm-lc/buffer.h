@@ -90,6 +90,7 @@ struct lc_lane {
 	u32 nr_ready;			/* READ_ONCE() */
 	u32 max_ready;
 	u32 incarnation;		/* lock */
+	u64 next_segment;		/* behind the last one opened; lock */
 };
 
 /* Slots of one record held by one writer, together with a reference. */
@@ -114,6 +115,7 @@ void *lc_buffer_slot(struct lc_core *core, const struct lc_buffer *buf, u32 slot
 
 struct lc_lane *lc_lane_create(struct lc_core *core);
 void lc_lane_destroy(struct lc_lane *lane);
+void lc_lane_start(struct lc_lane *lane, u64 segment);
 void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf);
 int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur);
 void lc_lane_release(struct lc_cursor *cur);

@@ -190,6 +190,7 @@ static int start(struct lc_core *core)
 	if (core->sb.tail_seq == next_seq)
 		core->sb.tail_segment = next_segment;	/* the log is empty */
 	lc_ring_start(core->ring, core->sb.tail_segment, next_segment);
+	lc_lane_start(core->lane, next_segment);
 	lc_log_start(core->log, next_seq);
 	ret = lc_meta_begin_epoch(core, next_seq);
 	if (ret)

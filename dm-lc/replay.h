@@ -9,7 +9,14 @@
 
 #include "format.h"
 
-/* What replay keeps of one record header that decoded. */
+/*
+ * What replay keeps of one record header that decoded.
+ *
+ * A header found behind the end of its segment's chain (behind a slot that holds
+ * no header, where every further slot was tried) is `hidden`: it never joins the
+ * run, but what it tells of later lives and of durable seqs is true.  Without it
+ * one rotten header would take all behind it in its segment for a torn tail (L4).
+ */
 struct lc_replay_record {
 	u64 seq;
 	u64 epoch;
@@ -19,6 +26,7 @@ struct lc_replay_record {
 	u32 first_slot;
 	u16 nr_entries;
 	u8 type;
+	u8 hidden;	/* in: evidence only */
 	u8 keep;	/* out: part of the run */
 };
 

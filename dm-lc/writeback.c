@@ -215,15 +215,21 @@ static bool all_collected(struct lc_writeback *wb, u64 number, u32 from)
 static int collect(struct lc_writeback *wb, struct batch *b)
 {
 	struct lc_core *core = wb->core;
-	u64 number = lc_ring_tail(core->ring);
+	u64 number = lc_ring_tail(core->ring), limit = number;
 	bool dirty = false;
 	int ret;
 
+	/*
+	 * Only what is settled now.  A block that is overwritten while we collect
+	 * goes to a segment that is not, so no block is listed twice (W2).
+	 */
+	while (segment_settled(core, limit))
+		limit++;
 	b->first = number;
 	b->end = number;
 	b->last_seq = 0;
 	wb->nr_items = 0;
-	while (segment_settled(core, number) &&
+	while (number < limit &&
 	       wb->nr_items + core->sb.geo.seg_slots <= wb->max_items) {
 		u32 from = wb->nr_items;
 

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is written is what is read: through the volume, over a restart, on the HDD."""
+
+from lclib import case, sh
+from lclib.lc import LcStack
+from lclib.registry import Disk
+
+MODEL = "/tmp/model.versions"
+MODEL_RUN = "/opt/dm-lc/bin/model"
+MIB_SECTORS = 2048
+
+
+def model(verb, path, *options):
+    """The byte-exact model: run operations, or verify a device against it."""
+    sh.run(MODEL_RUN, verb, "--dev", path, "--model", MODEL, *options)
+
+
+def fresh_model():
+    """Forget an earlier case's model."""
+    sh.run("rm", "-f", MODEL)
+
+
+def run_model(ctx, ops, *, format=(), smallest=512, **options):  # pylint: disable=redefined-builtin
+    """Operations against the model, in three lives, and then on the HDD alone."""
+    fresh_model()
+    stack = LcStack(ctx.hdd, ctx.ssd, format=format, **options)
+    offset = 0 if "--in-place" in format else MIB_SECTORS
+    with stack as lc:
+        model("run", lc.path, "--ops", ops // 2, "--seed", ctx.seed, "--discards")
+        model("verify", lc.path)
+    with stack as lc:
+        model("verify", lc.path)
+        model("run", lc.path, "--ops", ops - ops // 2, "--discards")
+        model("verify", lc.path)
+        ctx.figure("epoch", lc.fields()["epoch"])
+        lc.drain()
+        assert lc.fields()["dirty"] == 0, lc.fields()
+        model("verify", lc.path)
+    model("verify", ctx.hdd, "--offset", offset)
+    with stack as lc:
+        assert lc.fields()["dirty"] == 0, lc.fields()
+        model("verify", lc.path)
+    ctx.figure("operations", ops)
+    ctx.figure("smallest", smallest)
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M")), timeout=240)
+def model_small_cache(ctx):
+    """20,000 operations of 512 bytes and up, the log wrapping many times, byte by byte."""
+    run_model(ctx, 20000, buffers=8)
+
+
+@case(kernels=("debug",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M")), timeout=600)
+def model_100k(ctx):
+    """100,000 operations against the byte-exact model, the log wrapping, debug kernel."""
+    run_model(ctx, 100000)
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M")), timeout=240)
+def model_small_segments_in_place(ctx):
+    """The same in place, with the smallest segments and few buffers, crc32c."""
+    run_model(ctx, 20000, format=("--in-place", "--segment-size=64K", "--checksum=crc32c"),
+              buffers=4)
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M", logical=4096,
+                                                              physical=4096)), timeout=240)
+def model_4kn_backing(ctx):
+    """The same on a HDD with 4 KiB logical blocks."""
+    run_model(ctx, 10000, smallest=4096)
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "32M", logical=4096, physical=4096),
+                                 Disk("hdd", "96M")), timeout=240)
+def model_4kn_cache(ctx):
+    """The same with an SSD of 4 KiB logical blocks: small reads are bounced."""
+    run_model(ctx, 10000)
+
+
+FIO_JOBS = ("--ioengine=libaio", "--direct=1", "--bsrange=512-1M", "--bs_unaligned=0",
+            "--iodepth=8", "--numjobs=4", "--verify=crc32c", "--verify_fatal=1",
+            "--verify_backlog=64", "--group_reporting", "--output-format=terse")
+
+
+def fio_verified(ctx, path, *words):
+    """Four jobs, each on its own fifth of the data, mixed block sizes, every block verified."""
+    return sh.run("fio", "--name=mixed", f"--filename={path}", "--rw=randwrite",
+                  "--size=40M", "--offset_increment=40M", f"--randseed={ctx.seed}",
+                  "--allrandrepeat=1", *FIO_JOBS, *words)
+
+
+def five_times_the_cache(ctx, format):  # pylint: disable=redefined-builtin
+    """fio over five times the cache, again after a restart, again on the HDD itself."""
+    stack = LcStack(ctx.hdd, ctx.ssd, format=format)
+    with stack as lc:
+        fio_verified(ctx, lc.path, "--do_verify=1")
+    with stack as lc:
+        fio_verified(ctx, lc.path, "--verify_only")
+        lc.drain()
+    offset = 0 if "--in-place" in format else MIB_SECTORS
+    length = (256 << 11) - MIB_SECTORS
+    sh.run("dmsetup", "create", "bare", "--table", f"0 {length} linear {ctx.hdd} {offset}")
+    try:
+        fio_verified(ctx, "/dev/mapper/bare", "--verify_only")
+    finally:
+        sh.run("dmsetup", "remove", "bare")
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "34M"), Disk("hdd", "256M")), timeout=300)
+def fio_mark_first(ctx):
+    """Four verified jobs, 512 B to 1 MiB, data five times the cache; volume behind the mark."""
+    five_times_the_cache(ctx, ())
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "34M"), Disk("hdd", "256M")), timeout=300)
+def fio_in_place(ctx):
+    """Four verified jobs, 512 B to 1 MiB, data five times the cache; volume in place."""
+    five_times_the_cache(ctx, ("--in-place",))

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Coming and going: reload, suspend, remove, second users, under load."""
+
+import pathlib
+
+from lclib import case, dm, sh
+from lclib.lc import LcStack
+from lclib.registry import Disk
+
+PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
+LOAD = ("--ioengine=libaio", "--direct=1", "--bs=4k", "--iodepth=8", "--numjobs=4",
+        "--verify=crc32c", "--verify_fatal=1", "--verify_backlog=256", "--size=16M",
+        "--offset_increment=16M", "--time_based", "--fsync=32", "--output-format=terse")
+
+
+def start_load(path, seconds):
+    """Four verified jobs for a while, in the background."""
+    return sh.start("fio", "--name=load", f"--filename={path}", "--rw=randwrite",
+                    f"--runtime={seconds}", *LOAD)
+
+
+def reload_and_resume(lc, **options):
+    """Load the same volume with other options and swap the tables."""
+    words = lc.table().split()
+    line = dm.Target("lc", words[1], words[3], words[4],
+                     *([2 * len(options)] if options else []),
+                     *[word for pair in options.items() for word in pair])
+    sh.run("dmsetup", "load", lc.name, "--table", line.line(0))
+    sh.run("dmsetup", "resume", lc.name)
+
+
+@case(disks=PAIR, timeout=400)
+def hundred_rounds(ctx):
+    """100 rounds of suspend, resume, reload, messages and remove under a verified load."""
+    stack = LcStack(ctx.hdd, ctx.ssd)
+    rounds = 0
+    for life in range(5):
+        with stack as lc:
+            load = start_load(lc.path, 600)
+            try:
+                for _ in range(20):
+                    step(lc, rounds)
+                    assert load.poll() is None, load.communicate()[0]
+                    assert lc.fields()["mode"] == "rw", lc.fields()
+                    rounds += 1
+                # In use: it must refuse, and go on.
+                assert sh.result("dmsetup", "remove", lc.name)[0] != 0
+            finally:
+                load.terminate()
+                output, _ = load.communicate()
+            assert "verify" not in output.lower() or "bad" not in output.lower(), output
+        ctx.figure("lives", life + 1)
+    ctx.figure("rounds", rounds)
+
+
+def step(lc, number):
+    """One round: something different each time."""
+    kind = number % 5
+    if kind == 0:
+        sh.run("dmsetup", "suspend", lc.name)
+        sh.run("dmsetup", "resume", lc.name)
+    elif kind == 1:
+        reload_and_resume(lc, buffers=4 + number % 70, writeback_depth=1 + number % 8)
+    elif kind == 2:
+        sh.run("dmsetup", "suspend", "--noflush", "--nolockfs", lc.name)
+        sh.run("dmsetup", "resume", lc.name)
+    elif kind == 3:
+        sh.run("dmsetup", "message", lc.name, "0", "writeback")
+        sh.run("dmsetup", "message", lc.name, "0", "high_watermark", 50 + number % 40)
+        sh.run("dmsetup", "message", lc.name, "0", "flush")
+    else:
+        reload_and_resume(lc)
+
+
+@case(disks=PAIR)
+def table_round_trips(ctx):
+    """`dmsetup table` recreates the volume, messages included."""
+    stack = LcStack(ctx.hdd, ctx.ssd, buffers=8, low_watermark=20)
+    with stack as lc:
+        sh.run("dmsetup", "message", lc.name, "0", "writeback", "off")
+        sh.run("dmsetup", "message", lc.name, "0", "idle_seal_ms", "250")
+        before = lc.table()
+        for word in ("buffers 8", "low_watermark 20", "writeback off", "idle_seal_ms 250"):
+            assert word in before, before
+    sh.run("dmsetup", "create", stack.name, "--table", before)
+    after = stack.table()
+    stack.remove()
+    assert before == after, (before, after)
+
+
+@case(disks=PAIR)
+def bad_options(ctx):
+    """Each bad option is refused by name and range; nothing is created."""
+    stack = LcStack(ctx.hdd, ctx.ssd)
+    with stack as lc:
+        words = lc.table().split()
+    base = f"0 {words[1]} lc {words[3]} {words[4]}"
+    for tail, text in ((" 2 buffers 3", "buffers"), (" 2 buffers 4x", "buffers"),
+                       (" 2 writeback maybe", "writeback"), (" 2 nonsense 1", "Unknown option"),
+                       (" 4 buffers 8 buffers 9", "twice"), (" 1 buffers", "without a value"),
+                       (" 3 buffers 8", "does not match"), (" x", "does not match"),
+                       (" 4 low_watermark 60 high_watermark 50", "low_watermark")):
+        sh.run("dmesg", "--clear")
+        assert sh.result("dmsetup", "create", "bad", "--table", base + tail)[0] != 0, tail
+        assert not pathlib.Path("/dev/mapper/bad").exists()
+        assert text in sh.run("dmesg"), (tail, sh.run("dmesg"))
+    with stack as lc:
+        for message in (("buffers", "8"), ("high_watermark", "0"), ("nonsense",),
+                        ("writeback", "perhaps")):
+            assert sh.result("dmsetup", "message", lc.name, "0", *message)[0] != 0, message
+
+
+@case(disks=(*PAIR, Disk("ssd2", "64M"), Disk("hdd2", "128M")))
+def second_user_is_refused(ctx):
+    """Another mapped device asking for the same SSD or HDD gets EBUSY; others work beside."""
+    first = LcStack(ctx.hdd, ctx.ssd, name="one")
+    other = LcStack(ctx.hdd2, ctx.ssd2, name="two")
+    with first as one, other as two:
+        length = one.table().split()[1]
+        for backing, cache in ((ctx.hdd, ctx.ssd), (ctx.hdd2, ctx.ssd), (ctx.hdd, ctx.ssd2)):
+            code, _ = sh.result("dmsetup", "create", "three", "--table",
+                                f"0 {length} lc {backing} {cache}")
+            assert code != 0
+        for volume in (one, two):
+            sh.run("dd", "if=/dev/urandom", f"of={volume.path}", "bs=1M", "count=4",
+                   "oflag=direct")
+            assert volume.fields()["mode"] == "rw"
+
+
+@case(disks=PAIR)
+def begin_is_not_zero(ctx):
+    """The volume behind another target in one table reads and writes its own sectors."""
+    stack = LcStack(ctx.hdd, ctx.ssd)
+    with stack as lc:
+        line = lc.table().split(maxsplit=2)
+        with lc.open() as raw:
+            raw.write(0, b"first block of the volume".ljust(4096, b"."))
+    length = int(line[1])
+    table = f"0 2048 zero\n2048 {length} {line[2]}\n"
+    sh.run("dmsetup", "create", "shifted", input=table)
+    try:
+        with dm.Device("shifted").open() as raw:
+            assert raw.read(2048 * 512, 4096).startswith(b"first block of the volume")
+            raw.write(2048 * 512 + 4096, b"second".ljust(4096, b"."))
+            assert raw.read(2048 * 512 + 4096, 4096).startswith(b"second")
+    finally:
+        sh.run("dmsetup", "remove", "shifted")
+    with stack as lc, lc.open() as raw:
+        assert raw.read(4096, 4096).startswith(b"second")
+
+
+@case(disks=PAIR)
+def index_memory(ctx):
+    """The index takes at most 16 bytes for each block the cache can hold."""
+    with LcStack(ctx.hdd, ctx.ssd) as lc:
+        fields = lc.fields()
+        per_block = int(fields["index_bytes"]) / int(fields["capacity"])
+        ctx.figure("bytes_per_block", round(per_block, 2))
+        # A cache of 64 MiB has its bucket locks on top; a large one does not feel them.
+        assert per_block < 17
