@@ -95,6 +95,7 @@ class Runner:
         leaks.begin()
         registry.load(HERE / "cases")
         registry.load(HERE.parent / "meta")
+        registry.load(HERE.parent / "demo")
 
     def note_boot(self):
         """A fault before the first case is not a case's, but is not silent either."""

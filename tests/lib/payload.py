@@ -91,6 +91,8 @@ def make_payload(kernel, work, products):
     host.run("depmod", "-b", tree / "usr", kernel.release)
     shutil.copytree(host.TESTS / "guest", tree / GUEST / "guest",
                     ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(host.TESTS / "demo/guest", tree / GUEST / "demo",
+                    ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(host.TESTS / "meta", tree / GUEST / "meta",
                     ignore=shutil.ignore_patterns("__pycache__", "test_*", "leak"))
     if products.leak:
