@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The demo's part on the host: build, boot one guest, show what it says, draw the chart."""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import socket
+import sys
+import threading
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TESTS))
+
+from lib import host, kernels, payload, products, vm  # noqa: E402, I001
+from lclib import CASES, registry  # noqa: E402
+from disks import Disks  # noqa: E402
+
+from chart import draw  # noqa: E402
+from results import HDD, SSD, ROWS, table  # noqa: E402
+from screen import Screen  # noqa: E402
+
+FOLDER = host.BUILD / "demo"
+PORT = "dmlc.demo"
+HOW = {True: "CPU emulated", False: "KVM"}
+
+
+class DemoBoot(vm.Boot):
+    """A boot whose disks are timed, with one more port: the demo's own."""
+
+    def __init__(self, *args, listener):
+        super().__init__(*args)
+        self.listener = listener
+
+    def start_recorder(self):
+        """Both disks, with the demo's figures for their time models."""
+        sizes = {disk.name: disk.size for disk in self.cases[0].disks}
+        self.recorder = Disks(models={"hdd": "hdd", "ssd": "ssd"},
+                              model_params={"hdd": HDD, "ssd": SSD},
+                              preheat="640M", **sizes).start()
+
+    def command(self, path):
+        """QEMU's command line and the port."""
+        where = self.listener.getsockname()
+        return [*super().command(path),
+                "-chardev", f"socket,id=demo,path={where}",
+                "-device", f"virtserialport,bus=harness.0,chardev=demo,name={PORT}"]
+
+
+class Audience(threading.Thread):
+    """Takes the guest's events, hands them to the screen, keeps what they say."""
+
+    def __init__(self, screen):
+        super().__init__(daemon=True)
+        self.screen = screen
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.path = f"/tmp/dmlc-demo-{os.getpid()}"
+        self.listener.bind(self.path)
+        self.listener.listen(1)
+        self.figures = {}
+        self.checks = []
+
+    def run(self):
+        """Until QEMU hangs up."""
+        connection = self.listener.accept()[0]
+        with connection, connection.makefile("rb") as lines:
+            for line in lines:
+                event = json.loads(line)
+                if event["kind"] == "figure":
+                    self.figures[event["name"]] = event["value"]
+                    continue
+                if event["kind"] == "check":
+                    self.checks.append(event["good"])
+                self.screen.show(event)
+
+    def close(self):
+        """No more."""
+        self.listener.close()
+        pathlib.Path(self.path).unlink(missing_ok=True)
+
+
+def prepare(screen):
+    """Kernel, module, tools, and the files of the guest."""
+    started = time.monotonic()
+    kernel = kernels.get("stock")
+    with host.locked("build", host.BUILD):
+        made = products.build(kernel)
+        files = payload.make(kernel, made, FOLDER / "payload")
+    screen.line(f"built      module and tools for Linux {kernel.release}, "
+                f"{time.monotonic() - started:.0f} s")
+    return kernel, files
+
+
+def emulated(kernel):
+    """Whether the guest's CPU is emulated."""
+    return not any("kvm" in word for word in vm.accelerators(kernel)[0])
+
+
+def perform(screen, kernel, files, seed):
+    """One boot; returns (outcome, audience)."""
+    registry.load(TESTS / "demo/guest")
+    case = CASES["demo.end_to_end"]
+    audience = Audience(screen)
+    boot = DemoBoot(kernel, files, [case], FOLDER / "boot", seed, listener=audience.listener)
+    screen.machine(case, HOW[emulated(kernel)])
+    audience.start()
+    try:
+        outcome = boot.run()[case.name]
+        audience.join(10)
+    finally:
+        audience.close()
+    return outcome, audience
+
+
+def show(screen, seed):
+    """The whole demo; returns whether every verification passed and every figure is there."""
+    screen.line("dm-lc, end to end", "1")
+    screen.line()
+    kernel, files = prepare(screen)
+    outcome, audience = perform(screen, kernel, files, seed)
+    figures = audience.figures
+    whole = all(name in figures for name, *_ in ROWS)
+    good = outcome.verdict == "passed" and whole and audience.checks and all(audience.checks)
+    if outcome.verdict != "passed":
+        screen.failure(outcome.reason)
+    if whole:
+        screen.results(table(figures))
+        draw(figures, f"emulated disks, {HOW[emulated(kernel)]}", FOLDER / "demo.png")
+        (FOLDER / "figures.json").write_text(json.dumps(figures, indent=1) + "\n",
+                                             encoding="ascii")
+    screen.end(good, audience.checks, FOLDER.relative_to(host.TOP), seed)
+    return good
+
+
+def main():
+    """The command line; exit 0 only if all went well."""
+    parser = argparse.ArgumentParser(prog="tests/demo/run", description="The demo of dm-lc.")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 1 << 31),
+                        help="of the power cut and the load")
+    args = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with host.locked("demo", FOLDER), open(FOLDER / "transcript", "w", encoding="utf-8") as copy:
+        screen = Screen(copy)
+        try:
+            return 0 if show(screen, args.seed) else 1
+        except RuntimeError as error:  # a build, a fetch, or QEMU itself
+            screen.failure(str(error))
+        except KeyboardInterrupt:
+            screen.failure("stopped")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
