@@ -9,8 +9,7 @@
  *  R3 Seqs below the superblock's tail are ignored.
  *  R4 The run starts at the tail seq and ends before the first missing seq.
  *  R5 durable_seq is believed from every record that exists after R1, also
- *     beyond the break and behind a broken chain of headers.  A run that ends
- *     below it is damage, not a torn tail.
+ *     beyond the break.  A run that ends below it is damage, not a torn tail.
  *  R6 A record of an epoch above the superblock's proves that the superblock is
  *     an old one: the first record of a life is written only after both front
  *     copies hold its epoch (L1, L9).  A whole life would be missed, so refuse.
@@ -176,7 +175,7 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, s
 
 		if (!r->keep)
 			continue;
-		if (r->seq == expect && !r->hidden)
+		if (r->seq == expect)
 			expect++;
 		else
 			r->keep = 0;	/* below the tail, a duplicate, or beyond the break */

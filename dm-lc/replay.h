@@ -10,12 +10,9 @@
 #include "format.h"
 
 /*
- * What replay keeps of one record header that decoded.
- *
- * A header found behind the end of its segment's chain (behind a slot that holds
- * no header, where every further slot was tried) is `hidden`: it never joins the
- * run, but what it tells of later lives and of durable seqs is true.  Without it
- * one rotten header would take all behind it in its segment for a torn tail (L4).
+ * What replay keeps of one record header that decoded.  Whoever scans tries every
+ * slot of a segment that no record covers, also behind one that holds no header:
+ * else one rotten header would make all behind it look like a torn tail (L4, L13).
  */
 struct lc_replay_record {
 	u64 seq;
@@ -26,7 +23,6 @@ struct lc_replay_record {
 	u32 first_slot;
 	u16 nr_entries;
 	u8 type;
-	u8 hidden;	/* in: evidence only */
 	u8 keep;	/* out: part of the run */
 };
 
