@@ -679,6 +679,18 @@ def test_check_bad_slot_that_was_overwritten(image):
     assert "Lost" not in again.out
 
 
+def test_check_damage_hides_no_durable_records(image):
+    """One bad header in the only segment: those behind it tell that it was durable (L4, L13)."""
+    disk = image("sb epoch=1\n" + "".join(
+        f"data segment=1 slot={2 * n} seq={n + 1} durable={n} blocks={n}\n" for n in range(8)))
+    assert check(disk).code == 0 and run_of(disk) == (1, 8)
+    disk.write(slot_at(1, 6) + 700, b"rot")
+    done = check(disk)
+    assert done.code == 4 and "record 4 is missing" in done.out, done.out
+    assert_repairs(disk)
+    assert run_of(disk) == (1, 8)
+
+
 @pytest.mark.parametrize("slot, seq, last", [(0, 1, 4), (4, 2, 4), (7, 3, 4)])
 def test_check_damaged_header(image, slot, seq, last):
     """At the start, in the middle and at the end of a segment: the records behind come back."""

@@ -238,13 +238,13 @@ static void report_run(struct check *c)
 
 static void check_log(struct check *c)
 {
-	scan_log(&c->scan, c->ssd, &c->sb, SCAN_CHAIN);
+	scan_log(&c->scan, c->ssd, &c->sb, SCAN_LOG);
 	scan_select(&c->scan, &c->sb);
 	if (c->scan.verdict == -EUCLEAN) {
-		/* Replay goes by the chains, so it is broken whatever else turns up. */
+		/* Somebody has to know everything that is left, wherever it is. */
 		c->bad_run = true;
 		scan_free(&c->scan);
-		scan_log(&c->scan, c->ssd, &c->sb, SCAN_EVERY_SLOT);
+		scan_log(&c->scan, c->ssd, &c->sb, SCAN_RING);
 		scan_select(&c->scan, &c->sb);
 	}
 	report_run(c);
@@ -264,7 +264,7 @@ static void check_nothing_newer(struct check *c)
 	size_t i;
 
 	ahead.tail_segment = c->sb.head_segment;
-	scan_log(&scan, c->ssd, &ahead, SCAN_CHAIN);
+	scan_log(&scan, c->ssd, &ahead, SCAN_LOG);
 	for (i = 0; i < scan.nr; i++) {
 		if (scan.found[i].epoch <= c->sb.epoch)
 			continue;

@@ -231,6 +231,7 @@ json_object *dump_records(const struct scan *scan, const struct device *dev,
 		add_u64(obj, "seq", r->seq);
 		add_text(obj, "type", r->type == LC_RECORD_DATA ? "data" : "range");
 		json_object_object_add(obj, "in_run", json_object_new_boolean(scan->kept[i]));
+		json_object_object_add(obj, "hidden", json_object_new_boolean(scan->hidden[i]));
 		add_u64(obj, "epoch", r->epoch);
 		add_u64(obj, "epoch_first_seq", r->epoch_first_seq);
 		add_u64(obj, "segment", r->segment);

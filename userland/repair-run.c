@@ -2,14 +2,14 @@
 /*
  * Filling holes in a log, so that replay finds an unbroken run again.
  *
- * A damaged header takes the names of what its record held with it, and hides
- * the records behind it.  In its place go placeholders: records of the missing
- * seqs that say nothing about any block.  Replay goes on behind them; what the
- * damaged record held is gone, and nobody can tell which blocks that were.
+ * A damaged header takes the names of what its record held with it, and replay
+ * ends before its seq.  In its place go placeholders: records of the missing seqs
+ * that say nothing about any block.  Replay goes on behind them; what the damaged
+ * record held is gone, and nobody can tell which blocks that were.
  *
  * Two kinds of places:
- *  - a hole in a segment, with records behind it, must be filled to its last
- *    slot: one-slot RANGE records, then one DATA record over the rest
+ *  - a hole in a segment, with records behind it, is filled to its last slot:
+ *    one-slot RANGE records, then one DATA record over the rest
  *  - a seq missing elsewhere (the end of a segment, or all of it) goes behind
  *    the record before it, or to the start of an empty segment that follows
  *
@@ -221,7 +221,7 @@ static bool needed_behind(const struct alive *a, size_t i)
 	return false;
 }
 
-/* Slots between the chain's end and the next record of a segment, for every segment. */
+/* Slots between two records of a segment, or before its first, for every segment. */
 static int fill_holes(const struct alive *a)
 {
 	const struct scan *scan = &a->c->scan;
@@ -245,7 +245,7 @@ static int fill_holes(const struct alive *a)
 	return ret;
 }
 
-/* The end of a segment's chain, which is where replay will look for the next record. */
+/* Where the records of a segment that follow each other from slot 0 on end. */
 static u32 chain_end(const struct scan *scan, u64 segment)
 {
 	u32 end = 0;
@@ -281,7 +281,7 @@ static void scan_again(struct check *c, struct alive *a)
 {
 	free_alive(a);
 	scan_free(&c->scan);
-	scan_log(&c->scan, c->ssd, &c->sb, SCAN_EVERY_SLOT);
+	scan_log(&c->scan, c->ssd, &c->sb, SCAN_RING);
 	scan_select(&c->scan, &c->sb);
 	find_alive(c, a);
 }

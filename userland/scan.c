@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The record headers of a log, as replay reads them: segments in ring order
- * from the tail's, in each of them the chain from slot 0, until more segments
+ * from the tail's, in each of them one record behind the other, until more segments
  * in a row hold nothing than lanes can be open.
  *
- * Behind a damaged header the chain is lost.  SCAN_EVERY_SLOT reads the whole
- * ring and tries every slot that no record covers.  A data slot cannot be taken
- * for a header: generation, own address and segment number are in the checksum,
- * and only the log itself ever writes them there.
+ * Behind a slot that holds no header every further slot of the segment is tried:
+ * one damaged header must not hide the durable records behind it.  A data slot
+ * cannot be taken for a header: generation, own address and segment number are in
+ * the checksum, and only the log itself ever writes them there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,10 +16,13 @@
 #include "scan.h"
 #include "util.h"
 
-static void add_record(struct scan *scan, const struct lc_record_info *info)
+static void add_record(struct scan *scan, const struct lc_record_info *info, bool hidden)
 {
-	if (!(scan->nr & (scan->nr + 1)))
+	if (!(scan->nr & (scan->nr + 1))) {
 		scan->found = xrealloc(scan->found, (scan->nr + 1) * 2, sizeof(*scan->found));
+		scan->hidden = xrealloc(scan->hidden, (scan->nr + 1) * 2, sizeof(*scan->hidden));
+	}
+	scan->hidden[scan->nr] = hidden;
 	scan->found[scan->nr++] = *info;
 }
 
@@ -51,26 +54,50 @@ int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segme
 	return lc_record_decode(raw, sb, segment, slot, info, why);
 }
 
-/* The segment's bytes at once, or NULL: each slot is read for itself then. */
-static u8 *read_segment(const struct device *dev, const struct lc_sb *sb, u64 segment)
+/* A segment's bytes from @slot on, or NULL: each slot is read for itself then. */
+static u8 *read_rest(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot)
 {
 	u64 position = lc_format_position(&sb->geo, segment);
-	u8 *bytes = xcalloc(1, sb->geo.segment_bytes);
+	size_t len = sb->geo.segment_bytes - slot * LC_SLOT_BYTES;
+	u8 *bytes = xcalloc(1, len);
 
-	if (!device_read(dev, lc_format_slot_address(&sb->geo, position, 0), bytes,
-			 sb->geo.segment_bytes))
+	if (!device_read(dev, lc_format_slot_address(&sb->geo, position, slot), bytes, len))
 		return bytes;
 	free(bytes);
 	return NULL;
 }
 
+/* Headers behind a slot that should have held one. */
+static void scan_rest(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
+		      u64 segment, u32 from)
+{
+	u8 *bytes = read_rest(dev, sb, segment, from);
+	u32 slot = from + 1;
+
+	while (slot < sb->geo.seg_slots) {
+		struct lc_record_header raw;
+		struct lc_record_info info;
+		const char *why;
+		int ret;
+
+		if (bytes) {
+			memcpy(&raw, bytes + (slot - from) * LC_SLOT_BYTES, sizeof(raw));
+			ret = lc_record_decode(&raw, sb, segment, slot, &info, &why);
+		} else {
+			ret = scan_read_header(dev, sb, segment, slot, &raw, &info, &why);
+		}
+		if (!ret)
+			add_record(scan, &info, true);
+		slot += ret ? 1 : LC_HEADER_SLOTS + info.nr_slots;
+	}
+	free(bytes);
+}
+
 /* Returns how many records the segment has. */
 static size_t scan_segment(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
-			   u64 segment, bool every_slot)
+			   u64 segment)
 {
-	u8 *bytes = every_slot ? read_segment(dev, sb, segment) : NULL;
 	size_t before = scan->nr;
-	bool chained = true;
 	u32 slot = 0;
 
 	scan->nr_segments_read++;
@@ -80,27 +107,15 @@ static size_t scan_segment(struct scan *scan, const struct device *dev, const st
 		const char *why;
 		int ret;
 
-		if (bytes) {
-			memcpy(&raw, bytes + slot * LC_SLOT_BYTES, sizeof(raw));
-			ret = lc_record_decode(&raw, sb, segment, slot, &info, &why);
-		} else {
-			ret = scan_read_header(dev, sb, segment, slot, &raw, &info, &why);
-		}
-		if (!ret) {
-			add_record(scan, &info);
-			slot += LC_HEADER_SLOTS + info.nr_slots;
-			chained = true;
-			continue;
-		}
-		/* Behind a broken header any slot may be data: no complaint about those. */
-		if (chained)
+		ret = scan_read_header(dev, sb, segment, slot, &raw, &info, &why);
+		if (ret) {
 			add_bad(scan, segment, slot, ret, why);
-		chained = false;
-		if (!every_slot)
+			scan_rest(scan, dev, sb, segment, slot);
 			break;
-		slot++;
+		}
+		add_record(scan, &info, false);
+		slot += LC_HEADER_SLOTS + info.nr_slots;
 	}
-	free(bytes);
 	return scan->nr - before;
 }
 
@@ -131,11 +146,11 @@ int scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb
 
 	memset(scan, 0, sizeof(*scan));
 	for (segment = sb->tail_segment; segment < last; segment++) {
-		if (scan_segment(scan, dev, sb, segment, mode == SCAN_EVERY_SLOT)) {
+		if (scan_segment(scan, dev, sb, segment)) {
 			stale = 0;
 		} else if (!is_skipped(sb, segment)) {
 			stale++;
-			if (stale > sb->lane_limit && mode == SCAN_CHAIN)
+			if (stale > sb->lane_limit && mode == SCAN_LOG)
 				break;
 		}
 	}
@@ -207,6 +222,7 @@ void scan_cut(struct scan *scan, u64 last_seq)
 void scan_free(struct scan *scan)
 {
 	free(scan->found);
+	free(scan->hidden);
 	free(scan->kept);
 	free(scan->bad);
 	memset(scan, 0, sizeof(*scan));

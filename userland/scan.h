@@ -8,8 +8,8 @@
 #include "replay.h"
 
 enum scan_mode {
-	SCAN_CHAIN,		/* as replay: each segment's records from slot 0 on */
-	SCAN_EVERY_SLOT,	/* the whole ring, also behind a broken header */
+	SCAN_LOG,		/* as replay: up to where the log ends */
+	SCAN_RING,		/* the whole ring, whatever is damaged in between */
 };
 
 /* A slot that should have held a header but does not. */
@@ -22,6 +22,7 @@ struct scan_bad {
 /* Records in the order of segments and slots; kept[] and run after scan_select(). */
 struct scan {
 	struct lc_record_info *found;
+	bool *hidden;		/* found behind a slot that holds no header */
 	bool *kept;
 	size_t nr;
 	struct scan_bad *bad;
