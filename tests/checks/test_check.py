@@ -20,6 +20,7 @@ GCC_CONFIG_FOR_CLANG = (
     "CONFIG_CC_IS_GCC=", "CONFIG_GCC_VERSION=0", "CONFIG_CC_IS_CLANG=y",
     "CONFIG_CLANG_VERSION=190000", "CONFIG_FTRACE_MCOUNT_USE_CC=",
     "CONFIG_CC_IMPLICIT_FALLTHROUGH=-Wimplicit-fallthrough")
+SPARSE = ("C=2", "CF=-D__CHECK_ENDIAN__", f"CHECK={host.TESTS / 'checks/sparse'}")
 # Text of others that carries no line of ours, and what is not text.
 NO_LICENCE_LINE = re.compile(r"(^|/)(COPYING|LICENSE)$|\.(xz|gz|zst|png|img|bin)$")
 
@@ -162,6 +163,7 @@ def build_clean(kernel, compiler, *words):
          f"KREL={kernel.release}", f"VARIANT={variant}", "W=1", *words],
         text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     (host.BUILD / f"check-{kernel.name}-{compiler}.log").write_text(done.stdout, encoding="utf-8")
+    assert "sparse is not available" not in done.stdout, "kbuild did not run sparse"
     lines = done.stdout.splitlines()
     ours = [line for line in lines if re.search(r"warning|error|WARNING|ERROR", line)
             and re.search(r"dm-lc|modpost|undefined", line)]
@@ -173,15 +175,14 @@ def build_clean(kernel, compiler, *words):
 @pytest.mark.parametrize("name,compiler", itertools.product(("stock", "debug"), ("gcc", "clang")))
 def test_module_builds_without_warning(name, compiler):
     """W=1 with both compilers; sparse (C=2) beside gcc."""
-    sparse = ("C=2", "CF=-D__CHECK_ENDIAN__") if compiler == "gcc" else ()
-    build_clean(kernels.get(name), compiler, *sparse)
+    build_clean(kernels.get(name), compiler, *(SPARSE if compiler == "gcc" else ()))
 
 
 def test_kunit_builds_without_warning():
     """The same with the suites in the module."""
     if not sources("dm-lc/tests/*.c"):
         pytest.skip("nothing to check yet: no dm-lc/tests/*.c")
-    build_clean(kernels.get("debug"), "gcc", "LC_KUNIT=y", "C=2", "CF=-D__CHECK_ENDIAN__")
+    build_clean(kernels.get("debug"), "gcc", "LC_KUNIT=y", *SPARSE)
 
 
 @pytest.mark.parametrize("compiler", ("gcc", "clang"))
