@@ -24,8 +24,8 @@ MIB = 1 << 20
 LEDGER = "/tmp/ledger"
 WORK_SECTORS = (64 * MIB) >> 9       # powerload's part of the volume; fio has the rest
 DATA_SECTOR = MIB >> 9               # of the volume on the HDD (lc-format's default)
-FIO_BYTES = {"hdd": 8 * MIB, "ssd": 64 * MIB, "lc": 128 * MIB, "ssd-seq": 128 * MIB}
-CUT_AFTER = 200                      # writes to the SSD
+FIO_BYTES = {"hdd": 8 * MIB, "ssd": 64 * MIB, "lc": 96 * MIB, "ssd-seq": 128 * MIB}
+CUT_AFTER = 120                      # writes to the SSD
 STATUS_SHOWN = r"^ +(size|mode|dirty|cached|segments|free_segments|writeback) "
 JOB = """\
 [job]
@@ -166,13 +166,14 @@ def lose_power(stage, disks, seed):
     powerload(stage, "init", work, "--seed", seed)
     disks.arm(after_commands=CUT_AFTER, seed=seed, policy="random", disk="ssd", ops=["write"])
     stage.note(f"The power will fail during the {CUT_AFTER}th write to the SSD from now.")
-    report = powerload(stage, "run", work, "--jobs", 4, "--sync-every", 100, "--rng", seed)
+    report = powerload(stage, "run", work, "--jobs", 4, "--sync-every", 400, "--rng", seed)
     stage.check(report["ended"] == "EIO" and not disks.power(),
                 f"the power is off, after {report['writes']:,} writes and "
                 f"{report['syncs']:,} fsyncs")
     for name, disk in disks.state()["cut"]["disks"].items():
-        stage.note(f"in the {name.upper()}'s cache: {disk['volatile']} writes; {disk['kept']} "
-                   f"reached the medium, {disk['torn']} in part, {disk['dropped']} not")
+        stage.note(f"writes in the {name.upper()}'s cache: {disk['volatile']}, of which "
+                   f"{disk['kept']} reached the medium, {disk['torn']} in part, "
+                   f"{disk['dropped']} not")
     stage.command("dmsetup", "remove", "work")
     stage.command("dmsetup", "remove", NAME)
 
