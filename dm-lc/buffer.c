@@ -348,6 +348,8 @@ static void record_close(struct lc_record *rec, bool want_durable)
 		;
 	rec->nr_slots = state_next(state);
 	lc_log_append(rec->buf->core->log, rec, want_durable);
+	if (!rec->first_slot)
+		rec->buf->core->ring->segments[rec->buf->position].first_seq = rec->seq;
 }
 
 /* [lane->lock] Open the next record of lane->buf if at least one block fits. */
@@ -411,7 +413,32 @@ void lc_lane_destroy(struct lc_lane *lane)
  */
 void lc_lane_start(struct lc_lane *lane, u64 segment)
 {
+	lane->start_segment = segment;
 	lane->next_segment = segment;
+}
+
+/**
+ * lc_lane_first_seq() - lowest seq that a segment or a later one holds or will hold
+ * @lane: the lane
+ * @number: segment number, not below the tail
+ *
+ * Process context.  Return: the seq, or 0 if only the segment's first header on the
+ * SSD knows: it was written before the last clean stop.
+ */
+u64 lc_lane_first_seq(struct lc_lane *lane, u64 number)
+{
+	struct lc_ring *ring = lane->core->ring;
+	struct lc_segment *seg = &ring->segments[lc_ring_position(ring, number)];
+	u64 seq = 0;
+
+	spin_lock(&lane->lock);
+	if (seg->number == number && seg->first_seq)
+		seq = seg->first_seq;
+	else if (number >= lane->start_segment)
+		/* No record there yet: seqs are given under this lock. */
+		seq = lc_log_last_seq(lane->core->log) + 1;
+	spin_unlock(&lane->lock);
+	return seq;
 }
 
 /**
@@ -427,6 +454,7 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
 	buf->undurable = 0;
 	buf->closed = false;
 	seg->number = buf->segment;
+	seg->first_seq = 0;
 	/* Before any slot of it can be mapped (B2). */
 	rcu_assign_pointer(seg->buf, buf);
 	spin_lock(&lane->lock);

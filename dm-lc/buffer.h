@@ -90,6 +90,7 @@ struct lc_lane {
 	u32 nr_ready;			/* READ_ONCE() */
 	u32 max_ready;
 	u32 incarnation;		/* lock */
+	u64 start_segment;		/* first of this life */
 	u64 next_segment;		/* behind the last one opened; lock */
 };
 
@@ -124,6 +125,7 @@ u64 lc_lane_mark(struct lc_lane *lane);
 int lc_lane_append_ranges(struct lc_lane *lane, u64 block, u64 nr_blocks, u8 entry_type,
 			  u64 *segment, u32 *first_slot);
 u64 lc_lane_next_segment(struct lc_lane *lane);
+u64 lc_lane_first_seq(struct lc_lane *lane, u64 number);
 
 u32 lc_cursor_slot(const struct lc_cursor *cur);
 bool lc_cursor_owns(const struct lc_cursor *cur, u32 slot);

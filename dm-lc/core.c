@@ -275,6 +275,7 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, const struct lc
 	if (core->running)
 		goto unlock;
 	core->running = true;
+	core->last_write = jiffies;
 	spin_lock_irq(&core->parked_lock);
 	core->requeue = false;
 	spin_unlock_irq(&core->parked_lock);
@@ -317,10 +318,11 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	lc_writeback_pause(core->wb);
 	cancel_delayed_work_sync(&core->idle_work);
 	ret = lc_core_flush(core);
+	lc_log_quiesce(core->log);
 	flush_work(&core->refill_work);
 	if (ret)
 		lc_err(core, "the log could not be made durable");
-	else if (removing)
+	else if (removing && lc_core_mode(core) == LC_MODE_RW)
 		stop_clean(core);
 unlock:
 	mutex_unlock(&core->life_lock);
@@ -331,6 +333,8 @@ unlock:
 static void core_free(struct lc_core *core)
 {
 	lc_writeback_destroy(core->wb);
+	if (core->log)
+		lc_log_quiesce(core->log);
 	if (core->slow_wq)
 		destroy_workqueue(core->slow_wq);
 	if (core->wq) {

@@ -33,6 +33,7 @@ struct lc_log {
 	u64 flush_seq;			/* written_seq when the running FLUSH began; lock */
 	bool flushing;			/* lock */
 	bool failed;			/* lock */
+	u32 nr_writes;			/* record bios in flight, completions at work; lock */
 	struct list_head waiters;	/* struct lc_io; lock */
 	wait_queue_head_t wait;		/* durable_seq rose, or failed */
 
@@ -257,30 +258,39 @@ void lc_log_fail(struct lc_log *log)
 	wake_up_all(&log->wait);
 }
 
+/* The very last access of a completion: the log may be freed right behind it. */
+static void write_over(struct lc_log *log)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&log->lock, flags);
+	if (!--log->nr_writes)
+		wake_up_all(&log->wait);
+	spin_unlock_irqrestore(&log->lock, flags);
+}
+
 static void log_flush_end(struct bio *bio)
 {
 	struct lc_log *log = bio->bi_private;
 	LIST_HEAD(ios);
 	LIST_HEAD(bufs);
+	blk_status_t status = bio->bi_status;
 	unsigned long flags;
 
+	/* Ours until flushing is taken back. */
 	bio_uninit(bio);
-	if (bio->bi_status) {
+	if (status)
 		lc_core_fail(log->core, "the cache device failed a FLUSH");
-		spin_lock_irqsave(&log->lock, flags);
-		log->flushing = false;
-		spin_unlock_irqrestore(&log->lock, flags);
-		wake_up_all(&log->wait);
-		return;
-	}
 	spin_lock_irqsave(&log->lock, flags);
-	if (log->flush_seq > log->durable_seq)
+	log->nr_writes++;
+	if (!status && log->flush_seq > log->durable_seq)
 		log->durable_seq = log->flush_seq;
 	log->flushing = false;
 	collect_durable(log, &ios, &bufs);
 	flush_start(log);
 	spin_unlock_irqrestore(&log->lock, flags);
 	release_durable(log, &ios, &bufs);
+	write_over(log);
 }
 
 static void log_flush_work(struct work_struct *work)
@@ -382,6 +392,29 @@ int lc_log_wait_durable(struct lc_log *log, u64 seq)
 	return ret;
 }
 
+static bool quiet(struct lc_log *log)
+{
+	unsigned long flags;
+	bool ret;
+
+	spin_lock_irqsave(&log->lock, flags);
+	ret = !log->nr_writes && !log->flushing;
+	spin_unlock_irqrestore(&log->lock, flags);
+	return ret;
+}
+
+/**
+ * lc_log_quiesce() - wait until no own I/O is in flight
+ * @log: the log
+ *
+ * May sleep.  Nobody puts anything into the lane any more.
+ */
+void lc_log_quiesce(struct lc_log *log)
+{
+	flush_workqueue(log->wq);
+	wait_event(log->wait, quiet(log));
+}
+
 /* --- records ------------------------------------------------------------ */
 
 static void record_end(struct bio *bio)
@@ -397,6 +430,7 @@ static void record_end(struct bio *bio)
 	bio_put(bio);
 	if (status) {
 		lc_core_fail(log->core, "a record could not be written to the cache device");
+		write_over(log);
 		return;
 	}
 	spin_lock_irqsave(&log->lock, flags);
@@ -416,6 +450,7 @@ static void record_end(struct bio *bio)
 	spin_unlock_irqrestore(&log->lock, flags);
 	if (fua)
 		release_durable(log, &ios, &bufs);
+	write_over(log);
 }
 
 /* May this record be made durable by FUA alone? (F4) */
@@ -482,6 +517,9 @@ static void record_write_work(struct work_struct *work)
 	struct bio *bio;
 
 	record_seal(log, rec);
+	spin_lock_irq(&log->lock);
+	log->nr_writes++;
+	spin_unlock_irq(&log->lock);
 	bio = bio_alloc_bioset(core->cache, nr, REQ_OP_WRITE | REQ_SYNC, GFP_NOIO, &log->bios);
 	if (record_fua(log, rec, nr))
 		bio->bi_opf |= REQ_FUA;

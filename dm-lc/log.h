@@ -42,6 +42,7 @@ void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq);
 void lc_log_want_durable(struct lc_log *log, u64 seq);
 void lc_log_relieve(struct lc_log *log);
 int lc_log_wait_durable(struct lc_log *log, u64 seq);
+void lc_log_quiesce(struct lc_log *log);
 void lc_log_fail(struct lc_log *log);
 
 u64 lc_log_last_seq(struct lc_log *log);

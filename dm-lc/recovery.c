@@ -6,8 +6,10 @@
  *     headers of each segment, many segments at a time.  Stop after more stale
  *     segments in a row than lanes can be open; segments the superblock names as
  *     skipped do not count (L8).
- *  2. Select the unbroken run (replay.c).  If it ends below a seq that was
- *     durable, records are damaged: refuse, nothing is changed, lc-check decides.
+ *  2. Select the unbroken run (replay.c).  Where it ends, try every further slot of
+ *     that segment and of the next one: a rotten header hides what stands behind
+ *     it (L4, L13).  If the run ends below a seq that was durable, records are
+ *     damaged: refuse, nothing is changed, lc-check decides.
  *  3. Verify the data of records above the highest durable seq; the first one
  *     that is torn ends the run.
  *  4. FLUSH the SSD: after a warm reboot what was read may still be volatile (L3).
@@ -182,6 +184,62 @@ static int scan_log(struct scan *s)
 	return 0;
 }
 
+/* Try the slots of a segment from @slot on for headers that no chain leads to. */
+static int look_behind(struct scan *s, u64 segment, u32 slot)
+{
+	u32 seg_slots = s->core->sb.geo.seg_slots, nr, i;
+	struct lc_record_info info;
+	struct lc_io_batch batch;
+	int ret;
+
+	for (; slot < seg_slots; slot += nr) {
+		nr = min_t(u32, WINDOW, seg_slots - slot);
+		lc_io_batch_init(&batch);
+		for (i = 0; i < nr; i++)
+			lc_io_batch_read(&batch, &s->chains[i].read, s->core->cache,
+					 header_address(s->core, segment, slot + i),
+					 LC_SLOT_BYTES);
+		lc_io_batch_wait(&batch);
+		for (i = 0; i < nr; i++) {
+			const struct lc_io_read *read = &s->chains[i].read;
+
+			if (read->status || lc_record_decode(read->data, &s->core->sb, segment,
+							     slot + i, &info, NULL))
+				continue;
+			ret = scan_add(s, &info);
+			if (ret)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+/* Step 2.  Headers found twice do no harm: only one of them continues the run. */
+static int select_run(struct scan *s, struct lc_replay_result *result)
+{
+	const struct lc_sb *sb = &s->core->sb;
+	u64 last = sb->tail_segment;
+	u32 slot = 0;
+	size_t i;
+	int ret;
+
+	ret = lc_replay_select(sb, s->records, s->nr, result);
+	if (ret)
+		return ret;
+	for (i = 0; i < s->nr; i++) {
+		const struct lc_replay_record *r = &s->records[i];
+
+		if (r->keep && r->seq == result->last_seq) {
+			last = r->segment;
+			slot = r->first_slot + LC_HEADER_SLOTS;
+		}
+	}
+	ret = look_behind(s, last, slot);
+	if (!ret && last + 1 < sb->tail_segment + sb->geo.nr_segments)
+		ret = look_behind(s, last + 1, 0);
+	return ret ? ret : lc_replay_select(sb, s->records, s->nr, result);
+}
+
 /* Read the header of a selected record again. */
 static int fetch_header(struct lc_core *core, const struct lc_replay_record *r, void *raw,
 			struct lc_record_info *info)
@@ -306,6 +364,8 @@ static int apply_record(struct lc_core *core, const struct lc_replay_record *r, 
 	ret = fetch_header(core, r, raw, &info);
 	if (ret)
 		return ret;
+	if (!r->first_slot)
+		lc_ring_segment(core->ring, base)->first_seq = r->seq;
 	for (i = 0; i < info.nr_entries; i++) {
 		lc_entry_decode(raw, i, &entry);
 		switch (entry.type) {
@@ -378,13 +438,18 @@ static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
 	ret = scan_log(s);
 	if (ret)
 		return ret;
-	ret = lc_replay_select(&core->sb, s->records, s->nr, result);
-	if (ret) {
+	ret = select_run(s, result);
+	if (ret == -ESTALE) {
+		lc_err(core, "the log has records of a later life than the superblock: an old superblock, see lc-check");
+		return ret;
+	}
+	if (ret == -EUCLEAN) {
 		lc_err(core, "the log ends at record %llu but %llu was durable: records are damaged, see lc-check --repair",
 		       result->last_seq, result->durable_seq);
 		return ret;
 	}
-	ret = verify_tail(s, result, raw);
+	if (!ret)
+		ret = verify_tail(s, result, raw);
 	if (!ret)
 		ret = lc_io_flush(core->cache);
 	return ret ? ret : apply_log(s, raw);

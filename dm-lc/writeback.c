@@ -73,7 +73,6 @@ struct lc_writeback {
 struct batch {
 	u64 first;		/* segment number */
 	u64 end;
-	u64 last_seq;		/* in segment end - 1 */
 };
 
 /* --- when --------------------------------------------------------------- */
@@ -169,13 +168,17 @@ static void collect_record(struct lc_writeback *wb, const struct lc_record_info 
 	}
 }
 
-/* Follow the headers of a segment; collect its dirty slots if asked. */
-static int walk_segment(struct lc_writeback *wb, u64 number, bool collect, u64 *last_seq)
+/*
+ * Follow the headers of a segment and collect its dirty slots.  What ends the chain
+ * is not told from damage here (see all_collected()), and behind our last record
+ * there may be one that a crash killed: nothing is mapped to its slots.
+ */
+static int walk_segment(struct lc_writeback *wb, u64 number)
 {
 	struct lc_core *core = wb->core;
 	u64 position = lc_ring_position(core->ring, number);
 	struct lc_record_info info;
-	u32 slot = 0, nr = 0;
+	u32 slot = 0;
 	int ret;
 
 	while (slot < core->sb.geo.seg_slots) {
@@ -184,18 +187,36 @@ static int walk_segment(struct lc_writeback *wb, u64 number, bool collect, u64 *
 				 wb->header, LC_SLOT_BYTES);
 		if (ret)
 			return ret;
-		/* What ends the chain is not told from damage here; see collect(). */
 		if (lc_record_decode(wb->header, &core->sb, number, slot, &info, NULL))
 			break;
-		if (nr && info.seq <= *last_seq)
-			break;
-		if (collect)
-			collect_record(wb, &info, position);
-		*last_seq = info.seq;
+		collect_record(wb, &info, position);
 		slot += LC_HEADER_SLOTS + info.nr_slots;
-		nr++;
 	}
-	return nr ? 0 : -EBADMSG;
+	return 0;
+}
+
+/*
+ * The seq replay must start with if the tail moves to segment @number.  Not the
+ * last seq before it plus one: the chain there may end in dead records.
+ */
+static int first_seq_of(struct lc_writeback *wb, u64 number, u64 *seq)
+{
+	struct lc_core *core = wb->core;
+	struct lc_record_info info;
+	int ret;
+
+	*seq = lc_lane_first_seq(core->lane, number);
+	if (*seq)
+		return 0;
+	ret = lc_io_sync(core->cache, REQ_OP_READ,
+			 lc_format_slot_address(&core->sb.geo,
+						lc_ring_position(core->ring, number), 0),
+			 wb->header, LC_SLOT_BYTES);
+	if (!ret && lc_record_decode(wb->header, &core->sb, number, 0, &info, NULL))
+		ret = -EBADMSG;
+	if (!ret)
+		*seq = info.seq;
+	return ret;
 }
 
 /* Are all dirty slots of the segment in the list, from @from on? */
@@ -216,7 +237,6 @@ static int collect(struct lc_writeback *wb, struct batch *b)
 {
 	struct lc_core *core = wb->core;
 	u64 number = lc_ring_tail(core->ring), limit = number;
-	bool dirty = false;
 	int ret;
 
 	/*
@@ -227,15 +247,13 @@ static int collect(struct lc_writeback *wb, struct batch *b)
 		limit++;
 	b->first = number;
 	b->end = number;
-	b->last_seq = 0;
 	wb->nr_items = 0;
 	while (number < limit &&
 	       wb->nr_items + core->sb.geo.seg_slots <= wb->max_items) {
 		u32 from = wb->nr_items;
 
-		dirty = segment_dirty(core, lc_ring_position(core->ring, number));
-		if (dirty) {
-			ret = walk_segment(wb, number, true, &b->last_seq);
+		if (segment_dirty(core, lc_ring_position(core->ring, number))) {
+			ret = walk_segment(wb, number);
 			if (ret)
 				return ret;
 			if (!all_collected(wb, number, from))
@@ -244,9 +262,6 @@ static int collect(struct lc_writeback *wb, struct batch *b)
 		b->end = ++number;
 		cond_resched();
 	}
-	/* The tail becomes the seq behind the last segment: we need to know it. */
-	if (b->end > b->first && !dirty)
-		return walk_segment(wb, b->end - 1, false, &b->last_seq);
 	return 0;
 }
 
@@ -289,11 +304,14 @@ static int mark_clean(struct lc_writeback *wb)
 static int move_tail(struct lc_writeback *wb, const struct batch *b)
 {
 	struct lc_core *core = wb->core;
+	u64 seq;
 	int ret;
 
 	ret = lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
 	if (!ret)
-		ret = lc_meta_set_tail(core, b->end, b->last_seq + 1);
+		ret = first_seq_of(wb, b->end, &seq);
+	if (!ret)
+		ret = lc_meta_set_tail(core, b->end, seq);
 	if (ret) {
 		lc_core_fail(core, "the tail of the log cannot be moved");
 		return ret;

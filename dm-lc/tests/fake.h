@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A core without device mapper: the rooms from the index to the log are real, the
+ * SSD is a disk that hands every bio to the test, which ends it when and how it
+ * likes.  Nothing in the module knows of this.
+ *
+ * The lane gets buffers only by fake_feed(); no writeback runs.
+ */
+#ifndef LC_TESTS_FAKE_H
+#define LC_TESTS_FAKE_H
+
+#include <kunit/test.h>
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+
+#include "../lc.h"
+#include "../buffer.h"
+#include "../index.h"
+#include "../log.h"
+#include "../segment.h"
+#include "../superblock.h"
+#include "../writeback.h"
+#include "example.h"
+
+#define FAKE_PATIENCE	(30 * HZ)
+
+struct fake {
+	struct kunit *test;
+	struct lc_core core;
+	struct gendisk *disk;
+
+	spinlock_t lock;
+	struct bio_list bios;		/* held until the test ends them */
+	bool pass;			/* end new bios at once, well */
+	/* With pass: looks at each bio first; may be NULL. */
+	void (*look)(struct fake *fake, struct bio *bio);
+	void *private;
+	u32 nr_records;
+	u32 nr_flushes;
+	wait_queue_head_t wait;		/* a bio came */
+	atomic_t refills;		/* times the refill worker was asked for */
+};
+
+/* --- the disk ------------------------------------------------------------ */
+
+static void fake_submit_bio(struct bio *bio)
+{
+	struct fake *fake = bio->bi_bdev->bd_disk->private_data;
+	unsigned long flags;
+	bool pass;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	if (bio_sectors(bio))
+		fake->nr_records++;
+	else
+		fake->nr_flushes++;
+	pass = fake->pass;
+	if (!pass)
+		bio_list_add(&fake->bios, bio);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	wake_up_all(&fake->wait);
+	if (!pass)
+		return;
+	if (fake->look)
+		fake->look(fake, bio);
+	bio_endio(bio);
+}
+
+static const struct block_device_operations fake_disk_ops = {
+	.submit_bio = fake_submit_bio,
+};
+
+static inline int fake_disk_create(struct fake *fake, u64 bytes, bool fua)
+{
+	struct queue_limits limits = {
+		.features = BLK_FEAT_WRITE_CACHE | (fua ? BLK_FEAT_FUA : 0),
+		.max_segments = 8,
+		.max_hw_sectors = 256,
+	};
+	struct gendisk *disk = blk_alloc_disk(&limits, NUMA_NO_NODE);
+	int ret;
+
+	if (IS_ERR(disk))
+		return PTR_ERR(disk);
+	snprintf(disk->disk_name, DISK_NAME_LEN, "lc-test");
+	disk->fops = &fake_disk_ops;
+	disk->private_data = fake;
+	/* Hidden: nobody but us finds it, nothing scans it. */
+	disk->flags |= GENHD_FL_HIDDEN | GENHD_FL_NO_PART;
+	set_capacity(disk, bytes >> SECTOR_SHIFT);
+	ret = add_disk(disk);
+	if (ret) {
+		put_disk(disk);
+		return ret;
+	}
+	fake->disk = disk;
+	fake->core.cache = disk->part0;
+	return 0;
+}
+
+static inline u32 fake_held(struct fake *fake)
+{
+	u32 nr;
+
+	spin_lock_irq(&fake->lock);
+	nr = bio_list_size(&fake->bios);
+	spin_unlock_irq(&fake->lock);
+	return nr;
+}
+
+/* Wait until @nr bios are held. */
+static inline void fake_wait(struct fake *fake, u32 nr)
+{
+	KUNIT_ASSERT_NE_MSG(fake->test,
+			    wait_event_timeout(fake->wait, fake_held(fake) >= nr, FAKE_PATIENCE),
+			    0, "waited for %u bios", nr);
+}
+
+/* All that was to be submitted has been. */
+static inline void fake_settle(struct fake *fake)
+{
+	u32 before;
+
+	/* The log's workqueue is its own; what it does takes no time but the CPU's. */
+	do {
+		before = fake_held(fake);
+		schedule_timeout_uninterruptible(HZ / 20);
+	} while (fake_held(fake) != before);
+}
+
+static inline struct lc_record_header *fake_header(const struct bio *bio)
+{
+	return bio_has_data((struct bio *)bio) ? bvec_virt(bio->bi_io_vec) : NULL;
+}
+
+/* The record a bio writes, verified; its place from the bio's sector. */
+static inline int fake_decode(struct fake *fake, const struct bio *bio,
+			      struct lc_record_info *info)
+{
+	const struct lc_geometry *geo = &fake->core.sb.geo;
+	struct lc_record_header *raw = fake_header(bio);
+	u64 in_ring = (bio->bi_iter.bi_sector << SECTOR_SHIFT) - geo->segments_offset;
+	u32 slot = in_ring % geo->segment_bytes / LC_SLOT_BYTES;
+
+	return lc_record_decode(raw, &fake->core.sb, le64_to_cpu(raw->segment), slot, info, NULL);
+}
+
+/* Take a held bio: the record with @seq, or a FLUSH if @seq is 0.  Waits for it. */
+static inline struct bio *fake_take(struct fake *fake, u64 seq)
+{
+	unsigned long end = jiffies + FAKE_PATIENCE;
+	struct bio *bio, *found = NULL;
+
+	while (!found && time_before(jiffies, end)) {
+		spin_lock_irq(&fake->lock);
+		bio_list_for_each(bio, &fake->bios) {
+			struct lc_record_header *raw = fake_header(bio);
+
+			if (raw ? le64_to_cpu(raw->seq) == seq : !seq) {
+				found = bio;
+				break;
+			}
+		}
+		if (found) {
+			struct bio_list rest = BIO_EMPTY_LIST;
+
+			while ((bio = bio_list_pop(&fake->bios))) {
+				if (bio != found)
+					bio_list_add(&rest, bio);
+			}
+			fake->bios = rest;
+		}
+		spin_unlock_irq(&fake->lock);
+		if (!found)
+			schedule_timeout_uninterruptible(1);
+	}
+	KUNIT_ASSERT_NOT_NULL_MSG(fake->test, found, "no bio for record %llu came", seq);
+	return found;
+}
+
+static inline void fake_end(struct bio *bio, blk_status_t status)
+{
+	bio->bi_status = status;
+	bio_endio(bio);
+}
+
+static inline void fake_finish(struct fake *fake, u64 seq, blk_status_t status)
+{
+	fake_end(fake_take(fake, seq), status);
+}
+
+/* End all that is held and, from now on, all that comes. */
+static inline void fake_pass(struct fake *fake)
+{
+	struct bio *bio;
+
+	spin_lock_irq(&fake->lock);
+	fake->pass = true;
+	spin_unlock_irq(&fake->lock);
+	for (;;) {
+		spin_lock_irq(&fake->lock);
+		bio = bio_list_pop(&fake->bios);
+		spin_unlock_irq(&fake->lock);
+		if (!bio)
+			return;
+		if (fake->look)
+			fake->look(fake, bio);
+		bio_endio(bio);
+	}
+}
+
+/* --- the core ------------------------------------------------------------ */
+
+static void fake_refill_work(struct work_struct *work)
+{
+	struct lc_core *core = container_of(work, struct lc_core, refill_work);
+
+	atomic_inc(&container_of(core, struct fake, core)->refills);
+}
+
+static void fake_no_work(struct work_struct *work)
+{
+}
+
+static void fake_destroy(void *data)
+{
+	struct fake *fake = data;
+	struct lc_core *core = &fake->core;
+
+	if (fake->disk)
+		fake_pass(fake);
+	lc_writeback_destroy(core->wb);
+	lc_log_destroy(core->log);
+	if (core->slow_wq)
+		destroy_workqueue(core->slow_wq);
+	if (core->wq)
+		destroy_workqueue(core->wq);
+	lc_lane_destroy(core->lane);
+	lc_pool_destroy(core->pool);
+	lc_ring_destroy(core->ring);
+	lc_index_destroy(core->index);
+	lc_meta_destroy(core->meta);
+	if (fake->disk) {
+		del_gendisk(fake->disk);
+		put_disk(fake->disk);
+	}
+	kfree(fake);
+}
+
+/* What a test wants different from the usual. */
+struct fake_options {
+	u32 segment_bytes;	/* 0: the smallest, 16 slots */
+	u32 buffers;		/* 0: 8 */
+	u64 next_seq;		/* 0: 1 */
+	u64 segment;		/* first to be handed out; 0: 1 */
+	bool fua;		/* the disk knows FUA */
+};
+
+static inline void fake_rooms(struct fake *fake, const struct fake_options *options)
+{
+	struct lc_core *core = &fake->core;
+	struct kunit *test = fake->test;
+	LIST_HEAD(buffers);
+
+	core->wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
+	core->slow_wq = alloc_ordered_workqueue("lc-test-slow", 0);
+	core->meta = lc_meta_create(core);
+	core->index = lc_index_create(core->sb.geo.nr_slots);
+	core->ring = lc_ring_create(&core->sb.geo);
+	core->pool = lc_pool_create();
+	core->lane = lc_lane_create(core);
+	KUNIT_ASSERT_TRUE(test, core->wq && core->slow_wq && core->meta && core->index &&
+			  core->ring && core->pool && core->lane);
+	core->lane->max_ready = 4;
+	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(core, options->buffers ?: 8, &buffers), 0);
+	lc_pool_add(core->pool, &buffers);
+	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->sb.geo.cache_bytes, options->fua), 0);
+	core->backing = core->cache;
+	core->log = lc_log_create(core);
+	core->wb = lc_writeback_create(core);
+	KUNIT_ASSERT_TRUE(test, core->log && core->wb);
+	lc_ring_start(core->ring, options->segment ?: 1, options->segment ?: 1);
+	lc_log_start(core->log, options->next_seq ?: 1);
+}
+
+/* Gone when the test ends, whatever state it is in. */
+static inline struct fake *fake_create(struct kunit *test, const struct fake_options *options)
+{
+	static const struct fake_options usual;
+	struct fake *fake = kzalloc(sizeof(*fake), GFP_KERNEL);
+	struct lc_core *core;
+
+	KUNIT_ASSERT_NOT_NULL(test, fake);
+	options = options ?: &usual;
+	core = &fake->core;
+	fake->test = test;
+	spin_lock_init(&fake->lock);
+	bio_list_init(&fake->bios);
+	init_waitqueue_head(&fake->wait);
+	refcount_set(&core->refs, 1);
+	mutex_init(&core->life_lock);
+	spin_lock_init(&core->parked_lock);
+	INIT_LIST_HEAD(&core->parked);
+	INIT_WORK(&core->refill_work, fake_refill_work);
+	INIT_WORK(&core->unpark_work, fake_no_work);
+	INIT_WORK(&core->event_work, fake_no_work);
+	strscpy(core->name, "kunit", sizeof(core->name));
+	lc_params_defaults(&core->params);
+	core->params.writeback_batch = 64;
+	core->params.writeback_depth = 1;
+	example_sb(&core->sb, LC_CSUM_CRC32C);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, fake_destroy, fake), 0);
+	KUNIT_ASSERT_EQ(test, lc_geometry_compute(&core->sb.geo, 64 << 20,
+						  options->segment_bytes ?:
+						  LC_SEGMENT_BYTES_MIN), 0);
+	core->sb.epoch_first_seq = options->next_seq ?: 1;
+	core->sb.tail_seq = core->sb.epoch_first_seq;
+	core->nr_blocks = core->sb.volume_sectors >> LC_BLOCK_SHIFT;
+	fake_rooms(fake, options);
+	return fake;
+}
+
+/* Give the lane one buffer and the next segment.  Return: whether there was one. */
+static inline bool fake_feed(struct fake *fake)
+{
+	struct lc_core *core = &fake->core;
+	struct lc_buffer *buf = lc_pool_get(core->pool);
+
+	if (!buf)
+		return false;
+	if (!lc_ring_take(core->ring, 0, &buf->segment)) {
+		lc_buffer_unpin(buf);
+		return false;
+	}
+	buf->position = lc_ring_position(core->ring, buf->segment);
+	lc_lane_add_ready(core->lane, buf);
+	return true;
+}
+
+/* --- bios that wait for a FLUSH ------------------------------------------- */
+
+/*
+ * What device mapper lays around a clone, as far as finding one from the other
+ * goes: a magic number behind the per-bio data says that a bio follows.
+ */
+struct fake_io {
+	struct lc_io io;
+	u16 dm_magic;
+	u8 dm_rest[510];
+	struct bio *bio;
+	int ended;		/* -1: not yet; otherwise its status */
+};
+
+#define FAKE_DM_TIO_MAGIC	28714
+
+static void fake_io_end(struct bio *bio)
+{
+	struct fake_io *fio = bio->bi_private;
+
+	fio->ended = bio->bi_status;
+}
+
+static inline struct fake_io *fake_io(struct fake *fake)
+{
+	struct fake_io *fio = kunit_kzalloc(fake->test, sizeof(*fio), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(fake->test, fio);
+	fio->dm_magic = FAKE_DM_TIO_MAGIC;
+	fio->bio = lc_io_bio(&fio->io);
+	KUNIT_ASSERT_LE(fake->test, (void *)(fio->bio + 1),
+			(void *)fio->dm_rest + sizeof(fio->dm_rest));
+	bio_init(fio->bio, fake->core.cache, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH);
+	fio->bio->bi_private = fio;
+	fio->bio->bi_end_io = fake_io_end;
+	fio->io.core = &fake->core;
+	fio->ended = -1;
+	return fio;
+}
+
+/* As a FLUSH of the volume: seal and wait. */
+static inline struct fake_io *fake_flush(struct fake *fake)
+{
+	struct fake_io *fio = fake_io(fake);
+
+	lc_log_flush_io(fake->core.log, &fio->io, lc_lane_seal(fake->core.lane, false));
+	return fio;
+}
+
+/* --- writing -------------------------------------------------------------- */
+
+/* Put @block into the cursor's next slot, as write.c does. */
+static inline u32 fake_put_block(struct fake *fake, struct lc_cursor *cur, u64 block, u8 fill)
+{
+	struct lc_mapping map = { .slot = lc_cursor_slot(cur), .mask = 0xff, .dirty = true };
+	u32 bucket = lc_index_lock(fake->core.index, block);
+	struct lc_mapping old;
+
+	memset(lc_cursor_image(cur, map.slot), fill, LC_SLOT_BYTES);
+	lc_cursor_describe(cur, map.slot, block, 0xff, 0);
+	lc_index_set(fake->core.index, bucket, block, &map, &old);
+	lc_index_unlock(fake->core.index, bucket);
+	cur->next++;
+	return map.slot;
+}
+
+/* One whole write of @nr blocks from @block on.  Feeds the lane as needed. */
+static inline void fake_write(struct fake *fake, u64 block, u32 nr)
+{
+	struct lc_cursor cur = {};
+	int ret;
+
+	while (nr) {
+		ret = lc_lane_reserve(fake->core.lane, nr, &cur);
+		if (ret) {
+			KUNIT_ASSERT_EQ(fake->test, ret, -EAGAIN);
+			KUNIT_ASSERT_TRUE(fake->test, fake_feed(fake));
+			continue;
+		}
+		for (; cur.next < cur.end; block++, nr--)
+			fake_put_block(fake, &cur, block, block);
+		lc_lane_release(&cur);
+	}
+}
+
+#endif /* LC_TESTS_FAKE_H */

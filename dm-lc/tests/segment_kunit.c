@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The ring of segments: numbers rise for ever, places repeat, and no place is
+ * handed out before the tail has left it and the last reader is gone.
+ */
+#include <kunit/test.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
+
+#include "../segment.h"
+#include "example.h"
+
+static struct lc_ring *ring_create(struct kunit *test, struct lc_geometry *geo)
+{
+	struct lc_ring *ring;
+
+	KUNIT_ASSERT_EQ(test, lc_geometry_compute(geo, 8 << 20, LC_SEGMENT_BYTES_MIN), 0);
+	ring = lc_ring_create(geo);
+	KUNIT_ASSERT_NOT_NULL(test, ring);
+	return ring;
+}
+
+static void fresh(struct kunit *test)
+{
+	struct lc_geometry geo;
+	struct lc_ring *ring = ring_create(test, &geo);
+	u64 number;
+
+	lc_ring_start(ring, 1, 1);
+	KUNIT_EXPECT_EQ(test, lc_ring_free(ring), geo.nr_segments);
+	KUNIT_EXPECT_EQ(test, lc_ring_head(ring), 1);
+	KUNIT_EXPECT_EQ(test, lc_ring_tail(ring), 1);
+	KUNIT_EXPECT_TRUE(test, lc_ring_take(ring, 0, &number));
+	KUNIT_EXPECT_EQ(test, number, 1);
+	KUNIT_EXPECT_EQ(test, lc_ring_free(ring), geo.nr_segments - 1);
+	lc_ring_destroy(ring);
+}
+
+/* Until the reserve is reached, then not one more; the tail frees as many as it moves. */
+static void reserve(struct kunit *test)
+{
+	struct lc_geometry geo;
+	struct lc_ring *ring = ring_create(test, &geo);
+	u64 keep, number, taken;
+
+	for (keep = 0; keep < 4; keep++) {
+		lc_ring_start(ring, 5, 5);
+		for (taken = 0; lc_ring_take(ring, keep, &number); taken++)
+			KUNIT_EXPECT_EQ(test, number, 5 + taken);
+		KUNIT_EXPECT_EQ(test, taken, geo.nr_segments - keep);
+		KUNIT_EXPECT_EQ(test, lc_ring_free(ring), keep);
+		number = 12345;
+		KUNIT_EXPECT_FALSE(test, lc_ring_take(ring, keep, &number));
+		KUNIT_EXPECT_EQ(test, number, 12345);
+		lc_ring_set_tail(ring, 8);
+		for (taken = 0; lc_ring_take(ring, keep, &number); taken++)
+			;
+		KUNIT_EXPECT_EQ(test, taken, 3);
+	}
+	lc_ring_destroy(ring);
+}
+
+/* Lap after lap: the place of a number that is handed out is one the tail has left. */
+static void wrap(struct kunit *test)
+{
+	static const u64 starts[] = { 1, 1000, 0xffffffffULL - 50, (1ULL << 40) - 7 };
+	struct lc_geometry geo;
+	struct lc_ring *ring = ring_create(test, &geo);
+	struct rnd_state rnd;
+	u32 i, round;
+
+	lc_test_seed(test, &rnd);
+	for (i = 0; i < ARRAY_SIZE(starts); i++) {
+		u64 tail = starts[i], expect = tail, number;
+
+		lc_ring_start(ring, tail, tail);
+		for (round = 0; round < 2000; round++) {
+			if (prandom_u32_state(&rnd) & 1) {
+				tail += prandom_u32_state(&rnd) % (expect - tail + 1);
+				lc_ring_set_tail(ring, tail);
+			}
+			if (lc_ring_take(ring, 1, &number)) {
+				KUNIT_EXPECT_EQ(test, number, expect);
+				KUNIT_EXPECT_LT(test, number, tail + geo.nr_segments);
+				KUNIT_EXPECT_EQ(test, lc_ring_position(ring, number),
+						lc_format_position(&geo, number));
+				expect++;
+			} else {
+				KUNIT_EXPECT_EQ(test, expect, tail + geo.nr_segments - 1);
+			}
+		}
+		KUNIT_EXPECT_EQ(test, lc_ring_head(ring), expect);
+		KUNIT_EXPECT_EQ(test, lc_ring_tail(ring), tail);
+	}
+	lc_ring_destroy(ring);
+}
+
+/* What the index may map at a start is numbered: the last lap before the head. */
+static void start_numbers(struct kunit *test)
+{
+	static const u64 heads[] = { 1, 2, 50, 5000, 1ULL << 33 };
+	struct lc_geometry geo;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(heads); i++) {
+		struct lc_ring *ring = ring_create(test, &geo);
+		u64 head = heads[i], n;
+
+		lc_ring_start(ring, head > 10 ? head - 10 : 1, head);
+		for (n = head > geo.nr_segments ? head - geo.nr_segments : 1; n < head; n++)
+			KUNIT_EXPECT_EQ(test, ring->segments[lc_ring_position(ring, n)].number, n);
+		lc_ring_destroy(ring);
+	}
+}
+
+static void slots(struct kunit *test)
+{
+	struct lc_geometry geo;
+	u32 seg;
+
+	for (seg = LC_SEGMENT_BYTES_MIN; seg <= LC_SEGMENT_BYTES_MAX; seg *= 2) {
+		struct lc_ring *ring;
+		u32 last;
+
+		KUNIT_ASSERT_EQ(test, lc_geometry_compute(&geo, 256 << 20, seg), 0);
+		ring = lc_ring_create(&geo);
+		KUNIT_ASSERT_NOT_NULL(test, ring);
+		last = geo.nr_slots - 1;
+		KUNIT_EXPECT_PTR_EQ(test, lc_ring_segment(ring, 0), ring->segments);
+		KUNIT_EXPECT_PTR_EQ(test, lc_ring_segment(ring, geo.seg_slots - 1), ring->segments);
+		KUNIT_EXPECT_PTR_EQ(test, lc_ring_segment(ring, geo.seg_slots),
+				    ring->segments + 1);
+		KUNIT_EXPECT_PTR_EQ(test, lc_ring_segment(ring, last),
+				    ring->segments + geo.nr_segments - 1);
+		KUNIT_EXPECT_EQ(test, lc_ring_slot_in_segment(ring, last), geo.seg_slots - 1);
+		KUNIT_EXPECT_EQ(test, lc_ring_slot_in_segment(ring, geo.seg_slots), 0);
+		lc_ring_destroy(ring);
+	}
+}
+
+/* If idle says no, exactly the last put says yes. */
+static void waiting(struct kunit *test)
+{
+	struct lc_geometry geo;
+	struct lc_ring *ring = ring_create(test, &geo);
+	struct lc_segment *seg = &ring->segments[3], *other = &ring->segments[4];
+
+	KUNIT_EXPECT_TRUE(test, lc_segment_idle(ring, seg));
+	lc_segment_get(seg);
+	KUNIT_EXPECT_FALSE(test, lc_segment_put(ring, seg));	/* nobody waits */
+	lc_segment_get(seg);
+	lc_segment_get(seg);
+	lc_segment_get(other);
+	KUNIT_EXPECT_FALSE(test, lc_segment_idle(ring, seg));
+	KUNIT_EXPECT_FALSE(test, lc_segment_put(ring, seg));
+	KUNIT_EXPECT_TRUE(test, lc_segment_put(ring, seg));
+	KUNIT_EXPECT_TRUE(test, lc_segment_idle(ring, seg));
+	KUNIT_EXPECT_FALSE(test, lc_segment_put(ring, other));
+	lc_ring_destroy(ring);
+}
+
+/* --- reader and refill at once -------------------------------------------- */
+
+struct race {
+	struct lc_ring *ring;
+	struct lc_segment *seg;
+	atomic_t refs;		/* readers may start while it is above 0 */
+	atomic_t wakes;
+};
+
+static int reader_thread(void *data)
+{
+	struct race *r = data;
+
+	while (!kthread_should_stop()) {
+		if (atomic_dec_if_positive(&r->refs) < 0) {
+			usleep_range(10, 20);
+			continue;
+		}
+		if (lc_segment_put(r->ring, r->seg))
+			atomic_inc(&r->wakes);
+	}
+	return 0;
+}
+
+/* The one who waits is woken or saw no reference: never neither. */
+static void no_lost_wakeup(struct kunit *test)
+{
+	struct lc_geometry geo;
+	struct race race = { .ring = ring_create(test, &geo) };
+	struct task_struct *task;
+	u32 round, patience;
+
+	race.seg = &race.ring->segments[0];
+	task = kthread_run(reader_thread, &race, "lc-test");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	for (round = 0; round < 2000; round++) {
+		atomic_set(&race.wakes, 0);
+		lc_segment_get(race.seg);
+		atomic_set(&race.refs, 1);
+		if (round & 1)
+			udelay(round % 40);
+		if (lc_segment_idle(race.ring, race.seg))
+			continue;
+		for (patience = 0; !atomic_read(&race.wakes) && patience < 5000; patience++)
+			usleep_range(10, 1000);
+		KUNIT_EXPECT_EQ(test, atomic_read(&race.wakes), 1);
+		KUNIT_EXPECT_TRUE(test, lc_segment_idle(race.ring, race.seg));
+	}
+	kthread_stop(task);
+	lc_ring_destroy(race.ring);
+}
+
+static struct kunit_case segment_cases[] = {
+	KUNIT_CASE(fresh),
+	KUNIT_CASE(reserve),
+	KUNIT_CASE(wrap),
+	KUNIT_CASE(start_numbers),
+	KUNIT_CASE(slots),
+	KUNIT_CASE(waiting),
+	KUNIT_CASE(no_lost_wakeup),
+	{}
+};
+
+static struct kunit_suite segment_suite = {
+	.name = "dm_lc_segment",
+	.test_cases = segment_cases,
+};
+
+kunit_test_suite(segment_suite);
