@@ -92,6 +92,8 @@ class Runner:
             line += self.port.read(65536) or b""
         self.job = json.loads(line)
         self.note_boot()
+        if os.cpu_count() != self.job["smp"]:
+            raise RuntimeError(f"{os.cpu_count()} CPUs here, {self.job['smp']} were asked for")
         leaks.begin()
         registry.load(HERE / "cases")
         registry.load(HERE.parent / "meta")

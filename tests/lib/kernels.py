@@ -93,6 +93,7 @@ def fetch_stock(root):
     for package in (images[-1], f"linux-headers-{release}", f"linux-headers-{common}",
                     "linux-kbuild-6.1"):
         source.unpack(package, root)
+    host.run("depmod", "-b", root, release)
     # Debian's header packages name each other by absolute path.
     tree = root / "usr/src" / f"linux-headers-{release}"
     for path in (tree / "Makefile", root / "usr/src" / f"linux-headers-{common}" / "Makefile"):

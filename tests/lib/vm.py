@@ -186,7 +186,7 @@ class Boot:
             self.blame("QEMU did not start:\n" + host.tail_of(self.folder / "qemu.log"))
             return
         job = {"cases": [case.name for case in self.cases], "seed": self.seed,
-               "kernel": self.kernel.name, "scale": self.scale}
+               "kernel": self.kernel.name, "scale": self.scale, "smp": self.cases[0].smp}
         data = b""
         deadline = started + BOOT_SECONDS * self.scale
         with channel, open(self.folder / "protocol", "wb") as protocol:
