@@ -220,15 +220,17 @@ static void report_run(struct check *c)
 		if (c->scan.found[i].seq > last)
 			last = c->scan.found[i].seq;
 	}
-	check_say(c, "Log: records %llu-%llu, durable up to %llu, %zu headers seen in %llu segments.",
+	check_say(c,
+		  "Log: records %llu-%llu, durable up to %llu, %zu headers seen in %llu segments.",
 		  run->first_seq, run->last_seq, run->durable_seq, c->scan.nr,
 		  c->scan.nr_segments_read);
 	if (!c->bad_run)
 		return;
 	if (c->scan.verdict == -EUCLEAN)
-		check_damage(c, "record %llu is missing, but all up to %llu were durable; the newest "
-			     "one that can be read is %llu", run->last_seq + 1, run->durable_seq,
-			     last);
+		check_damage(c,
+			     "record %llu is missing, but all up to %llu were durable; the newest "
+			     "one that can be read is %llu",
+			     run->last_seq + 1, run->durable_seq, last);
 	else
 		check_damage(c, "a damaged header hides records behind it from replay");
 	for (i = 0; i < c->scan.nr_bad; i++)

@@ -106,7 +106,8 @@ static void check_items(struct check *c, struct lc_ckpt_item *items, size_t nr)
 		check_damage(c, "slot %u (sectors %llu-%llu, %s): %s", item->slot,
 			     item->block * LC_BLOCK_SECTORS,
 			     item->block * LC_BLOCK_SECTORS + LC_BLOCK_SECTORS - 1,
-			     item->flags & LC_CKPT_ENTRY_DIRTY ? "only here" : "also on the hard disk",
+			     item->flags & LC_CKPT_ENTRY_DIRTY ? "only here"
+							       : "also on the hard disk",
 			     why);
 		c->bad_checkpoint = true;
 		if (item->flags & LC_CKPT_ENTRY_DIRTY)

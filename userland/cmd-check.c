@@ -49,7 +49,8 @@ static void print_lost(const struct check *c)
 		return;
 	check_say(c, "Lost: %llu sectors of the volume:", lost_sectors(&c->lost));
 	for (i = 0; i < c->lost.nr; i++)
-		check_say(c, "  sectors %llu-%llu", c->lost.span[i].sector, c->lost.span[i].end - 1);
+		check_say(c, "  sectors %llu-%llu", c->lost.span[i].sector,
+			  c->lost.span[i].end - 1);
 }
 
 static int repair(struct check *c)
@@ -77,7 +78,8 @@ static void start(struct check *c, const struct device *ssd, const struct device
 }
 
 /* Repairs uncover more (behind a filled hole), so look again, but not for ever. */
-static int check_and_repair(const struct device *ssd, const struct device *hdd, bool fix, bool quiet)
+static int check_and_repair(const struct device *ssd, const struct device *hdd, bool fix,
+			    bool quiet)
 {
 	unsigned int rounds, damage = 0;
 	struct check c;

@@ -15,7 +15,7 @@ struct dump_args {
 static void help(void)
 {
 	printf("Usage: lc-dump [OPTIONS] SSD\n\n"
-	       "Shows the superblock and a summary of the log of a cache device or an image of one.\n\n"
+	       "Shows superblock and log of a cache device, or of an image of one in a file.\n\n"
 	       "  -s, --segments  the segments from the tail on\n"
 	       "  -r, --records   the record headers from the tail on\n"
 	       "  -e, --entries   and what each record holds\n"
@@ -55,7 +55,8 @@ static void complain_unformatted(const struct device *dev)
 	struct mark_pair marks;
 
 	if (!marks_read(&marks, dev, 0) && marks_any_magic(&marks))
-		complain(dev->path, "is the hard disk of an lc volume, not its cache; name the SSD");
+		complain(dev->path,
+			 "is the hard disk of an lc volume, not its cache; name the SSD");
 	else if (!signatures_probe(dev, &found))
 		complain(dev->path, "is not formatted for dm-lc, it holds %s; see lc-format",
 			 found.nr ? signatures_text(&found) : "nothing that is recognised");

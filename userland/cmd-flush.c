@@ -56,7 +56,8 @@ static int read_state(const char *name, u64 *head, u64 *tail, u64 *dirty, bool *
 	} else if (!dm_status_number(&status, "head_seq", head) ||
 		   !dm_status_number(&status, "tail_seq", tail) ||
 		   !dm_status_number(&status, "dirty", dirty)) {
-		complain(name, "odd status from the kernel: head_seq, tail_seq or dirty is missing");
+		complain(name,
+			 "odd status from the kernel: head_seq, tail_seq or dirty is missing");
 		ret = -EPROTO;
 	}
 	dm_status_free(&status);
@@ -165,15 +166,15 @@ int flush_volume(const char *name)
 	if (p.terminal)
 		printf("\r\033[K");
 	if (!ret)
-		printf("%s: %s written to the hard disk in %.1f s\n", name, size_text(p.dirty << 12),
-		       (now_ns() - p.start_ns) / 1e9);
+		printf("%s: %s written to the hard disk in %.1f s\n", name,
+		       size_text(p.dirty << 12), (now_ns() - p.start_ns) / 1e9);
 	return ret;
 }
 
 static void help(void)
 {
 	printf("Usage: lc-flush [--buffers] NAME\n\n"
-	       "Writes everything written to the volume so far to its hard disk, and waits for it.\n\n"
+	       "Brings everything written so far to the hard disk, and waits for it.\n\n"
 	       "      --buffers   only from RAM to the SSD\n"
 	       "  -h, --help; -V, --version\n");
 }
@@ -213,7 +214,8 @@ int cmd_flush(int argc, char **argv)
 		return LC_EXIT_FAIL;
 	dm_facts_free(&facts);
 	if (facts.suspended) {
-		complain(argv[optind], "is suspended; resume it with: dmsetup resume %s", argv[optind]);
+		complain(argv[optind], "is suspended; resume it with: dmsetup resume %s",
+			 argv[optind]);
 		return LC_EXIT_FAIL;
 	}
 	ret = buffers ? flush_buffers(argv[optind]) : flush_volume(argv[optind]);

@@ -23,8 +23,8 @@ struct format_args {
 static void help(void)
 {
 	printf("Usage: lc-format --backing HDD [OPTIONS] SSD\n\n"
-	       "Pairs an SSD with a hard disk.  What the SSD holds is lost.  What the disk holds is\n"
-	       "lost too, unless --in-place is given.  Prints the device-mapper table line.\n\n"
+	       "Pairs an SSD with a hard disk.  What the SSD holds is lost.  What the disk\n"
+	       "holds is lost too, unless --in-place is given.  Prints the table line.\n\n"
 	       "  -b, --backing=HDD        the hard disk to cache\n"
 	       "  -i, --in-place           keep the data that is on the hard disk\n"
 	       "      --no-mark            with --in-place: write nothing at all to the hard disk\n"
@@ -65,8 +65,8 @@ static int take_value(struct format_args *args, int option, const char *text)
 	case 's':
 		if (!parse_size(text, &size) || size < LC_SEGMENT_BYTES_MIN ||
 		    size > LC_SEGMENT_BYTES_MAX || size & (size - 1))
-			return usage_error("--segment-size=%s: must be a power of two from 64K to 4M",
-					   text);
+			return usage_error(
+				"--segment-size=%s: must be a power of two from 64K to 4M", text);
 		args->choices.segment_bytes = size;
 		return 0;
 	case 'c':
@@ -81,7 +81,8 @@ static int take_value(struct format_args *args, int option, const char *text)
 		return 0;
 	case 'o':
 		if (!options_set_pair(args->options, sizeof(args->options), text))
-			return usage_error("--option=%s: must be KEY=VALUE, and all fit 511 bytes", text);
+			return usage_error("--option=%s: must be KEY=VALUE, and all fit 511 bytes",
+					   text);
 		return 0;
 	default:
 		if (!refusal_by_name(text))
@@ -95,7 +96,8 @@ static int parse(int argc, char **argv, struct format_args *args)
 {
 	int c, ret = 0;
 
-	while (!ret && (c = getopt_long(argc, argv, "b:is:c:L:o:yf:hV", long_options, NULL)) != -1) {
+	while (!ret &&
+	       (c = getopt_long(argc, argv, "b:is:c:L:o:yf:hV", long_options, NULL)) != -1) {
 		switch (c) {
 		case 'b':
 			args->hdd = optarg;
@@ -150,7 +152,8 @@ static int refuse_same(const struct format_args *args)
 	if (identity_read(&ssd_id, ssd.st_rdev) || identity_read(&hdd_id, hdd.st_rdev))
 		return 0;
 	if (ssd_id.whole == hdd.st_rdev || hdd_id.whole == ssd.st_rdev) {
-		complain(args->ssd, "one of SSD and hard disk is a part of the other; name two devices");
+		complain(args->ssd,
+			 "one of SSD and hard disk is a part of the other; name two devices");
 		return -EINVAL;
 	}
 	return 0;
@@ -164,8 +167,8 @@ static bool ask(const struct pair_request *req)
 	fprintf(stderr, "SSD        %s: %s, %s\n           holds %s\n           "
 		"all of it will be LOST\n", req->ssd->path, size_text(req->ssd->bytes),
 		identity_text(&req->ssd->id), ssd);
-	fprintf(stderr, "hard disk  %s: %s, %s\n           holds %s\n           %s\n", req->hdd->path,
-		size_text(req->hdd->bytes), identity_text(&req->hdd->id), hdd,
+	fprintf(stderr, "hard disk  %s: %s, %s\n           holds %s\n           %s\n",
+		req->hdd->path, size_text(req->hdd->bytes), identity_text(&req->hdd->id), hdd,
 		req->in_place ? "its data stays" : "all of it will be LOST");
 	free(ssd);
 	free(hdd);
@@ -192,7 +195,8 @@ static int format(struct format_args *args, struct pair_request *req)
 	if (!args->yes && isatty(STDIN_FILENO) && !ask(req))
 		return LC_EXIT_FAIL;
 	if (pair_write(req, &args->choices, &sb)) {
-		complain(req->ssd->path, "was not formatted; put the error above right and try again");
+		complain(req->ssd->path,
+			 "was not formatted; put the error above right and try again");
 		return LC_EXIT_FAIL;
 	}
 	fprintf(stderr, "Cache %s: %llu segments of %s for %s.\nStart it with: lc-resume NAME %s\n",

@@ -16,8 +16,8 @@
 static void help(void)
 {
 	printf("Usage: lc-resume [-o KEY=VALUE]... NAME SSD [HDD]\n\n"
-	       "Starts the volume of a formatted SSD as /dev/mapper/NAME.  The hard disk is found by\n"
-	       "its stored identity if it is not named.\n\n"
+	       "Starts the volume of a formatted SSD as /dev/mapper/NAME.  The hard disk is\n"
+	       "found by its stored identity if it is not named.\n\n"
 	       "  -o, --option=KEY=VALUE   over the option kept on the SSD; 'KEY=' drops it\n"
 	       "      --print-table        only print the table line\n"
 	       "  -h, --help; -V, --version\n");
@@ -69,8 +69,9 @@ static int read_ssd(struct device *ssd, const char *path, struct image *img)
 	}
 	for (i = 0; i < 2; i++) {
 		if (img->err[i])
-			complain(path, "warning: superblock copy %u is bad: %s; using the other one",
-				 i, img->why[i]);
+			complain(path,
+				 "warning: superblock copy %u is bad: %s; using the other one", i,
+				 img->why[i]);
 	}
 	if (ssd->lbs > image_sb(img)->cache_lbs) {
 		complain(path, "has logical blocks of %u bytes but had %u when it was formatted; "

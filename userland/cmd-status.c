@@ -79,12 +79,14 @@ static void print_row(const char *name, const struct dm_facts *facts,
 static void print_all(const char *name, const struct dm_facts *facts,
 		      const struct lc_status *status)
 {
-	static const char * const in_blocks[] = { "dirty", "cached", "capacity", "lost", "relogged" };
+	static const char * const in_blocks[] = {
+		"dirty", "cached", "capacity", "lost", "relogged",
+	};
 	unsigned int i, k;
 	u64 n;
 
-	printf("%s\n  %-16s %s\n  %-16s %s\n", name, "size", size_text(facts->sectors << 9), "table",
-	       facts->params);
+	printf("%s\n  %-16s %s\n  %-16s %s\n", name, "size", size_text(facts->sectors << 9),
+	       "table", facts->params);
 	printf("  %-16s %s, open %d\n", "device", facts->suspended ? "suspended" : "running",
 	       facts->open_count);
 	for (i = 0; i < status->nr; i++) {

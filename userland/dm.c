@@ -191,7 +191,8 @@ int dm_list_lc(char ***list)
 	int ret = 0;
 
 	*list = NULL;
-	if (!task || !dm_task_run(task) || !(names = dm_task_get_names(task))) {
+	names = task && dm_task_run(task) ? dm_task_get_names(task) : NULL;
+	if (!names) {
 		ret = fail(NULL, "cannot list devices (is the dm-mod module loaded?)", task);
 		goto out;
 	}
@@ -279,7 +280,8 @@ int dm_create_lc(const char *name, const char *uuid, u64 sectors, const char *pa
 	    !dm_task_add_target(task, 0, sectors, "lc", params) || !run_with_nodes(task)) {
 		ret = fail(name, "the kernel refused to start it", task);
 		if (!kernel_log_show(log, name))
-			complain(name, "see the kernel log (dmesg) for its reason; is dm-lc.ko there?");
+			complain(name,
+				 "see the kernel log (dmesg) for its reason; is dm-lc.ko there?");
 	}
 	if (task)
 		dm_task_destroy(task);
@@ -357,7 +359,8 @@ int dm_status(const char *name, struct lc_status *status)
 	} else {
 		dm_get_next_target(task, NULL, &start, &length, &type, &params);
 		if (!type || strcmp(type, "lc")) {
-			complain(name, "is not an lc device; 'lc-status' lists the running volumes");
+			complain(name,
+				 "is not an lc device; 'lc-status' lists the running volumes");
 			ret = -EINVAL;
 		} else {
 			status->text = xasprintf("%s", params ? params : "");

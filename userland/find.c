@@ -71,18 +71,24 @@ static int verify_mark(const struct lc_sb *sb, const struct device *hdd, bool qu
 		return refuse(hdd, quiet, "is not the hard disk of this cache: %s at byte %llu; "
 			      "name the right one", marks.why[0], sb->mark_offset);
 	if (!mark_belongs(mark, sb))
-		return refuse(hdd, quiet, "belongs to cache %s, this one is %s; name the right disk",
+		return refuse(hdd, quiet,
+			      "belongs to cache %s, this one is %s; name the right disk",
 			      uuid_text(mark->cache_uuid), uuid_text(sb->cache_uuid));
 	if (mark->state == LC_MARK_ABANDONED)
-		return refuse(hdd, quiet, "went on without this cache since life %llu, so what the "
-			      "cache holds is out of date; format a new cache for the disk "
-			      "(lc-format --force=paired; it tells which layout to keep)", mark->epoch);
+		return refuse(hdd, quiet,
+			      "went on without this cache since life %llu, so what the "
+			      "cache holds is out of date; format a new cache for the disk, in the "
+			      "same layout (lc-format --force=paired, see lc-format(8))",
+			      mark->epoch);
 	if (mark->epoch > sb->epoch)
-		return refuse(hdd, quiet, "has seen life %llu of the volume but the cache only life "
+		return refuse(hdd, quiet,
+			      "has seen life %llu of the volume but the cache only life "
 			      "%llu: the cache device is an old copy or lost its superblock; "
-			      "find the right one, or see lc-check", mark->epoch, sb->epoch);
+			      "find the right one, or see lc-check",
+			      mark->epoch, sb->epoch);
 	if (mark->nr_lost)
-		return refuse(hdd, quiet, "records lost data that nobody has accepted yet; see lc-check");
+		return refuse(hdd, quiet,
+			      "records lost data that nobody has accepted yet; see lc-check");
 	return 0;
 }
 
@@ -98,8 +104,10 @@ int backing_verify(const struct lc_sb *sb, const struct device *hdd, bool quiet)
 			      "make it as large as it was, or name the right disk",
 			      hdd->bytes, sb->backing_bytes);
 	if (hdd->lbs > sb->backing_lbs)
-		return refuse(hdd, quiet, "has logical blocks of %u bytes but had %u when it was "
-			      "formatted; attach it the way it was then", hdd->lbs, sb->backing_lbs);
+		return refuse(hdd, quiet,
+			      "has logical blocks of %u bytes but had %u when it was "
+			      "formatted; attach it the way it was then",
+			      hdd->lbs, sb->backing_lbs);
 	if (sb->mark_offset == LC_NO_MARK) {
 		if (backing_identity_known(sb) && !backing_identity_matches(sb, &hdd->id))
 			return refuse(hdd, quiet, "is not the hard disk of this cache: it is %s; "
@@ -109,8 +117,10 @@ int backing_verify(const struct lc_sb *sb, const struct device *hdd, bool quiet)
 	ret = verify_mark(sb, hdd, quiet);
 	if (!ret && !quiet && backing_identity_known(sb) &&
 	    !backing_identity_matches(sb, &hdd->id))
-		complain(hdd->path, "warning: says it is %s, not the disk that was formatted, but "
-			 "bears its mark; go on only if it is no old copy", identity_text(&hdd->id));
+		complain(hdd->path,
+			 "warning: says it is %s, not the disk that was formatted, but "
+			 "bears its mark; go on only if it is no old copy",
+			 identity_text(&hdd->id));
 	return ret;
 }
 

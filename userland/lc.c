@@ -21,14 +21,12 @@ static const struct {
 	{ "check", cmd_check, "verify a cache device, and repair it" },
 };
 
-#define NR_COMMANDS	(sizeof(commands) / sizeof(commands[0]))
-
 static void usage(FILE *to)
 {
 	size_t i;
 
 	fprintf(to, "Usage: lc COMMAND ...   or   lc-COMMAND ...\n\nCommands:\n");
-	for (i = 0; i < NR_COMMANDS; i++)
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].text);
 	fprintf(to, "\n'lc COMMAND --help' explains a command, lc(8) all of it.\n");
 }
@@ -37,7 +35,7 @@ static int run(const char *name, int argc, char **argv)
 {
 	size_t i;
 
-	for (i = 0; i < NR_COMMANDS; i++) {
+	for (i = 0; i < ARRAY_SIZE(commands); i++) {
 		if (strcmp(name, commands[i].name))
 			continue;
 		util_set_program(commands[i].name);

@@ -83,8 +83,9 @@ static int refuse_ssd(const struct pair_request *req)
 		return ret;
 	if (found.nr) {
 		reason = xasprintf("holds %s", signatures_text(&found));
-		ret |= refuse(req, REFUSE_SSD_SIGNATURE, req->ssd, reason,
-			      "formatting destroys it: use another device, or wipe it with wipefs(8)");
+		ret |= refuse(
+			req, REFUSE_SSD_SIGNATURE, req->ssd, reason,
+			"formatting destroys it: use another device, or wipe it with wipefs(8)");
 		free(reason);
 	}
 	if (image_dirty(&img, &why))
@@ -165,9 +166,10 @@ int refuse_pair(const struct pair_request *req)
 	size_t i;
 
 	if (req->ssd->id.whole == req->hdd->id.whole)
-		refused |= refuse(req, REFUSE_SAME_DISK, req->ssd,
-				  "is on the same disk as the backing device",
-				  "a cache on the disk it caches makes everything slower: use an SSD");
+		refused |=
+			refuse(req, REFUSE_SAME_DISK, req->ssd,
+			       "is on the same disk as the backing device",
+			       "a cache on the disk it caches makes everything slower: use an SSD");
 	for (i = 0; i < ARRAY_SIZE(checks); i++) {
 		ret = checks[i](req);
 		if (ret < 0)

@@ -189,13 +189,15 @@ static int fill_hole(const struct alive *a, const struct hole *hole)
 
 	/* A hole damaged records left always fits; anything else was not made by damage. */
 	if (!nr || nr > left || left > nr * most) {
-		complain(a->c->ssd->path, "the hole of %u slots in segment %llu cannot be filled with "
-			 "%zu records; nothing was changed there", left, hole->segment, nr);
+		complain(a->c->ssd->path,
+			 "the hole of %u slots in segment %llu cannot be filled with "
+			 "%zu records; nothing was changed there",
+			 left, hole->segment, nr);
 		free(seqs);
 		return 0;
 	}
 	for (i = 0; i < nr && !ret; i++) {
-		/* As few slots as the others, at their largest, allow; the last one takes the rest. */
+		/* As few as the others, at their largest, allow; the last one takes the rest. */
 		slots = left > (nr - i - 1) * most + 1 ? left - (nr - i - 1) * most : 1;
 		ret = write_placeholder(a, hole->segment, slot, slots, seqs[i]);
 		slot += slots;
@@ -350,7 +352,8 @@ int repair_run(struct check *c)
 
 	find_alive(c, &a);
 	missing = count_missing(&a);
-	check_say(c, "Records that cannot be read: %llu, of up to %d blocks each.  WHICH blocks they "
+	check_say(c,
+		  "Records that cannot be read: %llu, of up to %d blocks each.  WHICH blocks they "
 		  "held is not known:\nthose read older data now.  Check the file system.",
 		  missing, LC_RECORD_ENTRIES);
 	if (missing > MAX_MISSING) {

@@ -47,7 +47,8 @@ int repair_superblocks(struct check *c)
 	for (i = 0; i < LC_SB_COPIES && !ret; i++) {
 		if (!c->bad_copy[i])
 			continue;
-		check_say(c, "REPAIR: superblock copy %u is rewritten from copy %d", i, c->img.best);
+		check_say(c, "REPAIR: superblock copy %u is rewritten from copy %d", i,
+			  c->img.best);
 		ret = image_write_sb(c->ssd, &c->sb, i);
 	}
 	return ret;
@@ -89,7 +90,8 @@ static void lose_entry(struct check *c, struct lc_record_header *raw,
 	u8 slot[LC_SLOT_BYTES];
 
 	lc_entry_decode(raw, bad->entry, &e);
-	check_say(c, "REPAIR: sectors of block %llu in record %llu become lost", e.block, info->seq);
+	check_say(c, "REPAIR: sectors of block %llu in record %llu become lost", e.block,
+		  info->seq);
 	e.lost |= e.mask;
 	e.mask = 0;
 	/* Whoever sums the whole slot shall find what is there; it holds nothing valid. */
@@ -115,7 +117,8 @@ int repair_slots(struct check *c)
 		ret = scan_read_header(c->ssd, &c->sb, info->segment, info->first_slot, &raw,
 				       &again, &why);
 		if (ret) {
-			complain(c->ssd->path, "record %llu: %s; run lc-check again", info->seq, why);
+			complain(c->ssd->path, "record %llu: %s; run lc-check again", info->seq,
+				 why);
 			return ret;
 		}
 		for (k = i; k < c->nr_bad && c->bad[k].record == c->bad[i].record; k++)

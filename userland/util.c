@@ -121,7 +121,8 @@ const char *uuid_text(const u8 uuid[16])
 	int i;
 
 	for (i = 0; i < 16; i++)
-		p += sprintf(p, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+		p += sprintf(p, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+			     uuid[i]);
 	return text;
 }
 

@@ -19,11 +19,17 @@ struct dm_task {
 	char name[128], params[1024], text[1024];
 	uint64_t sectors;
 	int err;
-	struct {
-		struct dm_names names;
-		char space[160];
+	/* A struct dm_names and the name behind it. */
+	union {
+		uint64_t aligned;
+		char bytes[sizeof(struct dm_names) + 160];
 	} list;
 };
+
+static struct dm_names *names_of(struct dm_task *t)
+{
+	return (struct dm_names *)t->list.bytes;
+}
 
 static dm_log_with_errno_fn logger;
 
@@ -170,8 +176,8 @@ int dm_task_run(struct dm_task *t)
 	} else if (t->type == DM_DEVICE_TABLE) {
 		get("table", t->text, sizeof(t->text));
 	} else if (t->type == DM_DEVICE_LIST && get("name", name, sizeof(name))) {
-		t->list.names.dev = 1;
-		strcpy(t->list.names.name, name);
+		names_of(t)->dev = 1;
+		strcpy(names_of(t)->name, name);
 	}
 	return 1;
 }
@@ -195,7 +201,7 @@ int dm_task_get_info(struct dm_task *t, struct dm_info *info)
 
 struct dm_names *dm_task_get_names(struct dm_task *t)
 {
-	return &t->list.names;
+	return names_of(t);
 }
 
 void *dm_get_next_target(struct dm_task *t, void *next, uint64_t *start, uint64_t *length,

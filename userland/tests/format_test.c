@@ -47,7 +47,8 @@ static void known_sums(void)
 	check(crc32c(crc32c(~0u, digits, 4), digits + 4, 5) == crc32c(~0u, digits, 9),
 	      "crc32c in two pieces");
 	for (type = LC_CSUM_CRC32C; type <= LC_CSUM_XXH64; type++) {
-		u64 a = lc_format_csum64(type, 1, digits, 8), b = lc_format_csum64(type, 2, digits, 8);
+		u64 a = lc_format_csum64(type, 1, digits, 8),
+		    b = lc_format_csum64(type, 2, digits, 8);
 
 		check(a != b, "the seed is not in the sum");
 		check(lc_format_csum64(type, a, digits, 8) != lc_format_csum64(type, b, digits, 8),
@@ -138,7 +139,9 @@ static void random_record(const struct lc_sb *sb, struct lc_record_header *raw)
 	info.nr_entries = 1 + rnd() % (sb->geo.seg_slots - 4 < 255 ? sb->geo.seg_slots - 4 : 255);
 	info.nr_slots = info.nr_entries;
 	for (unsigned int i = 0; i < info.nr_entries; i++) {
-		struct lc_entry_info e = { .type = rnd() % 3, .block = rnd() % blocks, .mask = rnd() };
+		struct lc_entry_info e = { .type = rnd() % 3,
+					   .block = rnd() % blocks,
+					   .mask = rnd() };
 		struct lc_entry_info back;
 
 		e.lost = rnd() & ~e.mask;
