@@ -201,6 +201,10 @@ void lc_pool_shrink(struct lc_pool *pool, u32 nr)
 	if (pool->nr > nr)
 		pool->surplus = pool->nr - nr;
 	spin_unlock_irq(&pool->lock);
+	if (list_empty(&drop))
+		return;
+	/* lc_buffer_pin() may be looking at one of them. */
+	synchronize_rcu();
 	lc_buffers_free(&drop);
 }
 
@@ -229,6 +233,7 @@ struct lc_buffer *lc_pool_get(struct lc_pool *pool)
 	}
 	spin_unlock_irq(&pool->lock);
 	if (drop) {
+		synchronize_rcu();	/* as in lc_pool_shrink() */
 		buffer_free(drop);
 		return lc_pool_get(pool);
 	}
@@ -357,19 +362,27 @@ static struct lc_record *record_open(struct lc_lane *lane, u8 type)
 {
 	struct lc_buffer *buf = lane->buf;
 	u32 seg_slots = lane->core->sb.geo.seg_slots;
-	u32 first = 0;
+	u32 first = 0, needed = LC_HEADER_SLOTS;
 	struct lc_record *rec;
 
 	if (buf->nr_records) {
 		rec = &buf->records[buf->nr_records - 1];
 		first = rec->first_slot + LC_HEADER_SLOTS + rec->nr_slots;
 	}
-	if (first + LC_HEADER_SLOTS + (type == LC_RECORD_DATA) > seg_slots)
+	if (type == LC_RECORD_DATA)
+		needed++;
+	if (first + needed > seg_slots)
 		return NULL;
 	rec = &buf->records[buf->nr_records++];
 	rec->buf = buf;
 	rec->first_slot = first;
-	rec->limit = min_t(u32, LC_RECORD_ENTRIES, seg_slots - first - LC_HEADER_SLOTS);
+	/*
+	 * A writer may still hold the pointer of a record that was retracted and is
+	 * opened again here: it must not get slots of a tombstone.
+	 */
+	rec->limit = 0;
+	if (type == LC_RECORD_DATA)
+		rec->limit = min_t(u32, LC_RECORD_ENTRIES, seg_slots - first - LC_HEADER_SLOTS);
 	rec->nr_slots = 0;
 	rec->type = type;
 	rec->stage = LC_RECORD_OPEN;
@@ -508,6 +521,7 @@ static int lane_advance(struct lc_lane *lane, struct lc_record *old)
 		closed = old;
 	}
 	rec = lane_open_next(lane, LC_RECORD_DATA);
+	/* Pairs with the acquire in lc_lane_reserve(): the record is set up. */
 	smp_store_release(&lane->open, rec);
 	spin_unlock(&lane->lock);
 
@@ -532,6 +546,7 @@ int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur)
 	struct lc_record *rec;
 
 	for (;;) {
+		/* Pairs with the releases of lane->open. */
 		rec = smp_load_acquire(&lane->open);
 		if (rec && record_get(rec, want, cur))
 			return 0;
@@ -616,6 +631,7 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment)
 		rec = record_open(lane, LC_RECORD_DATA);
 		if (!rec)
 			lane_close_buffer(lane);
+		/* As in lane_advance(). */
 		smp_store_release(&lane->open, rec);
 	}
 	seq = lc_log_last_seq(lane->core->log);
@@ -631,6 +647,7 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment)
  */
 u64 lc_lane_mark(struct lc_lane *lane)
 {
+	/* Pairs with the releases of lane->open. */
 	struct lc_record *rec = smp_load_acquire(&lane->open);
 
 	/* A stale pointer is harmless: records live as long as the lane. */
@@ -671,6 +688,7 @@ int lc_lane_append_ranges(struct lc_lane *lane, u64 block, u64 nr_blocks, u8 ent
 		*first_slot = rec->first_slot;
 		record_close(rec, true);
 	}
+	/* As in lane_advance(). */
 	smp_store_release(&lane->open, lane_open_next(lane, LC_RECORD_DATA));
 	spin_unlock(&lane->lock);
 	if (closed)

@@ -73,7 +73,7 @@ struct lc_buffer {
 };
 
 struct lc_pool {
-	spinlock_t lock;
+	spinlock_t lock;		/* all below */
 	struct list_head free;
 	struct list_head all;
 	u32 nr_free;
@@ -83,7 +83,7 @@ struct lc_pool {
 
 struct lc_lane {
 	struct lc_core *core;
-	spinlock_t lock;
+	spinlock_t lock;		/* closing and opening records */
 	struct lc_record *open;		/* written under lock, read without */
 	struct lc_buffer *buf;		/* being filled; lock */
 	struct list_head ready;		/* buffers with a segment; lock */

@@ -140,6 +140,10 @@ static int load_item(struct lc_core *core, const struct lc_ckpt_item *item)
 	u32 bucket;
 	bool twice;
 
+	/* What is dirty is at or above the tail, or the tail would have lost it. */
+	if (map.dirty &&
+	    lc_ring_segment(core->ring, item->slot)->number < core->sb.tail_segment)
+		return -EUCLEAN;
 	/* Slots come in rising order, each once; a block twice is damage too. */
 	if (lc_index_peek(core->index, item->slot, &ignored, &old))
 		return -EUCLEAN;

@@ -18,6 +18,7 @@
  * queue one another: idle -> (log) -> refill -> unpark.
  */
 #include <linux/mempool.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "lc.h"
@@ -53,11 +54,12 @@ static void event_work(struct work_struct *work)
 
 void lc_core_fail(struct lc_core *core, const char *reason)
 {
+	/* First of all: no FLUSH may be acknowledged from here on (F2). */
+	lc_log_fail(core->log);
 	if (cmpxchg(&core->mode, LC_MODE_RW, LC_MODE_FAIL) != LC_MODE_RW)
 		return;
 	core->fail_reason = reason;
 	lc_err(core, "mode fail: %s; writes are refused", reason);
-	lc_log_fail(core->log);
 	queue_work(core->wq, &core->unpark_work);
 	queue_work(core->slow_wq, &core->event_work);
 	lc_writeback_kick(core->wb);
@@ -96,7 +98,8 @@ static bool refill_one(struct lc_core *core)
 	if (!buf)
 		return false;
 	if (!core->refill_taken) {
-		if (!lc_ring_take(core->ring, 1, &buf->segment))
+		if (!lc_ring_take(core->ring, READ_ONCE(core->relog_wanted) ? 0 : 1,
+				  &buf->segment))
 			return false;
 		buf->position = lc_ring_position(core->ring, buf->segment);
 		core->refill_taken = true;
@@ -149,6 +152,7 @@ static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 	u64 fingerprint;
 	int ret;
 
+	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.head_segment);
 	ret = lc_meta_fingerprint(core, &fingerprint);
 	if (ret)
 		return ret;
@@ -232,13 +236,33 @@ int lc_core_flush(struct lc_core *core)
 	return lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
 }
 
+/* How many segments to have at hand, evicted and with a buffer. */
+static u32 max_ready(const struct lc_core *core, const struct lc_params *params)
+{
+	u64 ready = min_t(u64, params->buffers / 4, core->sb.geo.nr_segments / 8);
+
+	return clamp_t(u64, ready, 1, MAX_READY);
+}
+
 /* [life_lock] */
 static void take_params(struct lc_core *core, const struct lc_params *params,
 			struct list_head *spare)
 {
+	unsigned int noio;
+
 	if (spare)
 		lc_pool_add(core->pool, spare);
 	lc_pool_shrink(core->pool, params->buffers);
+	core->lane->max_ready = max_ready(core, params);
+	if (params->writeback_batch != core->params.writeback_batch ||
+	    params->writeback_depth != core->params.writeback_depth) {
+		/* Memory must not be reclaimed through the volume that is suspended. */
+		noio = memalloc_noio_save();
+		if (lc_writeback_resize(core->wb, params->writeback_batch,
+					params->writeback_depth))
+			lc_warn(core, "no memory for another writeback batch or depth");
+		memalloc_noio_restore(noio);
+	}
 	core->params = *params;
 }
 
@@ -272,13 +296,11 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, const struct lc
 		core->started = true;
 	}
 	core->table = table;
+	lc_core_presuspend_undo(core);
 	if (core->running)
 		goto unlock;
 	core->running = true;
 	core->last_write = jiffies;
-	spin_lock_irq(&core->parked_lock);
-	core->requeue = false;
-	spin_unlock_irq(&core->parked_lock);
 	queue_work(core->wq, &core->refill_work);
 	queue_delayed_work(core->wq, &core->idle_work, HZ);
 	lc_writeback_resume(core->wb);
@@ -298,6 +320,18 @@ void lc_core_presuspend(struct lc_core *core, bool noflush)
 		return;
 	spin_lock_irq(&core->parked_lock);
 	core->requeue = true;
+	spin_unlock_irq(&core->parked_lock);
+	queue_work(core->wq, &core->unpark_work);
+}
+
+/**
+ * lc_core_presuspend_undo() - device mapper wants no bios back any more
+ * @core: the volume
+ */
+void lc_core_presuspend_undo(struct lc_core *core)
+{
+	spin_lock_irq(&core->parked_lock);
+	core->requeue = false;
 	spin_unlock_irq(&core->parked_lock);
 	queue_work(core->wq, &core->unpark_work);
 }
@@ -332,16 +366,17 @@ unlock:
 
 static void core_free(struct lc_core *core)
 {
-	lc_writeback_destroy(core->wb);
+	if (core->wq)
+		cancel_delayed_work_sync(&core->idle_work);
 	if (core->log)
 		lc_log_quiesce(core->log);
-	if (core->slow_wq)
-		destroy_workqueue(core->slow_wq);
 	if (core->wq) {
-		cancel_delayed_work_sync(&core->idle_work);
 		cancel_work_sync(&core->refill_work);
 		cancel_work_sync(&core->unpark_work);
 	}
+	lc_writeback_destroy(core->wb);
+	if (core->slow_wq)
+		destroy_workqueue(core->slow_wq);
 	lc_log_destroy(core->log);
 	if (core->wq)
 		destroy_workqueue(core->wq);
@@ -358,7 +393,6 @@ static void core_free(struct lc_core *core)
 static int core_alloc_rooms(struct lc_core *core)
 {
 	LIST_HEAD(buffers);
-	u64 ready;
 
 	core->meta = lc_meta_create(core);
 	core->index = lc_index_create(core->sb.geo.nr_slots);
@@ -376,8 +410,7 @@ static int core_alloc_rooms(struct lc_core *core)
 	if (lc_buffers_alloc(core, core->params.buffers, &buffers))
 		return -ENOMEM;
 	lc_pool_add(core->pool, &buffers);
-	ready = min_t(u64, core->params.buffers / 4, core->sb.geo.nr_segments / 8);
-	core->lane->max_ready = clamp_t(u64, ready, 1, MAX_READY);
+	core->lane->max_ready = max_ready(core, &core->params);
 	core->wb = lc_writeback_create(core);
 	return core->wb ? 0 : -ENOMEM;
 }
@@ -469,6 +502,18 @@ static struct lc_core *core_using(dev_t devt)
 	return NULL;
 }
 
+/* [lc_cores_lock] Is there another core with this cache's UUID? */
+static bool same_cache(const struct lc_core *fresh)
+{
+	struct lc_core *core;
+
+	list_for_each_entry(core, &lc_cores, list) {
+		if (!memcmp(core->sb.cache_uuid, fresh->sb.cache_uuid, 16))
+			return true;
+	}
+	return false;
+}
+
 /**
  * lc_core_get() - the core for these devices in this mapped device
  * @ti: the target
@@ -494,6 +539,12 @@ int lc_core_get(struct dm_target *ti, struct dm_dev *backing, struct dm_dev *cac
 		core = core_using(backing->bdev->bd_dev);
 	if (!core) {
 		ret = core_create(ti, backing, cache, params, result, error);
+		/* The same SSD under another name, such as a linear device on it. */
+		if (!ret && same_cache(*result)) {
+			core_free(*result);
+			*error = "Cache is in use by another lc volume under another name";
+			ret = -EBUSY;
+		}
 		if (!ret)
 			list_add(&(*result)->list, &lc_cores);
 	} else if (core->md != dm_table_get_md(ti->table) || core->cache != cache->bdev ||

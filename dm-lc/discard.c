@@ -8,8 +8,9 @@
  *  3. Make every earlier record durable, so that each is sealed: a writer that
  *     still held one could otherwise add a block below the tombstone (L12).
  *  4. Log a RANGE record: at replay it drops copies in lower seqs only.
- *  5. Drop copies older than that record from the index, the same rule in RAM;
- *     make the record durable.  A copy stops being needed only now (L5).
+ *  5. Make it durable: a copy stops being needed only now (L5), and no writer has
+ *     a reference on an older record any more that could add a copy behind our back.
+ *     Then drop copies older than that record from the index, the same rule in RAM.
  *  6. Discard on the HDD, if it can.
  */
 #include <linux/bio.h>
@@ -107,9 +108,12 @@ static int drop_cached(struct lc_core *core, struct discard_range *r)
 				    &r->segment, &r->slot);
 	if (ret)
 		return ret;
+	ret = lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
+	if (ret)
+		return ret;
 	r->drop = true;
 	visit_range(core, r);
-	return lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
+	return 0;
 }
 
 static void discard_work(struct work_struct *work)

@@ -153,7 +153,8 @@ int lc_geometry_check(const struct lc_geometry *geo)
 	    geo->segments_offset % seg || geo->ckpt_offset % LC_SLOT_BYTES ||
 	    geo->ckpt_bytes % LC_SLOT_BYTES)
 		return -ERANGE;
-	if (geo->segments_offset < LC_SB_COPY_STRIDE * 2 || geo->segments_offset > geo->cache_bytes ||
+	if (geo->segments_offset < LC_SB_COPY_STRIDE * 2 ||
+	    geo->segments_offset > geo->cache_bytes ||
 	    geo->end_offset > geo->cache_bytes - LC_SLOT_BYTES)
 		return -ERANGE;
 	if (geo->nr_segments < LC_MIN_SEGMENTS ||
@@ -585,6 +586,7 @@ static int record_check_entries(const struct lc_record_header *raw, const struct
 				const struct lc_record_info *info, const char **why)
 {
 	u64 nr_blocks = (sb->volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
+	bool in_range_record = info->type == LC_RECORD_RANGE;
 	struct lc_entry_info e;
 	unsigned int i;
 
@@ -593,7 +595,7 @@ static int record_check_entries(const struct lc_record_header *raw, const struct
 		if (e.type == LC_ENTRY_NONE)
 			continue;
 		if (e.type > LC_ENTRY_RANGE_LOST ||
-		    lc_entry_is_range(e.type) != (info->type == LC_RECORD_RANGE))
+		    lc_entry_is_range(e.type) != in_range_record)
 			return bad(why, -ERANGE, "entry type unknown");
 		if (raw->entries[i].backing)
 			return bad(why, -EOPNOTSUPP, "entry of another backing device");

@@ -39,7 +39,7 @@ struct node {
 static_assert(sizeof(struct node) == 12);
 
 struct bucket_lock {
-	spinlock_t lock;
+	spinlock_t lock;	/* chains and nodes of its buckets */
 } ____cacheline_aligned_in_smp;
 
 struct lc_index {

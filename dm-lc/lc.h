@@ -80,7 +80,7 @@ struct lc_core {
 	struct workqueue_struct *wq;	/* refill, parked and merging bios */
 	struct workqueue_struct *slow_wq;	/* discards, mode events */
 
-	struct mutex life_lock;
+	struct mutex life_lock;		/* start, stop, suspend, resume, options */
 	bool started;			/* the epoch is open; under life_lock */
 	bool running;			/* not suspended; under life_lock */
 	bool ended;			/* stopped or failed to start, for good; under life_lock */
@@ -102,6 +102,7 @@ struct lc_core {
 	struct work_struct refill_work;
 	struct lc_buffer *refill_buf;
 	bool refill_taken;		/* refill_buf has its segment number */
+	bool relog_wanted;		/* writeback needs the reserve segment; READ_ONCE() */
 	struct delayed_work idle_work;
 	u64 idle_seen;			/* lane mark at the last tick; idle_work only */
 	unsigned long last_write;	/* jiffies, approximate, for idle detection */

@@ -31,6 +31,7 @@
 #ifndef LC_FORMAT_H
 #define LC_FORMAT_H
 
+#include <linux/build_bug.h>
 #include <linux/types.h>
 
 #define LC_SB_MAGIC		"dmlc-sb\n"
@@ -103,12 +104,12 @@ struct lc_entry {
 	__u8   mask;		/* bit i: sector i of the block is in the slot */
 	__u8   type;
 	__le32 csum;		/* of the 4 KiB slot; RANGE: number of blocks */
-} __attribute__((packed));
+} __packed;
 
 struct lc_skip {
 	__le64 segment;		/* first skipped segment number */
 	__le64 count;
-} __attribute__((packed));
+} __packed;
 
 #define LC_SB_SKIPS	64
 
@@ -167,12 +168,12 @@ struct lc_superblock {
 	__u8   reserved0[4];		/* 1276 */
 	struct lc_skip skips[LC_SB_SKIPS]; /* 1280 */
 	__u8   reserved[1792];		/* 2304 */
-} __attribute__((packed));
+} __packed;
 
 struct lc_lost_range {
 	__le64 sector;
 	__le64 nr_sectors;
-} __attribute__((packed));
+} __packed;
 
 #define LC_MARK_LOST		224
 #define LC_MARK_LOST_TOO_MANY	0xffffffffu
@@ -196,7 +197,7 @@ struct lc_mark {
 	char   label[64];		/*  128 */
 	struct lc_lost_range lost[LC_MARK_LOST]; /* 192 */
 	__u8   reserved[320];		/* 3776 */
-} __attribute__((packed));
+} __packed;
 
 struct lc_record_header {
 	__u8   magic[LC_MAGIC_LEN];
@@ -221,7 +222,7 @@ struct lc_record_header {
 	struct lc_entry entries[LC_RECORD_ENTRIES]; /* 128 */
 	__u8   lost[LC_RECORD_ENTRIES];	/* 3188: bit i: sector i of the block is gone */
 	__u8   reserved[653];		/* 3443 */
-} __attribute__((packed));
+} __packed;
 
 #define LC_CKPT_ENTRY_DIRTY	1u
 
@@ -232,7 +233,7 @@ struct lc_ckpt_entry {
 	__u8   mask;
 	__u8   lost;
 	__u8   flags;		/* LC_CKPT_ENTRY_DIRTY */
-} __attribute__((packed));
+} __packed;
 
 #define LC_CKPT_ENTRIES	336
 
@@ -245,17 +246,17 @@ struct lc_ckpt_block {
 	__le32 nr_entries;		/*   40 */
 	__u8   reserved[20];		/*   44 */
 	struct lc_ckpt_entry entries[LC_CKPT_ENTRIES]; /* 64 */
-} __attribute__((packed));
+} __packed;
 
 #define LC_ASSERT_AT(type, field, off) \
-	_Static_assert(__builtin_offsetof(struct type, field) == (off), #type "." #field)
+	static_assert(__builtin_offsetof(struct type, field) == (off), #type "." #field)
 
-_Static_assert(sizeof(struct lc_entry) == 12, "lc_entry");
-_Static_assert(sizeof(struct lc_ckpt_entry) == 12, "lc_ckpt_entry");
-_Static_assert(sizeof(struct lc_superblock) == LC_SLOT_BYTES, "lc_superblock");
-_Static_assert(sizeof(struct lc_mark) == LC_SLOT_BYTES, "lc_mark");
-_Static_assert(sizeof(struct lc_record_header) == LC_SLOT_BYTES, "lc_record_header");
-_Static_assert(sizeof(struct lc_ckpt_block) == LC_SLOT_BYTES, "lc_ckpt_block");
+static_assert(sizeof(struct lc_entry) == 12, "lc_entry");
+static_assert(sizeof(struct lc_ckpt_entry) == 12, "lc_ckpt_entry");
+static_assert(sizeof(struct lc_superblock) == LC_SLOT_BYTES, "lc_superblock");
+static_assert(sizeof(struct lc_mark) == LC_SLOT_BYTES, "lc_mark");
+static_assert(sizeof(struct lc_record_header) == LC_SLOT_BYTES, "lc_record_header");
+static_assert(sizeof(struct lc_ckpt_block) == LC_SLOT_BYTES, "lc_ckpt_block");
 LC_ASSERT_AT(lc_superblock, cache_bytes, 168);
 LC_ASSERT_AT(lc_superblock, epoch, 280);
 LC_ASSERT_AT(lc_superblock, options, 760);

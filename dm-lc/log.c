@@ -24,7 +24,7 @@
 
 struct lc_log {
 	struct lc_core *core;
-	spinlock_t lock;
+	spinlock_t lock;		/* in completion context too */
 	struct list_head pending;	/* records not durable, in seq order; lock */
 	u64 last_seq;			/* lock */
 	u64 written_seq;		/* lock */
@@ -279,16 +279,18 @@ static void log_flush_end(struct bio *bio)
 
 	/* Ours until flushing is taken back. */
 	bio_uninit(bio);
-	if (status)
-		lc_core_fail(log->core, "the cache device failed a FLUSH");
 	spin_lock_irqsave(&log->lock, flags);
 	log->nr_writes++;
+	if (status)
+		log->failed = true;	/* with flushing: no other FLUSH slips in (F2) */
 	if (!status && log->flush_seq > log->durable_seq)
 		log->durable_seq = log->flush_seq;
 	log->flushing = false;
 	collect_durable(log, &ios, &bufs);
 	flush_start(log);
 	spin_unlock_irqrestore(&log->lock, flags);
+	if (status)
+		lc_core_fail(log->core, "the cache device failed a FLUSH");
 	release_durable(log, &ios, &bufs);
 	write_over(log);
 }
@@ -297,7 +299,8 @@ static void log_flush_work(struct work_struct *work)
 {
 	struct lc_log *log = container_of(work, struct lc_log, flush_work);
 
-	bio_init(&log->flush_bio, log->core->cache, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH | REQ_SYNC);
+	bio_init(&log->flush_bio, log->core->cache, NULL, 0,
+		 REQ_OP_WRITE | REQ_PREFLUSH | REQ_SYNC);
 	log->flush_bio.bi_private = log;
 	log->flush_bio.bi_end_io = log_flush_end;
 	submit_bio(&log->flush_bio);
@@ -489,14 +492,15 @@ static void record_seal(struct lc_log *log, struct lc_record *rec)
 		.nr_slots = rec->nr_slots,
 	};
 	struct lc_entry_info entry;
+	void *slot;
 	u32 i;
 
 	for (i = 0; i < rec->nr_slots; i++) {
 		lc_entry_decode(raw, i, &entry);
 		if (entry.type != LC_ENTRY_DATA)
 			continue;
-		entry.csum = lc_format_slot_csum(&core->sb, entry.block,
-				rec->buf->slots[rec->first_slot + LC_HEADER_SLOTS + i]);
+		slot = rec->buf->slots[rec->first_slot + LC_HEADER_SLOTS + i];
+		entry.csum = lc_format_slot_csum(&core->sb, entry.block, slot);
 		lc_entry_encode(raw, i, &entry);
 	}
 	if (!rec->nr_slots) {

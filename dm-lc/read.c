@@ -329,7 +329,7 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 		return DM_ENDIO_DONE;
 	io->referenced = false;
 	lc_read_put_segment(core, io->position);
-	if (!*error || !io->clean)
+	if (!*error || *error == BLK_STS_AGAIN || !io->clean)
 		return DM_ENDIO_DONE;
 	lc_err_limit(core, "cache device failed a read of clean data, reading the backing device");
 	INIT_WORK(&io->work, retry_on_hdd_work);

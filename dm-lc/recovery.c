@@ -341,11 +341,16 @@ static void apply_range(struct lc_core *core, const struct lc_entry_info *entry)
 	u64 slot, block, i;
 
 	if (entry->nr_blocks <= core->sb.geo.nr_slots) {
-		for (i = 0; i < entry->nr_blocks; i++)
+		for (i = 0; i < entry->nr_blocks; i++) {
 			apply_tombstone(core, entry->block + i);
+			if (!(i & 1023))
+				cond_resched();
+		}
 		return;
 	}
 	for (slot = 0; slot < core->sb.geo.nr_slots; slot++) {
+		if (!(slot & 1023))
+			cond_resched();
 		if (lc_index_peek(core->index, slot, &block, &map) && block >= entry->block &&
 		    block - entry->block < entry->nr_blocks)
 			apply_tombstone(core, block);

@@ -25,8 +25,8 @@ struct lc_geometry;
 struct lc_segment {
 	struct lc_buffer __rcu *buf;	/* its RAM image until that is durable; log->lock */
 	u64 number;			/* of the content; set when handed out */
-	u64 first_seq;			/* of its first record, 0: none closed yet, or before a
-					 * clean stop; lane->lock */
+	/* Of its first record; 0: none closed yet, or before a clean stop; lane->lock */
+	u64 first_seq;
 	atomic_t refs;			/* reads in flight */
 };
 

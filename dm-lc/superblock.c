@@ -18,13 +18,14 @@
 
 #include "lc.h"
 #include "io.h"
+#include "log.h"
 #include "superblock.h"
 
 #define FINGERPRINT_HEAD	16	/* blocks at the start: file system superblocks */
 #define FINGERPRINT_SPREAD	48	/* and spread over the rest */
 
 struct lc_meta {
-	struct mutex lock;
+	struct mutex lock;		/* superblock, mark and block */
 	void *block;			/* 4 KiB for I/O; lock */
 	struct lc_mark_info mark;	/* lock */
 	u64 tail_seq;			/* copy for record headers; READ_ONCE() */
@@ -123,8 +124,11 @@ static int write_sb(struct lc_core *core, bool third)
 				 lc_format_sb_address(&core->sb.geo, copy), meta->block,
 				 LC_SLOT_BYTES);
 		/* The third copy is for people who search, not for recovery. */
-		if (ret && copy < 2)
+		if (ret && copy < 2) {
+			/* The PREFLUSH in it may be what failed: records are void (F2). */
+			lc_log_fail(core->log);
 			return ret;
+		}
 	}
 	return 0;
 }

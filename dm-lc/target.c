@@ -169,6 +169,13 @@ static void lc_presuspend(struct dm_target *ti)
 	lc_core_presuspend(lc->core, dm_noflush_suspending(ti));
 }
 
+static void lc_presuspend_undo(struct dm_target *ti)
+{
+	struct lc_target *lc = ti->private;
+
+	lc_core_presuspend_undo(lc->core);
+}
+
 static void lc_postsuspend(struct dm_target *ti)
 {
 	struct lc_target *lc = ti->private;
@@ -205,27 +212,25 @@ static void lc_status(struct dm_target *ti, status_type_t type, unsigned int sta
 static int set_option(struct lc_target *lc, const char *key, const char *value)
 {
 	struct lc_core *core = lc->core;
-	struct lc_params next = lc->params;
+	struct lc_params next;
 	const char *error;
 	int ret;
 
-	ret = lc_params_set(&next, key, value, true, &error);
-	if (ret) {
-		lc_err(core, "message %s %s: %s", key, value, error);
-		return ret;
-	}
-	if (next.writeback_batch != lc->params.writeback_batch ||
-	    next.writeback_depth != lc->params.writeback_depth) {
-		ret = lc_writeback_resize(core->wb, next.writeback_batch, next.writeback_depth);
-		if (ret)
-			return ret;
-	}
 	mutex_lock(&core->life_lock);
-	lc->params = next;
-	core->params = next;
+	next = lc->params;
+	ret = lc_params_set(&next, key, value, true, &error);
+	if (ret)
+		lc_err(core, "message %s %s: %s", key, value, error);
+	else if (next.writeback_batch != lc->params.writeback_batch ||
+		 next.writeback_depth != lc->params.writeback_depth)
+		ret = lc_writeback_resize(core->wb, next.writeback_batch, next.writeback_depth);
+	if (!ret) {
+		lc->params = next;
+		core->params = next;
+	}
 	mutex_unlock(&core->life_lock);
 	lc_writeback_kick(core->wb);
-	return 0;
+	return ret;
 }
 
 static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
@@ -287,6 +292,7 @@ static struct target_type lc_target_type = {
 	.end_io = lc_end_io,
 	.preresume = lc_preresume,
 	.presuspend = lc_presuspend,
+	.presuspend_undo = lc_presuspend_undo,
 	.postsuspend = lc_postsuspend,
 	.status = lc_status,
 	.message = lc_message,

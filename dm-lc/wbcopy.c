@@ -40,7 +40,7 @@ struct lc_wbcopy {
 	struct lc_core *core;
 	struct workqueue_struct *wq;
 	struct bio_set bios;
-	spinlock_t lock;
+	spinlock_t lock;		/* in completion context too */
 	struct list_head idle;		/* runs; lock */
 	u32 nr_idle;			/* lock */
 	int error;			/* the first; lock */

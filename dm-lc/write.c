@@ -219,8 +219,11 @@ static void write_end(struct lc_io *io, blk_status_t status)
 /* All data is in the lane. */
 static void write_finish(struct lc_core *core, struct lc_io *io)
 {
-	if (READ_ONCE(core->last_write) != jiffies)
-		WRITE_ONCE(core->last_write, jiffies);
+	unsigned long now = jiffies;
+
+	/* A shared cache line: touched once a tick, not once a write. */
+	if (READ_ONCE(core->last_write) != now)
+		WRITE_ONCE(core->last_write, now);
 	if (lc_io_bio(io)->bi_opf & REQ_FUA)
 		lc_log_flush_io(core->log, io, lc_lane_seal(core->lane, false));
 	else
@@ -284,7 +287,7 @@ done:
 
 static bool must_park(struct lc_core *core)
 {
-	return !list_empty_careful(&core->parked);
+	return !list_empty_careful(&core->parked) || READ_ONCE(core->relog_wanted);
 }
 
 static void park(struct lc_core *core, struct lc_io *io)
@@ -343,15 +346,17 @@ void lc_write_unpark_work(struct work_struct *work)
 	int ret;
 
 	while ((io = first_parked(core))) {
-		if (lc_core_mode(core) == LC_MODE_FAIL) {
+		/* Writeback goes first for the reserve, and queues us then. */
+		bool wait = READ_ONCE(core->relog_wanted);
+
+		if (lc_core_mode(core) == LC_MODE_FAIL)
 			ret = -EIO;
-		} else if (READ_ONCE(core->requeue)) {
+		else if (READ_ONCE(core->requeue))
 			ret = -ECANCELED;
-		} else {
-			ret = write_run(core, io, NULL);
-			if (ret == -EAGAIN)
-				return;
-		}
+		else
+			ret = wait ? -EAGAIN : write_run(core, io, NULL);
+		if (ret == -EAGAIN)
+			return;
 		spin_lock_irq(&core->parked_lock);
 		list_del(&io->list);
 		spin_unlock_irq(&core->parked_lock);

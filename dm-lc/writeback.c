@@ -46,13 +46,13 @@
 #include "writeback.h"
 
 #define IDLE_AFTER	(HZ)	/* without writes: drain although below the watermark */
-#define MAX_FAILURES	3	/* batches in a row the HDD may fail */
+#define MAX_FAILURES	6	/* batches in a row the HDD may fail, 31 s in all */
 
 struct lc_writeback {
 	struct lc_core *core;
 	struct task_struct *task;
 	wait_queue_head_t wait;
-	struct mutex place_lock;
+	struct mutex place_lock;	/* the HDD places of all blocks (C5) */
 
 	/* owned by the thread; replaced under place_lock */
 	struct lc_wb_item *items;
@@ -123,7 +123,9 @@ static bool should_run(struct lc_writeback *wb)
 		wb->filling = true;
 	else if (used <= READ_ONCE(core->params.low_watermark))
 		wb->filling = false;
-	return wb->filling || (is_idle(core) && lc_index_dirty(core->index));
+	/* Lost blocks stay dirty for ever: alone they are no reason. */
+	return wb->filling || (is_idle(core) && lc_index_dirty(core->index) >
+						(u64)atomic64_read(&core->lost));
 }
 
 /* --- step 1: collect ---------------------------------------------------- */
@@ -338,7 +340,7 @@ static void note_failure(struct lc_writeback *wb, int ret)
 		lc_core_fail(core, "writeback fails again and again");
 	} else {
 		lc_err(core, "writeback failed with error %d, trying again", ret);
-		schedule_timeout_idle(HZ);
+		wait_event_idle_timeout(wb->wait, must_stop(wb), HZ << (wb->failures - 1));
 	}
 }
 
@@ -376,7 +378,10 @@ static void run_batch(struct lc_writeback *wb)
 	mutex_unlock(&wb->place_lock);
 	if (ret == -EINTR)
 		return;
-	if (ret == -EAGAIN) {		/* no buffer to log lost sectors in, yet */
+	if (ret == -EAGAIN) {
+		/* No buffer to log lost sectors in: the next one is ours (D1). */
+		WRITE_ONCE(core->relog_wanted, true);
+		queue_work(core->wq, &core->refill_work);
 		schedule_timeout_idle(1);
 		return;
 	}
@@ -385,11 +390,19 @@ static void run_batch(struct lc_writeback *wb)
 		return;
 	}
 	wb->failures = 0;
-	if (b.end > b.first)
+	if (READ_ONCE(core->relog_wanted)) {
+		WRITE_ONCE(core->relog_wanted, false);
+		queue_work(core->wq, &core->unpark_work);
+	}
+	if (b.end > b.first) {
 		move_tail(wb, &b);
-	else
-		/* The oldest segment is still in RAM: its flush must come first. */
-		lc_log_wait_durable(core->log, lc_lane_seal(core->lane, is_idle(core)));
+		return;
+	}
+	/* The oldest segment is still in RAM: its flush must come first. */
+	if (lc_log_wait_durable(core->log, lc_lane_seal(core->lane, is_idle(core))))
+		return;
+	if (!segment_settled(core, b.first))
+		wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
 }
 
 static void set_state(struct lc_writeback *wb, bool running)
@@ -410,6 +423,11 @@ static int writeback_thread(void *data)
 	bool run;
 
 	while (!kthread_should_stop()) {
+		if (!READ_ONCE(wb->paused)) {
+			WRITE_ONCE(wb->resting, false);
+			/* Pairs with pause(): it sees us not resting, or we see paused. */
+			smp_mb();
+		}
 		run = !must_stop(wb) && should_run(wb);
 		set_state(wb, run);
 		if (run) {
@@ -529,6 +547,8 @@ void lc_writeback_resume(struct lc_writeback *wb)
 void lc_writeback_pause(struct lc_writeback *wb)
 {
 	WRITE_ONCE(wb->paused, true);
+	/* Pairs with the thread: it sees paused, or we see it not resting. */
+	smp_mb();
 	wake_up_all(&wb->wait);
 	wait_event(wb->wait, READ_ONCE(wb->resting));
 }

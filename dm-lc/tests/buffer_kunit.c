@@ -545,6 +545,30 @@ static void ranges(struct kunit *test)
 	expect_range(fake, 4, 1, 7, 9);
 }
 
+/*
+ * The record that a tombstone retracts is opened again as its own.  Whoever still
+ * has the pointer must not get a slot there before it is closed.
+ */
+static void range_has_no_slots(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct lc_cursor cur = {};
+	struct lc_record *rec;
+	u64 segment = 0;
+	u32 slot = 0;
+
+	reserve(fake, 1, &cur);
+	rec = cur.rec;
+	lc_lane_release(&cur);
+	KUNIT_EXPECT_EQ(test, rec->limit, DATA);
+	KUNIT_EXPECT_EQ(test, lc_lane_append_ranges(fake->core.lane, 9, 50,
+						    LC_ENTRY_RANGE_TOMBSTONE, &segment, &slot),
+			0);
+	KUNIT_EXPECT_EQ(test, rec->type, LC_RECORD_RANGE);
+	KUNIT_EXPECT_EQ(test, rec->limit, 0);
+	expect_range(fake, 1, 1, 0, 9);
+}
+
 /* A RANGE record needs no data slot, so it takes a segment's last one. */
 static void range_in_last_slot(struct kunit *test)
 {
@@ -674,6 +698,7 @@ static struct kunit_case buffer_cases[] = {
 	KUNIT_CASE(next_segment),
 	KUNIT_CASE(mark_changes),
 	KUNIT_CASE(ranges),
+	KUNIT_CASE(range_has_no_slots),
 	KUNIT_CASE(range_in_last_slot),
 	KUNIT_CASE(pool),
 	KUNIT_CASE(pool_shrink),

@@ -369,8 +369,7 @@ static inline struct fake_io *fake_io(struct fake *fake)
 	KUNIT_ASSERT_NOT_NULL(fake->test, fio);
 	fio->dm_magic = FAKE_DM_TIO_MAGIC;
 	fio->bio = lc_io_bio(&fio->io);
-	KUNIT_ASSERT_LE(fake->test, (void *)(fio->bio + 1),
-			(void *)fio->dm_rest + sizeof(fio->dm_rest));
+	KUNIT_ASSERT_TRUE(fake->test, (u8 *)(fio->bio + 1) <= fio->dm_rest + sizeof(fio->dm_rest));
 	bio_init(fio->bio, fake->core.cache, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH);
 	fio->bio->bi_private = fio;
 	fio->bio->bi_end_io = fake_io_end;

@@ -127,7 +127,7 @@ static void far_end(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, &sb->geo, &back->geo, sizeof(sb->geo));
 
 	example_record(&raw->record, sb, &info);
-	info.segment = (1ULL << 40) * sb->geo.nr_segments - 1;
+	info.segment = (1ULL << 30) * sb->geo.nr_segments - 1;
 	info.first_slot = sb->geo.seg_slots - 3;
 	lc_record_seal(&raw->record, sb, &info);
 	KUNIT_EXPECT_EQ(test, le64_to_cpu(raw->record.address),
@@ -158,11 +158,13 @@ static void bad_segment_sizes(struct kunit *test)
 static void too_small(struct kunit *test)
 {
 	struct lc_geometry geo;
-	u64 least;
+	u64 least, ckpt;
 	u32 seg;
 
 	for (seg = LC_SEGMENT_BYTES_MIN; seg <= LC_SEGMENT_BYTES_MAX; seg *= 2) {
-		least = max_t(u64, seg, MIB) + LC_MIN_SEGMENTS * (u64)seg + 65536 + MIB;
+		ckpt = DIV_ROUND_UP(LC_MIN_SEGMENTS * seg / LC_SLOT_BYTES, LC_CKPT_ENTRIES);
+		ckpt = round_up(ckpt * LC_SLOT_BYTES, 65536);
+		least = max_t(u64, seg, MIB) + LC_MIN_SEGMENTS * (u64)seg + ckpt + MIB;
 		KUNIT_EXPECT_EQ(test, lc_geometry_compute(&geo, least - 1, seg), -ENOSPC);
 		KUNIT_EXPECT_EQ(test, lc_geometry_compute(&geo, 0, seg), -ENOSPC);
 		KUNIT_EXPECT_EQ(test, lc_geometry_compute(&geo, 4095, seg), -ENOSPC);

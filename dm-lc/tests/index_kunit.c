@@ -232,7 +232,7 @@ static void hot_block(struct kunit *test)
 /* Every slot taken, the last one too, by sequential and by scattered blocks. */
 static void full(struct kunit *test)
 {
-	static const u64 strides[] = { 1, 256, 4096, 1 << 20, 0x9e3779b1 };
+	static const u64 strides[] = { 1, 256, 4096, 1 << 20, 0x3e3779b1 };
 	struct lc_index *index = lc_index_create(NR_SLOTS);
 	struct lc_mapping map = { .mask = 1, .dirty = true }, old;
 	u32 i, slot, bucket;

@@ -22,4 +22,8 @@ typedef unsigned long long u64;
 #define le32_to_cpu(x)	le32toh(x)
 #define le64_to_cpu(x)	((u64)le64toh(x))
 
+#ifndef __packed
+#define __packed __attribute__((__packed__))
+#endif
+
 #endif

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The shape of I/O: what reaches map() and what leaves for the SSD, traced by the kernel."""
+
+import contextlib
+import pathlib
+import re
+
+from lclib import case, sh
+from lclib.lc import LcStack
+from lclib.registry import Disk
+
+PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
+TRACE = pathlib.Path("/sys/kernel/tracing")
+MIB = 1 << 20
+
+
+@contextlib.contextmanager
+def traced(*events):
+    """The lines of these block events, complete after the block."""
+    if not (TRACE / "trace").exists():
+        sh.run("mount", "-t", "tracefs", "tracefs", TRACE)
+    lines = []
+    (TRACE / "trace").write_text("", encoding="ascii")
+    for event in events:
+        (TRACE / f"events/block/{event}/enable").write_text("1", encoding="ascii")
+    try:
+        yield lines
+    finally:
+        for event in events:
+            (TRACE / f"events/block/{event}/enable").write_text("0", encoding="ascii")
+        lines += (TRACE / "trace").read_text(encoding="ascii").splitlines()
+
+
+def number(path):
+    """major,minor as the trace prints it."""
+    words = sh.run("lsblk", "-dno", "MAJ:MIN", path).strip()
+    return words.replace(":", ",")
+
+
+def bios(lines, event, device):
+    """(kind, sector, count) of each event on a device."""
+    found = re.compile(rf"{event}: {device} (\w+) .*?(\d+) \+ (\d+)")
+    return [(m[1], int(m[2]), int(m[3])) for line in lines if (m := found.search(line))]
+
+
+@case(kernels=("stock",), disks=PAIR)
+def one_mib_is_one_bio(ctx):
+    """A 1 MiB write and a 1 MiB read reach map() as one bio each, wherever the data is."""
+    with LcStack(ctx.hdd, ctx.ssd, writeback="off") as lc, lc.open() as raw:
+        device = number(lc.path)
+        with traced("block_bio_queue", "block_split") as lines:
+            raw.write(4 * MIB, b"x" * MIB)
+            raw.read(4 * MIB, MIB)
+            raw.read(32 * MIB, MIB)
+        queued = bios(lines, "block_bio_queue", device)
+        assert [entry[2] for entry in queued] == [2048, 2048, 2048], queued
+        assert not bios(lines, "block_split", device), lines
+
+
+@case(kernels=("stock",), disks=PAIR)
+def full_segment_is_few_commands(ctx):
+    """A full segment leaves as the fewest commands that the queue's limits allow."""
+    limit = int((pathlib.Path("/sys/block") / pathlib.Path(ctx.ssd).name /
+                 "queue/max_sectors_kb").read_text(encoding="ascii")) * 2
+    fewest = -(-2048 // limit)
+    with LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw:
+        raw.flush()
+        with traced("block_rq_issue") as lines:
+            for block in range(8 * 255):
+                raw.write(block * 8192, block.to_bytes(4, "little") * 1024)
+            sh.run("dmsetup", "message", lc.name, 0, "flush")
+        writes = [entry for entry in bios(lines, "block_rq_issue", number(ctx.ssd))
+                  if "W" in entry[0] and entry[2]]
+        full = [entry for entry in writes if entry[2] >= min(limit, 2048)]
+        ctx.figure("commands", len(writes))
+        ctx.figure("fewest", 8 * fewest)
+        assert len(full) >= 7 and len(writes) <= 9 * fewest + 1, writes
+
+
+@case(kernels=("stock",), disks=PAIR)
+def fsync_costs_two_slots(ctx):
+    """A lone fsynced 4 KiB write costs 8 KiB on the SSD and nothing on the HDD."""
+    with LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw:
+        raw.write(0, b"a" * 4096)
+        raw.flush()
+        with traced("block_rq_issue") as lines:
+            for block in range(50):
+                raw.write(block * 65536, block.to_bytes(4, "little") * 1024)
+                raw.flush()
+        ssd = bios(lines, "block_rq_issue", number(ctx.ssd))
+        sectors = sum(entry[2] for entry in ssd)
+        ctx.figure("ssd_bytes_per_write", sectors * 512 / 50)
+        ctx.figure("ssd_commands_per_write", len(ssd) / 50)
+        assert sectors == 50 * 16, ssd
+        assert not bios(lines, "block_rq_issue", number(ctx.hdd))

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tools with the module: found by identity, dirty caches refused, damage cut out."""
+
+import errno
+import json
+import os
+
+from lclib import case, sh
+from lclib.disk import MIB, Device
+from lclib.lc import LcStack
+from lclib.registry import Disk
+
+PAIR = (Disk("ssd", "64M"), Disk("hdd", "256M"))
+
+
+def shown(name):
+    """lc-status of one volume."""
+    return json.loads(sh.run("lc-status", "--json", name))[0]
+
+
+@case(disks=PAIR, timeout=60)
+def tools_over_a_life(ctx):
+    """Format, find, refuse doubles, stop dirty, check, refuse to format, break, repair, resume."""
+    stack = LcStack(ctx.hdd, ctx.ssd, writeback="off")
+    stack.format()
+    stack.activate(find=True)
+    code, text = sh.result("lc-resume", "lc0", ctx.ssd, ctx.hdd)
+    assert code == 1 and "name is taken" in text, text
+    code, text = sh.result("lc-resume", "lc1", ctx.ssd, ctx.hdd)
+    assert code == 1 and "held by lc0" in text, text
+    code, text = sh.result("lc-check", ctx.ssd)
+    assert code == 8 and "held by lc0" in text, text
+    code, text = sh.result("lc-resume", "-o", "buffers=0", "lc1", ctx.hdd)
+    assert code == 1, text
+    with Device(stack.path) as volume:
+        for at in range(64):
+            volume.write(at * 3 * 4096, bytes([at + 1]) * 4096)
+        code, text = sh.result("lc-remove", "lc0")
+        assert code == 1 and "in use" in text, text
+    sh.run("lc-flush", "--buffers", "lc0")
+    status = shown("lc0")["status"]
+    assert status["dirty"] == 64 and status["writeback"] == "off", status
+    print(sh.run("lc-status"), sh.run("lc-status", "lc0"))
+    sh.run("lc-remove", "--no-flush", "lc0")
+    text = sh.run("lc-check", ctx.ssd)
+    assert "Stopped cleanly: 64 blocks" in text and "mark" not in text, text
+    code, text = sh.result("lc-format", "--backing", ctx.hdd, ctx.ssd, "--force=paired")
+    assert code == 1 and "--force=dirty-cache" in text, text
+    # Stopped while suspended: unclean, so that the next start replays.
+    stack.activate(find=True)
+    with Device(stack.path) as volume:
+        volume.write(0, b"\xee" * 4096)
+        volume.flush()
+    sh.run("dmsetup", "suspend", "lc0")
+    sh.run("lc-remove", "--no-flush", "lc0")
+    dump = json.loads(sh.run("lc-dump", "--json", "--entries", ctx.ssd))
+    assert dump["log"]["verdict"] == "unbroken" and not dump["superblock"]["clean"], dump["log"]
+    print(sh.run("lc-check", ctx.ssd))
+    where = [(r, i) for r in dump["records"] for i, e in enumerate(r["entry_list"])
+             if e["block"] == 30]
+    record, index = where[-1]
+    position = record["segment"] % dump["superblock"]["nr_segments"]
+    with Device(ctx.ssd) as raw:
+        raw.write(MIB + position * MIB + (record["slot"] + 1 + index) * 4096, b"rot!" * 128)
+    code, text = sh.result("lc-check", ctx.ssd)
+    assert code == 4 and "sectors 240-247" in text, text
+    code, text = sh.result("lc-check", "--repair", ctx.ssd)
+    assert code == 1, text
+    sh.run("lc-check", ctx.ssd)
+    stack.activate(find=True)
+    with Device(stack.path) as volume:
+        assert volume.read(0, 4096) == b"\xee" * 4096
+        assert volume.read(3 * 4096, 4096) == b"\x02" * 4096
+        try:
+            volume.read(30 * 4096, 4096)
+            raise AssertionError("a lost block was read")
+        except OSError as error:
+            assert error.errno == errno.EIO, error
+    sh.run("lc-flush", "lc0")
+    sh.run("lc-remove", "lc0")
+    print(sh.run("lc-check", ctx.ssd))
+
+
+@case(disks=PAIR, timeout=60)
+def tools_say_the_kernels_reason(ctx):
+    """A value the kernel refuses comes back in its words; a missing header stops the start."""
+    stack = LcStack(ctx.hdd, ctx.ssd, writeback="off")
+    stack.format()
+    code, text = sh.result("lc-resume", "-o", "buffers=1", "lc0", ctx.ssd)
+    assert code == 1 and "buffers must be" in text, text
+    stack.activate()
+    with Device(stack.path) as volume:
+        for at in range(8):
+            volume.write(at * 4096, bytes([at + 1]) * 4096)
+            volume.flush()
+    sh.run("dmsetup", "suspend", "lc0")
+    sh.run("lc-remove", "--no-flush", "lc0")
+    dump = json.loads(sh.run("lc-dump", "--json", "--records", ctx.ssd))
+    record = dump["records"][3]
+    with Device(ctx.ssd) as raw:
+        raw.write(MIB + record["segment"] * MIB + record["slot"] * 4096, b"rot!" * 128)
+    before = sh.result("lc-check", ctx.ssd)
+    code, text = sh.result("lc-resume", "lc0", ctx.ssd)
+    assert code == 1 and "kernel says" in text, (code, text, record, before, sh.run("dmesg")[-1500:], sh.run("lc-dump", ctx.ssd))
+    print(text)
+    code, text = sh.result("lc-check", ctx.ssd)
+    assert code == 4 and "is missing" in text, text
+    code, text = sh.result("lc-check", "--repair", ctx.ssd)
+    assert code == 1, text
+    print(text)
+    stack.activate()
+    with Device(stack.path) as volume:
+        assert volume.read(7 * 4096, 4096) == b"\x08" * 4096
+        assert volume.read(4096, 4096) == b"\x02" * 4096
+    assert os.path.exists(stack.path)
+    sh.run("lc-remove", "lc0")
