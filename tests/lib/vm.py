@@ -115,7 +115,8 @@ class Boot:
         append = " ".join(part for part in (APPEND, parameters, first.append) if part)
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
                  "-no-reboot", *machine,
-                 "-smp", first.smp, "-m", first.memory,
+                 # Sockets: without ACPI, the MP table names one processor of each.
+                 "-smp", f"{first.smp},sockets={first.smp}", "-m", first.memory,
                  "-kernel", self.kernel.image, "-initrd", self.payload.initramfs,
                  "-append", append,
                  "-serial", f"file:{self.folder / 'console'}",
