@@ -184,8 +184,8 @@ def come_back(stage, ctx, disks):
     disks.restore()
     stage.command("lc-resume", "-o", "writeback=off", NAME, ctx.ssd)
     stage.note("writeback=off: an idle volume would drain by itself; here lc-flush shall do it.")
-    stage.command("sh", "-c", "dmesg | grep -o 'device-mapper: lc: .*' | tail -3",
-                  shown="dmesg | grep -o 'device-mapper: lc: .*' | tail -3")
+    stage.command("sh", "-c", "dmesg | grep -o 'device-mapper: lc: .*' | tail -4",
+                  shown="dmesg | grep -o 'device-mapper: lc: .*' | tail -4")
     work = open_work(stage, VOLUME, 0)
     report = powerload(stage, "verify", work, "--ordered", "--rebase")
     judge(stage, report, "after the power cut")

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tables in docs/ are those of the code."""
+
+import re
+
+from lib import host
+
+DOCS = host.TOP / "docs"
+MODULE = host.TOP / "dm-lc"
+SIZES = {"u8": 1, "char": 1, "le16": 2, "le32": 4, "le64": 8}
+
+
+def text_of(path):
+    """A source file."""
+    return path.read_text(encoding="utf-8")
+
+
+def section(text, title):
+    """What stands below a heading, up to the next one."""
+    body = re.split(rf"^{re.escape(title)}\n[=-]+$", text, maxsplit=1, flags=re.M)[1]
+    return re.split(r"^[^\n=-].*\n(?:={3,}|-{3,})$", body, maxsplit=1, flags=re.M)[0]
+
+
+def test_options():
+    """Names, ranges, defaults and whether a message may set them."""
+    code = {}
+    source = text_of(MODULE / "params.c")
+    for name, low, high, preset, at_load in re.findall(
+            r"^\tOPTION\((\w+), (\d+), (\d+), (\d+), (\w+)\)", source, re.M):
+        code[name] = (f"{low} to {high}", preset, "no" if at_load == "true" else "yes")
+    for name, preset in re.findall(r"^\tSWITCH\((\w+), (\d)\)", source, re.M):
+        code[name] = ("``on``, ``off``", "``on``" if preset == "1" else "``off``", "yes")
+    rows = re.findall(r"^``(\w+)`` +(.+?)  +(\S+) +(yes|no) ",
+                      section(text_of(DOCS / "dm-lc.rst"), "Options"), re.M)
+    assert code and {name: tuple(rest) for name, *rest in rows} == code
+
+
+def test_status_keys():
+    """Every key the kernel prints is explained, in the same order."""
+    code = re.findall(r'DMEMIT\(" ?(\w+) %', text_of(MODULE / "status.c"))
+    rows = re.findall(r"^``(\w+)``  +\S", section(text_of(DOCS / "dm-lc.rst"), "Status"), re.M)
+    assert code and rows == code
+
+
+def structures():
+    """{name: [(offset, bytes, type, field)]} of lc_format.h, laid out without padding."""
+    source = text_of(MODULE / "lc_format.h")
+    numbers = dict(re.findall(r"^#define (LC_\w+)\s+(\d+)", source, re.M))
+    sizes, found = dict(SIZES), {}
+    for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\} __packed", source, re.M | re.S):
+        offset = 0
+        found[name] = []
+        for kind, field, count in re.findall(
+                r"^\s+(?:struct )?(?:__)?(\w+)\s+(\w+)(?:\[(\w+)\])?;", body, re.M):
+            length = sizes[kind] * int(numbers.get(count, count) or 1)
+            found[name].append((offset, length, kind, field))
+            offset += length
+        sizes[name] = offset
+    return found, sizes
+
+
+def test_structures():
+    """Every field of every structure, its offset and its size."""
+    found, sizes = structures()
+    tables = {}
+    for name, size, body in re.findall(r"^``struct (\w+)``, (\d+) bytes:\n\n((?:.+\n)+)",
+                                       text_of(DOCS / "on-disk-format.rst"), re.M):
+        assert int(size) == sizes[name], name
+        tables[name] = [(int(offset), int(length), kind, field) for offset, length, kind, field
+                        in re.findall(r"^(\d+) +(\d+) +(\w+) +``(\w+)``", body, re.M)]
+    assert found and tables == found
+
+
+def test_invariants():
+    """Each numbered invariant of the code is in the design, and the other way round."""
+    rule = r"[BGWIR]\d"
+    code = set()
+    for path in MODULE.glob("*.[ch]"):
+        code.update(re.findall(rf"^ \*  ({rule}) [A-Za-z`]", text_of(path), re.M))
+    design = text_of(DOCS / "design.rst")
+    assert code and set(re.findall(rf"^\* \*\*({rule})\*\*", design, re.M)) == code
+
+
+def test_names_of_tests():
+    """The tests that the table of hazards names exist."""
+    table = section(text_of(DOCS / "design.rst"), "Hazards")
+    gone = []
+    for suite, case in re.findall(r"\b(dm_lc_\w+)(?:/(\w+))?", table):
+        files = [text for path in (MODULE / "tests").glob("*_kunit.c")
+                 if f'.name = "{suite}"' in (text := text_of(path))]
+        if not any(not case or f"({case})" in text or f"({case}," in text for text in files):
+            gone.append(f"{suite}/{case}")
+    guest = "|".join(path.stem for path in (host.TESTS / "guest/cases").glob("*.py"))
+    for module, case in re.findall(rf"\b({guest})\.(\w+)", table):
+        path = host.TESTS / f"guest/cases/{module}.py"
+        if not re.search(rf"^def {case}\(", text_of(path), re.M):
+            gone.append(f"{module}.{case}")
+    host_tests = text_of(host.TESTS / "test_tools.py")
+    gone += [name for name in re.findall(r"\btest_\w+", table)
+             if name != "test_tools" and f"def {name}(" not in host_tests]
+    gone += [name for name in re.findall(r"mutant (\w[\w-]+)", table)
+             if f'"{name}":' not in host_tests]
+    assert not gone, gone
