@@ -5,7 +5,7 @@ from lclib import case, sh
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
-PAIR = (Disk("ssd", "64M"), Disk("hdd", "256M"))
+PAIR = (Disk("ssd", "32M"), Disk("hdd", "256M"))
 
 
 def fio(path, *words):
@@ -15,13 +15,14 @@ def fio(path, *words):
                   "--randrepeat=1", "--output-format=terse", *words)
 
 
-@case(disks=PAIR, timeout=60)
+@case(disks=PAIR, timeout=120)
 def writes_read_back(ctx):
     """Random writes, more than the cache holds, read back right; so does the HDD afterwards."""
     stack = LcStack(ctx.hdd, ctx.ssd)
+    size = "--size=40M" if ctx.kernel == "debug" else "--size=128M"
     with stack as lc:
-        fio(lc.path, "--rw=randwrite", "--bs=4k", "--size=128M", "--iodepth=32")
+        fio(lc.path, "--rw=randwrite", "--bs=4k", size, "--iodepth=32")
         lc.drain()
         assert lc.fields()["dirty"] == 0, lc.fields()
     with stack as lc:
-        fio(lc.path, "--rw=randwrite", "--bs=4k", "--size=128M", "--iodepth=32", "--verify_only")
+        fio(lc.path, "--rw=randwrite", "--bs=4k", size, "--iodepth=32", "--verify_only")

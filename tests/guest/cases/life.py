@@ -29,12 +29,29 @@ def reload_and_resume(lc, **options):
     sh.run("dmsetup", "resume", lc.name)
 
 
-@case(disks=PAIR, timeout=400)
+@case(kernels=("stock",), disks=PAIR, timeout=400)
 def hundred_rounds(ctx):
     """100 rounds of suspend, resume, reload, messages and remove under a verified load."""
+    rounds_under_load(ctx, 5)
+
+
+@case(kernels=("debug",), disks=PAIR, timeout=200)
+def twenty_rounds_debug(ctx):
+    """20 such rounds on the debug kernel."""
+    rounds_under_load(ctx, 1)
+
+
+@case(kernels=("debug",), disks=PAIR, timeout=900, long=True)
+def hundred_rounds_debug(ctx):
+    """100 such rounds on the debug kernel."""
+    rounds_under_load(ctx, 5)
+
+
+def rounds_under_load(ctx, lives):
+    """Lives of 20 rounds each; the volume is removed in between."""
     stack = LcStack(ctx.hdd, ctx.ssd)
     rounds = 0
-    for life in range(5):
+    for life in range(lives):
         with stack as lc:
             load = start_load(lc.path, 600)
             try:

@@ -264,19 +264,22 @@ def five_cuts(ctx):
     cut_rounds(ctx, rounds=5)
 
 
-@case(disks=recorded(), timeout=1800)
+@case(kernels=("stock",), disks=recorded(), timeout=1200)
 def fifty_cuts(ctx):
     """50 power cuts, in 25 of them five more in a row during replay: nothing fsynced is lost."""
     cut_rounds(ctx, rounds=50, crashes_in_a_row=5, every=2)
+    # Otherwise the cuts missed what they were aimed at, and this proves nothing.
+    assert ctx.figures["crashes_in_start"] >= 50, ctx.figures
+    assert ctx.figures["dropped"] and ctx.figures["torn"], ctx.figures
 
 
-@case(disks=recorded(), timeout=900)
+@case(kernels=("stock",), disks=recorded(), timeout=900)
 def order_is_kept(ctx):
     """What survives a cut is a prefix of what was written (P2), whatever the disks reorder."""
     cut_rounds(ctx, rounds=20, crashes_in_a_row=2, every=4, ordered=True)
 
 
-@case(disks=recorded(), timeout=300, module="")
+@case(kernels=("stock",), disks=recorded(), timeout=300, module="")
 def bare_disk_keeps_fsynced_but_no_order(ctx):
     """The judge itself: a bare disk keeps P1 through 10 cuts, and its missing order is seen."""
     with PowerCuts(ctx, RawVolume(ctx.hdd)) as power:
@@ -286,7 +289,7 @@ def bare_disk_keeps_fsynced_but_no_order(ctx):
         assert power.seen["disordered"], "a bare disk seemed to keep order"
 
 
-@case(disks=recorded(), timeout=300, module="")
+@case(kernels=("stock",), disks=recorded(), timeout=300, module="")
 def linear_keeps_fsynced(ctx):
     """The rounds themselves: dm-linear, taken away and crashed 3 times in a row, keeps P1."""
     with PowerCuts(ctx, LinearVolume(ctx.hdd)) as power:
@@ -295,7 +298,7 @@ def linear_keeps_fsynced(ctx):
         assert power.seen["crashes_in_start"], "no crash came while starting"
 
 
-@case(disks=recorded(), timeout=300, module="")
+@case(kernels=("stock",), disks=recorded(), timeout=300, module="")
 def lying_flush_is_seen(ctx):
     """The judge itself: a bare disk that acknowledges flushes and ignores them is found out."""
     with PowerCuts(ctx, RawVolume(ctx.hdd)) as power:
@@ -309,7 +312,7 @@ def lying_flush_is_seen(ctx):
     raise AssertionError("10 cuts of a lying disk, and nothing seemed lost")
 
 
-@case(disks=recorded(), timeout=120, module="")
+@case(kernels=("stock",), disks=recorded(), timeout=120, module="")
 def damage_is_seen(ctx):
     """The judge itself: a flipped bit, a vanished and a misplaced fsynced sector are found."""
     with PowerCuts(ctx, RawVolume(ctx.hdd)) as power:
