@@ -150,7 +150,6 @@ def build_clean(kernel, compiler, *words):
     variant = f"check-{compiler}"
     kunit = "LC_KUNIT=y" in words
     folder = host.BUILD / f"{kernel.release}{'-kunit' if kunit else ''}-{variant}"
-    shutil.rmtree(folder, ignore_errors=True)
     if compiler == "clang":
         clang = kernels.newest_clang()
         if not clang:
@@ -158,10 +157,8 @@ def build_clean(kernel, compiler, *words):
         words += (f"LLVM={clang}",) if kernel.name != "stock" else (
             f"CC=clang{clang}", f"LD=ld.lld{clang}", *GCC_CONFIG_FOR_CLANG)
     kdir = kernel.clang_kdir if compiler == "clang" else kernel.kdir
-    done = subprocess.run(
-        ["make", "-C", host.TOP, f"-j{host.jobs()}", "module", f"KDIR={kdir}",
-         f"KREL={kernel.release}", f"VARIANT={variant}", "W=1", *words],
-        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    with host.locked("check", host.run_folder().parent):
+        done = make_clean(folder, kdir, kernel, variant, words)
     (host.BUILD / f"check-{kernel.name}-{compiler}.log").write_text(done.stdout, encoding="utf-8")
     assert "sparse is not available" not in done.stdout, "kbuild did not run sparse"
     lines = done.stdout.splitlines()
@@ -170,6 +167,15 @@ def build_clean(kernel, compiler, *words):
     if done.returncode:
         report(ours or lines[-20:])
     report(ours)
+
+
+def make_clean(folder, kdir, kernel, variant, words):
+    """make module in an empty folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return subprocess.run(
+        ["make", "-C", host.TOP, f"-j{host.jobs()}", "module", f"KDIR={kdir}",
+         f"KREL={kernel.release}", f"VARIANT={variant}", "W=1", *words],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
 
 
 @pytest.mark.parametrize("name,compiler", itertools.product(("stock", "debug"), ("gcc", "clang")))
