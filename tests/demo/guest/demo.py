@@ -214,8 +214,8 @@ def compare(stage, ctx, digest, length):
                   f"0 {length} linear {ctx.hdd} {DATA_SECTOR}")
     bare = stage.command("sha256sum", "/dev/mapper/bare")[-1].split()[0]
     stage.command("dmsetup", "remove", "bare")
-    stage.check(bare == digest, f"{length:,} sectors, "
-                + ("all as the volume had them" if bare == digest else "not as the volume had them"))
+    same = bare == digest
+    stage.check(same, f"{length:,} sectors, {'all' if same else 'not'} as the volume had them")
 
 
 @case(kernels=(), disks=(Disk("ssd", "512M", kind="recorded", model="ssd"),
