@@ -31,7 +31,7 @@ struct fake {
 	struct lc_core core;
 	struct gendisk *disk;
 
-	spinlock_t lock;
+	spinlock_t lock;		/* bios, pass, counters */
 	struct bio_list bios;		/* held until the test ends them */
 	bool pass;			/* end new bios at once, well */
 	/* With pass: looks at each bio first; may be NULL. */
@@ -282,6 +282,7 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	core->wb = lc_writeback_create(core);
 	KUNIT_ASSERT_TRUE(test, core->log && core->wb);
 	lc_ring_start(core->ring, options->segment ?: 1, options->segment ?: 1);
+	lc_lane_start(core->lane, options->segment ?: 1);
 	lc_log_start(core->log, options->next_seq ?: 1);
 }
 
@@ -350,16 +351,17 @@ struct fake_io {
 	u16 dm_magic;
 	u8 dm_rest[510];
 	struct bio *bio;
-	int ended;		/* -1: not yet; otherwise its status */
+	int ended;		/* FAKE_PENDING, or 0 or an errno */
 };
 
 #define FAKE_DM_TIO_MAGIC	28714
+#define FAKE_PENDING		1
 
 static void fake_io_end(struct bio *bio)
 {
 	struct fake_io *fio = bio->bi_private;
 
-	fio->ended = bio->bi_status;
+	fio->ended = blk_status_to_errno(bio->bi_status);
 }
 
 static inline struct fake_io *fake_io(struct fake *fake)
@@ -374,7 +376,7 @@ static inline struct fake_io *fake_io(struct fake *fake)
 	fio->bio->bi_private = fio;
 	fio->bio->bi_end_io = fake_io_end;
 	fio->io.core = &fake->core;
-	fio->ended = -1;
+	fio->ended = FAKE_PENDING;
 	return fio;
 }
 

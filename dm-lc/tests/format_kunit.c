@@ -13,16 +13,16 @@
 struct field {
 	const char *name;
 	u16 offset;
-	u8 len;
+	u16 len;	/* only the first 8 bytes are tried */
 	u64 value;	/* put there under a good checksum */
 	int forged;	/* answer to that; 0: any value is fine */
 	int rotten;	/* answer to one flipped bit; 0: -EBADMSG */
 };
 
-#define FIELD(_struct, _field, _value, _forged, _rotten) {				\
-	.name = #_field " = " #_value, .offset = offsetof(struct _struct, _field),	\
-	.len = sizeof_field(struct _struct, _field) < 8 ?				\
-	       sizeof_field(struct _struct, _field) : 8,				\
+#define PLACE(...)	.offset = offsetof(__VA_ARGS__), .len = sizeof_field(__VA_ARGS__)
+
+#define FIELD(_type, _field, _value, _forged, _rotten) {				\
+	.name = #_field " = " #_value, PLACE(_type, _field),				\
 	.value = _value, .forged = _forged, .rotten = _rotten,				\
 }
 
@@ -32,7 +32,7 @@ static void put_field(union example_block *raw, const struct field *f)
 {
 	u32 i;
 
-	for (i = 0; i < f->len; i++)
+	for (i = 0; i < min(f->len, 8); i++)
 		raw->bytes[f->offset + i] = f->value >> 8 * i;
 }
 
@@ -53,7 +53,7 @@ static void check_field(struct kunit *test, const struct kind *kind)
 
 		kind->make(raw, sb);
 		KUNIT_ASSERT_EQ(test, kind->decode(raw, sb), 0);
-		for (i = 0; i < f->len; i++) {
+		for (i = 0; i < min(f->len, 8); i++) {
 			raw->bytes[f->offset + i] ^= 1 << (i & 7);
 			KUNIT_EXPECT_EQ(test, kind->decode(raw, sb), f->rotten ?: -EBADMSG);
 			raw->bytes[f->offset + i] ^= 1 << (i & 7);
@@ -97,10 +97,10 @@ static int decode_sb(const union example_block *raw, const struct lc_sb *sb)
 
 static const struct kind sb_kind = { make_sb, decode_sb };
 
-#define SB(field, value, forged)	FIELD(lc_superblock, field, value, forged, 0)
+#define SB(field, value, forged)	FIELD(struct lc_superblock, field, value, forged, 0)
 
 static const struct field sb_fields[] = {
-	FIELD(lc_superblock, magic, 0, -ENODATA, -ENODATA),
+	FIELD(struct lc_superblock, magic, 0, -ENODATA, -ENODATA),
 	SB(generation, 1, 0),
 	SB(cache_uuid, 1, 0),
 	SB(volume_uuid, 1, 0),
@@ -314,10 +314,10 @@ static int decode_mark(const union example_block *raw, const struct lc_sb *sb)
 
 static const struct kind mark_kind = { make_mark, decode_mark };
 
-#define MARK(field, value, forged)	FIELD(lc_mark, field, value, forged, 0)
+#define MARK(field, value, forged)	FIELD(struct lc_mark, field, value, forged, 0)
 
 static const struct field mark_fields[] = {
-	FIELD(lc_mark, magic, 0, -ENODATA, -ENODATA),
+	FIELD(struct lc_mark, magic, 0, -ENODATA, -ENODATA),
 	MARK(generation, 1, 0),
 	MARK(cache_uuid, 1, 0),
 	MARK(volume_uuid, 1, 0),
@@ -406,12 +406,12 @@ static int decode_record(const union example_block *raw, const struct lc_sb *sb)
 
 static const struct kind record_kind = { make_record, decode_record };
 
-#define REC(field, value, forged)	FIELD(lc_record_header, field, value, forged, 0)
+#define REC(field, value, forged)	FIELD(struct lc_record_header, field, value, forged, 0)
 
 static const struct field record_fields[] = {
-	FIELD(lc_record_header, magic, 0, -ENODATA, -ENODATA),
-	FIELD(lc_record_header, generation, 1, -ESTALE, -ESTALE),
-	FIELD(lc_record_header, cache_uuid, 1, -ESTALE, -ESTALE),
+	FIELD(struct lc_record_header, magic, 0, -ENODATA, -ENODATA),
+	FIELD(struct lc_record_header, generation, 1, -ESTALE, -ESTALE),
+	FIELD(struct lc_record_header, cache_uuid, 1, -ESTALE, -ESTALE),
 	REC(address, 0, -EXDEV),
 	REC(segment, 11, -ESTALE),
 	REC(segment, 1000 + 989, -ESTALE),
@@ -533,8 +533,9 @@ static void record_round_trip(struct kunit *test)
 			memset(&entry, 0, sizeof(entry));
 			entry.block = example_random64(&rnd) % 1048576;
 			entry.nr_blocks = range ? 1048576 - entry.block : 1;
-			entry.type = range ? LC_ENTRY_RANGE_TOMBSTONE + prandom_u32_state(&rnd) % 3 :
-					     LC_ENTRY_DATA;
+			entry.type = LC_ENTRY_DATA;
+			if (range)
+				entry.type = LC_ENTRY_RANGE_TOMBSTONE + i % 3;
 			entry.mask = prandom_u32_state(&rnd);
 			entry.lost = prandom_u32_state(&rnd) & ~entry.mask;
 			entry.csum = range ? 0 : prandom_u32_state(&rnd);
@@ -567,15 +568,15 @@ static int decode_ckpt(const union example_block *raw, const struct lc_sb *sb)
 static const struct kind ckpt_kind = { make_ckpt, decode_ckpt };
 
 static const struct field ckpt_fields[] = {
-	FIELD(lc_ckpt_block, magic, 0, -ENODATA, -ENODATA),
-	FIELD(lc_ckpt_block, generation, 1, -ESTALE, -ESTALE),
-	FIELD(lc_ckpt_block, epoch, 2, -ESTALE, -ESTALE),
-	FIELD(lc_ckpt_block, index, 6, -EXDEV, 0),
-	FIELD(lc_ckpt_block, nr_entries, LC_CKPT_ENTRIES + 1, -ERANGE, 0),
-	FIELD(lc_ckpt_block, nr_entries, 0xffffffff, -ERANGE, 0),
-	FIELD(lc_ckpt_block, nr_entries, LC_CKPT_ENTRIES, 0, 0),
-	FIELD(lc_ckpt_block, reserved, ~0ULL, 0, 0),
-	FIELD(lc_ckpt_block, entries[1].slot, 0, 0, 0),
+	FIELD(struct lc_ckpt_block, magic, 0, -ENODATA, -ENODATA),
+	FIELD(struct lc_ckpt_block, generation, 1, -ESTALE, -ESTALE),
+	FIELD(struct lc_ckpt_block, epoch, 2, -ESTALE, -ESTALE),
+	FIELD(struct lc_ckpt_block, index, 6, -EXDEV, 0),
+	FIELD(struct lc_ckpt_block, nr_entries, LC_CKPT_ENTRIES + 1, -ERANGE, 0),
+	FIELD(struct lc_ckpt_block, nr_entries, 0xffffffff, -ERANGE, 0),
+	FIELD(struct lc_ckpt_block, nr_entries, LC_CKPT_ENTRIES, 0, 0),
+	FIELD(struct lc_ckpt_block, reserved, ~0ULL, 0, 0),
+	FIELD(struct lc_ckpt_block, entries[1].slot, 0, 0, 0),
 };
 
 KUNIT_ARRAY_PARAM_DESC(ckpt_fields, ckpt_fields, name);

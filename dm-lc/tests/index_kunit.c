@@ -365,7 +365,7 @@ KUNIT_ARRAY_PARAM_DESC(rams, rams, name);
 /*
  * At most 16 bytes of RAM per slot, the segments included.  A debug kernel's locks
  * are larger than those of a normal one, so what locks take is left out; that is
- * 64 bytes for 64 slots and at most 256 KiB.
+ * 64 bytes for 128 slots and at most 256 KiB.
  */
 static void memory(struct kunit *test)
 {
@@ -378,7 +378,7 @@ static void memory(struct kunit *test)
 	index = lc_index_create(geo.nr_slots);
 	KUNIT_ASSERT_NOT_NULL(test, index);
 	bytes = lc_index_bytes(index) + geo.nr_segments * sizeof(struct lc_segment);
-	locks = clamp_t(u64, roundup_pow_of_two(geo.nr_slots / 64 + 1), 64, 4096);
+	locks = clamp_t(u64, roundup_pow_of_two(geo.nr_slots / 128 + 1), 64, 4096);
 	bytes -= locks * (round_up(sizeof(spinlock_t), SMP_CACHE_BYTES) - SMP_CACHE_BYTES);
 	kunit_info(test, "%s: %llu slots, %llu.%02llu bytes each", ram->name, geo.nr_slots,
 		   bytes / geo.nr_slots, bytes * 100 / geo.nr_slots % 100);

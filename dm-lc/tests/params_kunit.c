@@ -14,12 +14,11 @@
 static int parse(struct kunit *test, struct lc_params *params, const char *line,
 		 const char **error)
 {
-	char *text = kunit_kzalloc(test, strlen(line) + 1, GFP_KERNEL), *word;
+	char *text = kunit_kstrdup(test, line, GFP_KERNEL), *word;
 	char *argv[MAX_WORDS];
 	unsigned int argc = 0;
 
 	KUNIT_ASSERT_NOT_NULL(test, text);
-	strcpy(text, line);
 	while ((word = strsep(&text, " "))) {
 		if (*word && argc < MAX_WORDS)
 			argv[argc++] = word;
@@ -47,8 +46,10 @@ static const struct line good_lines[] = {
 	{ "4 low_watermark 98 high_watermark 99", "4 high_watermark 99 low_watermark 98" },
 	{ "4 high_watermark 1 low_watermark 0", "4 high_watermark 1 low_watermark 0" },
 	{ "2 buffers 064", "2 buffers 64" },
-	{ "14 writeback off idle_seal_ms 5 writeback_depth 2 writeback_batch 64 low_watermark 3 high_watermark 4 buffers 9",
-	  "14 buffers 9 high_watermark 4 low_watermark 3 writeback_batch 64 writeback_depth 2 idle_seal_ms 5 writeback off" },
+	{ "6 writeback off idle_seal_ms 5 writeback_depth 2",
+	  "6 writeback_depth 2 idle_seal_ms 5 writeback off" },
+	{ "8 writeback_batch 64 low_watermark 3 high_watermark 4 buffers 9",
+	  "8 buffers 9 high_watermark 4 low_watermark 3 writeback_batch 64" },
 };
 
 KUNIT_ARRAY_PARAM_DESC(good_lines, good_lines, in);

@@ -76,10 +76,12 @@ static void drop(struct log *log, u64 seq)
 /* The order in which a scan finds them must not matter. */
 static void shuffle(struct log *log, struct rnd_state *rnd)
 {
-	size_t i;
+	size_t i, other;
 
-	for (i = log->nr; i > 1; i--)
-		swap(log->records[i - 1], log->records[prandom_u32_state(rnd) % i]);
+	for (i = log->nr; i > 1; i--) {
+		other = prandom_u32_state(rnd) % i;
+		swap(log->records[i - 1], log->records[other]);
+	}
 }
 
 /* Replay in several orders: the run must be tail..last, and end in @next_segment. */

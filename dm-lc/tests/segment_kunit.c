@@ -218,7 +218,7 @@ static struct kunit_case segment_cases[] = {
 	KUNIT_CASE(start_numbers),
 	KUNIT_CASE(slots),
 	KUNIT_CASE(waiting),
-	KUNIT_CASE(no_lost_wakeup),
+	KUNIT_CASE_SLOW(no_lost_wakeup),
 	{}
 };
 

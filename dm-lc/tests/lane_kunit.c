@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The lane in a storm: several writers, somebody who seals, closes segments and
+ * logs tombstones, a log whose every record is looked at when it is submitted.
+ *
+ * Checked all the time: no slot is handed out twice, no record is submitted while
+ * a writer is in it, every record says what was put into it and nothing else.
+ * Checked in the end: seqs are dense and every buffer comes back.
+ */
+#include <kunit/test.h>
+#include <linux/bitmap.h>
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/vmalloc.h>
+
+#include "fake.h"
+
+#define WRITERS		4
+#define ROUNDS		700
+#define MAX_SEQ		65536
+#define ID_BITS		17	/* of a writer's count; volume blocks have 20 */
+
+struct storm;
+
+struct writer {
+	struct storm *storm;
+	struct task_struct *task;
+	struct rnd_state rnd;
+	u32 id;
+	u32 count;
+	bool done;
+};
+
+struct storm {
+	struct fake *fake;
+	struct writer writers[WRITERS];
+	struct task_struct *feeder;
+	struct task_struct *sealer;
+	struct task_struct *resizer;
+	struct rnd_state rnd;		/* sealer */
+	atomic_t *taken;		/* per slot: times handed out and in use */
+	atomic_t *inside;		/* per slot of a header: writers in the record */
+	unsigned long *seqs;		/* submitted */
+	/* what went wrong */
+	atomic_t twice, early, torn, alien, dirty_hole, odd_seq;
+	atomic_t nr_data, nr_used;
+};
+
+/* --- what is submitted ----------------------------------------------------- */
+
+static void look_at_slot(struct storm *storm, struct lc_record_header *raw, u32 i, u32 slot,
+			 const void *data)
+{
+	struct lc_entry_info entry;
+
+	lc_entry_decode(raw, i, &entry);
+	if (entry.type == LC_ENTRY_NONE) {
+		if (memchr_inv(data, 0, LC_SLOT_BYTES))
+			atomic_inc(&storm->dirty_hole);
+		return;
+	}
+	atomic_inc(&storm->nr_data);
+	if (atomic_xchg(&storm->taken[slot], 0) != 1)
+		atomic_inc(&storm->twice);
+	if (entry.csum != lc_format_slot_csum(&storm->fake->core.sb, entry.block, data))
+		atomic_inc(&storm->torn);
+	if (*(u64 *)data != entry.block || *(u64 *)(data + LC_SLOT_BYTES - 8) != entry.block)
+		atomic_inc(&storm->alien);
+}
+
+static void look(struct fake *fake, struct bio *bio)
+{
+	struct storm *storm = fake->private;
+	struct lc_record_info info;
+	struct bvec_iter iter;
+	struct bio_vec bv;
+	u32 slot, i = 0;
+
+	if (!bio_sectors(bio))
+		return;
+	if (fake_decode(fake, bio, &info)) {
+		atomic_inc(&storm->alien);
+		return;
+	}
+	if (info.seq >= MAX_SEQ || test_and_set_bit(info.seq, storm->seqs))
+		atomic_inc(&storm->odd_seq);
+	slot = (lc_ring_position(fake->core.ring, info.segment) << fake->core.ring->slot_shift) +
+	       info.first_slot;
+	if (atomic_read(&storm->inside[slot]))
+		atomic_inc(&storm->early);
+	bio_for_each_segment(bv, bio, iter) {
+		if (i)
+			look_at_slot(storm, fake_header(bio), i - 1, slot + i, bvec_virt(&bv));
+		i++;
+	}
+}
+
+/* --- those who write -------------------------------------------------------- */
+
+static void fill(struct storm *storm, struct writer *w, struct lc_cursor *cur)
+{
+	u64 id = (u64)w->id << ID_BITS | (w->count++ & ((1u << ID_BITS) - 1));
+	u32 slot = lc_cursor_slot(cur);
+	u64 *image = lc_cursor_image(cur, slot);
+
+	memset(image, (u8)id, LC_SLOT_BYTES);
+	image[0] = id;
+	image[LC_SLOT_BYTES / 8 - 1] = id;
+	lc_cursor_describe(cur, slot, id, 0xff, 0);
+	cur->next++;
+	atomic_inc(&storm->nr_used);
+}
+
+static void write_some(struct storm *storm, struct writer *w, struct lc_cursor *cur)
+{
+	u32 header = lc_cursor_slot(cur) - cur->next - LC_HEADER_SLOTS;
+	u32 nr = cur->end - cur->next, use, i;
+
+	atomic_inc(&storm->inside[header]);
+	for (i = 0; i < nr; i++) {
+		if (atomic_inc_return(&storm->taken[lc_cursor_slot(cur) + i]) != 1)
+			atomic_inc(&storm->twice);
+	}
+	/* Mostly all; sometimes some are left over, given back or not. */
+	use = prandom_u32_state(&w->rnd) % 4 ? nr : prandom_u32_state(&w->rnd) % (nr + 1);
+	for (i = 0; i < use; i++)
+		fill(storm, w, cur);
+	if (!(prandom_u32_state(&w->rnd) % 16))
+		usleep_range(20, 200);
+	for (i = 0; i < nr - use; i++)
+		atomic_dec(&storm->taken[lc_cursor_slot(cur) + i]);
+	atomic_dec(&storm->inside[header]);
+	lc_lane_release(cur);
+}
+
+static int writer_thread(void *data)
+{
+	struct writer *w = data;
+	struct storm *storm = w->storm;
+	struct lc_cursor cur = {};
+	u32 round = 0;
+
+	while (round < ROUNDS && !kthread_should_stop()) {
+		u32 want = 1 + prandom_u32_state(&w->rnd) % 20;
+
+		if (lc_lane_reserve(storm->fake->core.lane, want, &cur)) {
+			usleep_range(50, 100);
+			continue;
+		}
+		write_some(storm, w, &cur);
+		round++;
+		cond_resched();
+	}
+	/* Pairs with writers_done(): the storm sees all that this writer counted. */
+	smp_store_release(&w->done, true);
+	while (!kthread_should_stop())
+		msleep(20);
+	return 0;
+}
+
+/* As the refill worker, with a tail that follows a few dozen segments behind. */
+static int feeder_thread(void *data)
+{
+	struct storm *storm = data;
+	struct lc_core *core = &storm->fake->core;
+
+	while (!kthread_should_stop()) {
+		u64 head = lc_ring_head(core->ring);
+
+		if (head > 64)
+			lc_ring_set_tail(core->ring, head - 64);
+		if (READ_ONCE(core->lane->nr_ready) >= 3 || !fake_feed(storm->fake)) {
+			lc_log_relieve(core->log);
+			usleep_range(50, 200);
+		}
+	}
+	return 0;
+}
+
+static int sealer_thread(void *data)
+{
+	struct storm *storm = data;
+	struct lc_core *core = &storm->fake->core;
+	u64 segment;
+	u32 slot;
+
+	while (!kthread_should_stop()) {
+		u32 random = prandom_u32_state(&storm->rnd);
+
+		switch (random % 8) {
+		case 0:
+			lc_lane_append_ranges(core->lane, random >> 20, 1,
+					      LC_ENTRY_RANGE_TOMBSTONE, &segment, &slot);
+			break;
+		case 1:
+			lc_lane_seal(core->lane, true);
+			break;
+		default:
+			lc_log_want_durable(core->log, lc_lane_seal(core->lane, false));
+			break;
+		}
+		usleep_range(random >> 28, 30 * (random >> 28) + 20);
+	}
+	return 0;
+}
+
+/* Options change under load: fewer buffers, then as many as before. */
+static int resizer_thread(void *data)
+{
+	struct storm *storm = data;
+	struct lc_core *core = &storm->fake->core;
+
+	while (!kthread_should_stop()) {
+		LIST_HEAD(more);
+
+		lc_pool_shrink(core->pool, 4);
+		usleep_range(500, 2000);
+		if (!lc_buffers_alloc(core, 4, &more))
+			lc_pool_add(core->pool, &more);
+		lc_pool_shrink(core->pool, 8);
+		usleep_range(500, 2000);
+	}
+	return 0;
+}
+
+/* --- the storm ---------------------------------------------------------------- */
+
+static void free_arrays(void *data)
+{
+	struct storm *storm = data;
+
+	vfree(storm->taken);
+	vfree(storm->inside);
+	bitmap_free(storm->seqs);
+	kfree(storm);
+}
+
+static struct storm *storm_create(struct kunit *test)
+{
+	struct fake_options options = { .buffers = 8 };
+	struct storm *storm = kzalloc(sizeof(*storm), GFP_KERNEL);
+	u64 nr_slots;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, storm);
+	/* Registered before the core, so freed after it. */
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, free_arrays, storm), 0);
+	storm->fake = fake_create(test, &options);
+	nr_slots = storm->fake->core.sb.geo.nr_slots;
+	storm->taken = vzalloc(nr_slots * sizeof(atomic_t));
+	storm->inside = vzalloc(nr_slots * sizeof(atomic_t));
+	storm->seqs = bitmap_zalloc(MAX_SEQ, GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, storm->taken && storm->inside && storm->seqs);
+	storm->fake->private = storm;
+	storm->fake->look = look;
+	fake_pass(storm->fake);
+	lc_test_seed(test, &storm->rnd);
+	for (i = 0; i < WRITERS; i++) {
+		storm->writers[i].storm = storm;
+		storm->writers[i].id = i;
+		prandom_seed_state(&storm->writers[i].rnd, prandom_u32_state(&storm->rnd));
+	}
+	return storm;
+}
+
+static struct task_struct *start(struct kunit *test, int (*thread)(void *data), void *data)
+{
+	struct task_struct *task = kthread_run(thread, data, "lc-test");
+
+	KUNIT_EXPECT_FALSE(test, IS_ERR(task));
+	return task;
+}
+
+static void stop(struct task_struct *task)
+{
+	if (!IS_ERR_OR_NULL(task))
+		kthread_stop(task);
+}
+
+static bool writers_done(struct storm *storm)
+{
+	u32 i;
+
+	for (i = 0; i < WRITERS; i++) {
+		/* Pairs with the end of writer_thread(). */
+		if (!smp_load_acquire(&storm->writers[i].done))
+			return false;
+	}
+	return true;
+}
+
+static void run_storm(struct kunit *test, struct storm *storm, bool resize)
+{
+	unsigned long end = jiffies + 120 * HZ;
+	u32 i;
+
+	storm->feeder = start(test, feeder_thread, storm);
+	storm->sealer = start(test, sealer_thread, storm);
+	if (resize)
+		storm->resizer = start(test, resizer_thread, storm);
+	for (i = 0; i < WRITERS; i++)
+		storm->writers[i].task = start(test, writer_thread, &storm->writers[i]);
+	while (!writers_done(storm) && time_before(jiffies, end))
+		msleep(20);
+	KUNIT_EXPECT_TRUE_MSG(test, writers_done(storm), "the writers got stuck");
+	for (i = 0; i < WRITERS; i++)
+		stop(storm->writers[i].task);
+	stop(storm->sealer);
+	stop(storm->resizer);
+	stop(storm->feeder);
+}
+
+static void check_storm(struct kunit *test, struct storm *storm)
+{
+	struct lc_core *core = &storm->fake->core;
+	u64 last = lc_lane_seal(core->lane, true);
+
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(core->log, last), 0);
+	KUNIT_EXPECT_EQ(test, lc_log_last_seq(core->log), last);
+	KUNIT_EXPECT_EQ(test, lc_log_durable_seq(core->log), last);
+	KUNIT_ASSERT_LT(test, last, (u64)MAX_SEQ);
+	KUNIT_EXPECT_EQ(test, bitmap_weight(storm->seqs, MAX_SEQ), last);
+	KUNIT_EXPECT_EQ(test, find_next_zero_bit(storm->seqs, MAX_SEQ, 1), last + 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&storm->nr_data), atomic_read(&storm->nr_used));
+	KUNIT_EXPECT_EQ(test, atomic_read(&storm->twice), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&storm->early), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&storm->torn), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&storm->alien), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&storm->dirty_hole), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&storm->odd_seq), 0);
+	/* Only those that wait for a writer, and one that a retracted record left open. */
+	KUNIT_EXPECT_LE(test, lc_pool_used(core->pool), READ_ONCE(core->lane->nr_ready) + 1);
+	kunit_info(test, "%llu records, %d slots, %u flushes", last,
+		   atomic_read(&storm->nr_used), storm->fake->nr_flushes);
+}
+
+static void storm(struct kunit *test)
+{
+	struct storm *storm = storm_create(test);
+
+	run_storm(test, storm, false);
+	check_storm(test, storm);
+}
+
+static void storm_resize(struct kunit *test)
+{
+	struct storm *storm = storm_create(test);
+
+	run_storm(test, storm, true);
+	check_storm(test, storm);
+}
+
+static struct kunit_case lane_cases[] = {
+	KUNIT_CASE_SLOW(storm),
+	KUNIT_CASE_SLOW(storm_resize),
+	{}
+};
+
+static struct kunit_suite lane_suite = {
+	.name = "dm_lc_lane",
+	.test_cases = lane_cases,
+};
+
+kunit_test_suite(lane_suite);

@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The log: order of seqs, what one FLUSH is shared by, when durable_seq may rise
+ * (G1 to G4 of log.h), FUA, and that a failure is never forgotten.
+ */
+#include <kunit/test.h>
+#include <linux/kthread.h>
+
+#include "fake.h"
+
+/* A record of @nr blocks, closed without wish for a FLUSH.  Return: its seq. */
+static u64 record(struct fake *fake, u32 nr)
+{
+	static u64 block;
+	u64 seq;
+
+	block = (block + 16) % 4096;
+	fake_write(fake, block, nr);
+	seq = lc_lane_seal(fake->core.lane, false);
+	return seq;
+}
+
+static u64 durable(struct fake *fake)
+{
+	return lc_log_durable_seq(fake->core.log);
+}
+
+static void expect_flushes(struct fake *fake, u32 nr)
+{
+	fake_settle(fake);
+	KUNIT_EXPECT_EQ(fake->test, fake->nr_flushes, nr);
+}
+
+/* A FLUSH that only waits: seals nothing. */
+static struct fake_io *flush_to(struct fake *fake, u64 seq)
+{
+	struct fake_io *fio = fake_io(fake);
+
+	lc_log_flush_io(fake->core.log, &fio->io, seq);
+	return fio;
+}
+
+/* --- order ------------------------------------------------------------------ */
+
+static void headers(struct kunit *test)
+{
+	struct fake_options options = { .next_seq = 700, .segment = 2000 };
+	struct fake *fake = fake_create(test, &options);
+	struct lc_record_info info;
+	struct bio *bio;
+	u64 seq;
+
+	for (seq = 700; seq < 706; seq++) {
+		KUNIT_EXPECT_EQ(test, record(fake, 2), seq);
+		bio = fake_take(fake, seq);
+		KUNIT_ASSERT_EQ(test, fake_decode(fake, bio, &info), 0);
+		KUNIT_EXPECT_EQ(test, info.seq, seq);
+		KUNIT_EXPECT_EQ(test, info.epoch, fake->core.sb.epoch);
+		KUNIT_EXPECT_EQ(test, info.epoch_first_seq, 700);
+		KUNIT_EXPECT_EQ(test, info.tail_seq, 700);
+		KUNIT_EXPECT_EQ(test, info.durable_seq, seq == 705 ? 704 : 699);
+		KUNIT_EXPECT_EQ(test, info.group, 0);
+		KUNIT_EXPECT_EQ(test, info.lane, 0);
+		fake_end(bio, BLK_STS_OK);
+		if (seq == 704) {
+			lc_log_want_durable(fake->core.log, 704);
+			fake_finish(fake, 0, BLK_STS_OK);
+		}
+	}
+}
+
+/* Written in any order, durable only in that of the seqs. */
+static void out_of_order(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct fake_io *one, *three;
+
+	record(fake, 1);
+	record(fake, 1);
+	record(fake, 1);
+	one = flush_to(fake, 1);
+	three = flush_to(fake, 3);
+	fake_finish(fake, 3, BLK_STS_OK);
+	fake_finish(fake, 2, BLK_STS_OK);
+	expect_flushes(fake, 0);
+	fake_finish(fake, 1, BLK_STS_OK);
+	expect_flushes(fake, 1);
+	KUNIT_EXPECT_EQ(test, durable(fake), 0);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), 3);
+	KUNIT_EXPECT_EQ(test, one->ended, 0);
+	KUNIT_EXPECT_EQ(test, three->ended, 0);
+}
+
+/* A writer still sits in record 1: 2 and 3 cannot be durable before it (F1). */
+static void held_back(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct lc_cursor cur = {};
+	struct fake_io *fio;
+
+	fake_feed(fake);
+	KUNIT_ASSERT_EQ(test, lc_lane_reserve(fake->core.lane, 1, &cur), 0);
+	fake_put_block(fake, &cur, 5, 5);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lane, false), 1);
+	KUNIT_EXPECT_EQ(test, record(fake, 1), 2);
+	fio = fake_flush(fake);
+	fake_finish(fake, 2, BLK_STS_OK);
+	expect_flushes(fake, 0);
+	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+	lc_lane_release(&cur);
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+}
+
+/* --- flush -------------------------------------------------------------------- */
+
+/* Nothing to make durable: no command, no waiting. */
+static void flush_nothing(struct kunit *test)
+{
+	struct fake_options options = { .next_seq = 10 };
+	struct fake *fake = fake_create(test, &options);
+
+	KUNIT_EXPECT_EQ(test, fake_flush(fake)->ended, 0);
+	lc_log_want_durable(fake->core.log, 9);
+	lc_log_relieve(fake->core.log);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 9), 0);
+	KUNIT_EXPECT_EQ(test, fake_flush(fake)->ended, 0);
+	expect_flushes(fake, 0);
+}
+
+/* Those who come while a FLUSH runs share the next one. */
+static void batching(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct fake_io *first, *rest[10];
+	u32 i;
+
+	fake_write(fake, 0, 1);
+	first = fake_flush(fake);
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_wait(fake, 1);
+	for (i = 0; i < ARRAY_SIZE(rest); i++) {
+		if (i % 2)
+			fake_write(fake, 10 * i, 1);
+		rest[i] = fake_flush(fake);
+	}
+	for (i = 2; i <= 6; i++)
+		fake_finish(fake, i, BLK_STS_OK);
+	expect_flushes(fake, 1);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, first->ended, 0);
+	/* The first of the rest came when nothing but record 1 was there. */
+	KUNIT_EXPECT_EQ(test, rest[0]->ended, 0);
+	for (i = 1; i < ARRAY_SIZE(rest); i++)
+		KUNIT_EXPECT_EQ(test, rest[i]->ended, FAKE_PENDING);
+	expect_flushes(fake, 2);
+	fake_finish(fake, 0, BLK_STS_OK);
+	for (i = 1; i < ARRAY_SIZE(rest); i++)
+		KUNIT_EXPECT_EQ(test, rest[i]->ended, 0);
+	expect_flushes(fake, 2);
+}
+
+/* G2: a FLUSH covers what was written when it was sent, not when it ends. */
+static void flush_covers(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct fake_io *fio;
+
+	record(fake, 1);
+	fake_finish(fake, 1, BLK_STS_OK);
+	lc_log_want_durable(fake->core.log, 1);
+	fake_wait(fake, 1);
+	record(fake, 1);
+	fake_finish(fake, 2, BLK_STS_OK);
+	fio = flush_to(fake, 2);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+}
+
+/* Records alone cause no FLUSH; a wish for one does, once. */
+static void wishes(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+
+	record(fake, 1);
+	record(fake, 1);
+	fake_finish(fake, 1, BLK_STS_OK);
+	expect_flushes(fake, 0);
+	lc_log_want_durable(fake->core.log, 2);
+	lc_log_want_durable(fake->core.log, 1);
+	expect_flushes(fake, 0);	/* 2 is not written yet */
+	fake_finish(fake, 2, BLK_STS_OK);
+	expect_flushes(fake, 1);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+	/* Relief asks for all there is, one request at a time. */
+	record(fake, 1);
+	lc_log_relieve(fake->core.log);
+	record(fake, 1);
+	lc_log_relieve(fake->core.log);
+	fake_finish(fake, 3, BLK_STS_OK);
+	expect_flushes(fake, 2);
+	fake_finish(fake, 4, BLK_STS_OK);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), 3);
+	expect_flushes(fake, 2);
+}
+
+struct sleeper {
+	struct fake *fake;
+	u64 seq;
+	int ret;
+};
+
+static int sleeper_thread(void *data)
+{
+	struct sleeper *s = data;
+
+	s->ret = lc_log_wait_durable(s->fake->core.log, s->seq);
+	while (!kthread_should_stop())
+		schedule_timeout_uninterruptible(1);
+	return 0;
+}
+
+static void sleepers(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct sleeper s[2] = { { fake, 1, 1 }, { fake, 2, 1 } };
+	struct task_struct *tasks[2];
+	u32 i;
+
+	record(fake, 1);
+	record(fake, 1);
+	for (i = 0; i < 2; i++) {
+		tasks[i] = kthread_run(sleeper_thread, &s[i], "lc-test");
+		KUNIT_ASSERT_FALSE(test, IS_ERR(tasks[i]));
+	}
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_settle(fake);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(s[1].ret), 1);
+	fake_finish(fake, 2, BLK_STS_IOERR);
+	/* Perhaps record 1's FLUSH was on its way; it counts for nobody now. */
+	fake_pass(fake);
+	for (i = 0; i < 2; i++)
+		kthread_stop(tasks[i]);
+	KUNIT_EXPECT_EQ(test, s[1].ret, -EIO);
+}
+
+/* --- FUA ------------------------------------------------------------------------ */
+
+static bool is_fua(struct bio *bio)
+{
+	return bio->bi_opf & REQ_FUA;
+}
+
+static void fua_alone(struct kunit *test)
+{
+	struct fake_options options = { .fua = true };
+	struct fake *fake = fake_create(test, &options);
+	struct fake_io *fio;
+	struct bio *bio;
+	u64 seq;
+
+	for (seq = 1; seq <= 3; seq++) {
+		fake_write(fake, 10 * seq, 1);
+		fio = fake_flush(fake);
+		bio = fake_take(fake, seq);
+		KUNIT_EXPECT_TRUE(test, is_fua(bio));
+		KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+		fake_end(bio, BLK_STS_OK);
+		KUNIT_EXPECT_EQ(test, fio->ended, 0);
+		KUNIT_EXPECT_EQ(test, durable(fake), seq);
+	}
+	expect_flushes(fake, 0);
+}
+
+/* F4: not behind something that is not durable, then one FLUSH for both. */
+static void fua_not_alone(struct kunit *test)
+{
+	struct fake_options options = { .fua = true };
+	struct fake *fake = fake_create(test, &options);
+	struct fake_io *fio;
+	struct bio *first, *second;
+
+	fake_write(fake, 0, 1);
+	lc_lane_seal(fake->core.lane, false);
+	first = fake_take(fake, 1);
+	fake_write(fake, 10, 1);
+	fio = fake_flush(fake);
+	second = fake_take(fake, 2);
+	KUNIT_EXPECT_FALSE(test, is_fua(second));
+	fake_end(second, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), 0);
+	fake_end(first, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), is_fua(first) ? 1 : 0);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+}
+
+/* A record that nobody waits for is an ordinary write. */
+static void fua_unasked(struct kunit *test)
+{
+	struct fake_options options = { .fua = true };
+	struct fake *fake = fake_create(test, &options);
+	struct bio *bio;
+
+	fake_write(fake, 0, 16);	/* 15 fill the first record, which closes by itself */
+	bio = fake_take(fake, 1);
+	KUNIT_EXPECT_FALSE(test, is_fua(bio));
+	fake_end(bio, BLK_STS_OK);
+	expect_flushes(fake, 0);
+}
+
+/* F4: more than one command, or perhaps more. */
+static void fua_large(struct kunit *test)
+{
+	struct fake_options options = { .fua = true };
+	struct fake *fake = fake_create(test, &options);
+	struct fake_io *fio;
+	struct bio *bio;
+
+	fake_write(fake, 0, 8);		/* with its header 9 pieces, the disk takes 8 */
+	fio = fake_flush(fake);
+	bio = fake_take(fake, 1);
+	KUNIT_EXPECT_FALSE(test, is_fua(bio));
+	fake_end(bio, BLK_STS_OK);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	fake_write(fake, 100, 6);
+	fio = fake_flush(fake);
+	bio = fake_take(fake, 2);
+	KUNIT_EXPECT_TRUE(test, is_fua(bio));
+	fake_end(bio, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	expect_flushes(fake, 1);
+}
+
+/* A disk without FUA gets a FLUSH instead. */
+static void fua_unknown(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct fake_io *fio;
+	struct bio *bio;
+
+	fake_write(fake, 0, 1);
+	fio = fake_flush(fake);
+	bio = fake_take(fake, 1);
+	KUNIT_EXPECT_FALSE(test, is_fua(bio));
+	fake_end(bio, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+}
+
+/* A FUA record that ends after the next one was written. */
+static void fua_overtaken(struct kunit *test)
+{
+	struct fake_options options = { .fua = true };
+	struct fake *fake = fake_create(test, &options);
+	struct fake_io *one, *two;
+	struct bio *bio;
+
+	fake_write(fake, 0, 1);
+	one = fake_flush(fake);
+	bio = fake_take(fake, 1);
+	KUNIT_ASSERT_TRUE(test, is_fua(bio));
+	fake_write(fake, 10, 1);
+	two = fake_flush(fake);
+	fake_finish(fake, 2, BLK_STS_OK);
+	expect_flushes(fake, 0);
+	fake_end(bio, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+	KUNIT_EXPECT_EQ(test, one->ended, 0);
+	KUNIT_EXPECT_EQ(test, two->ended, FAKE_PENDING);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, two->ended, 0);
+}
+
+/* --- failure ---------------------------------------------------------------------- */
+
+/* G4: from now on nothing becomes durable and everybody is told so. */
+static void expect_failed(struct fake *fake, u64 durable_seq)
+{
+	u64 last = lc_log_last_seq(fake->core.log);
+
+	KUNIT_EXPECT_EQ(fake->test, lc_core_mode(&fake->core), LC_MODE_FAIL);
+	KUNIT_EXPECT_EQ(fake->test, durable(fake), durable_seq);
+	KUNIT_EXPECT_EQ(fake->test, flush_to(fake, last)->ended, -EIO);
+	KUNIT_EXPECT_EQ(fake->test, flush_to(fake, 0)->ended, -EIO);
+	KUNIT_EXPECT_EQ(fake->test, lc_log_wait_durable(fake->core.log, last + 1), -EIO);
+	KUNIT_EXPECT_EQ(fake->test, lc_log_wait_durable(fake->core.log, durable_seq), 0);
+}
+
+static void failed_record(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct fake_io *fio[3];
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		fake_write(fake, 10 * i, 1);
+		fio[i] = fake_flush(fake);
+	}
+	fake_finish(fake, 2, BLK_STS_IOERR);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, fio[i]->ended, -EIO);
+	fake_finish(fake, 3, BLK_STS_OK);
+	fake_finish(fake, 1, BLK_STS_OK);
+	expect_flushes(fake, 0);
+	expect_failed(fake, 0);
+}
+
+/* F2: the drive dropped its cache; the next FLUSH's success means nothing. */
+static void failed_flush(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct fake_io *fio;
+
+	fake_write(fake, 0, 1);
+	fio = fake_flush(fake);
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_wait(fake, 1);
+	record(fake, 1);
+	fake_finish(fake, 0, BLK_STS_IOERR);
+	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
+	fake_finish(fake, 2, BLK_STS_OK);
+	expect_flushes(fake, 1);
+	expect_failed(fake, 0);
+}
+
+static void failed_fua(struct kunit *test)
+{
+	struct fake_options options = { .fua = true };
+	struct fake *fake = fake_create(test, &options);
+	struct fake_io *fio;
+
+	fake_write(fake, 0, 1);
+	fio = fake_flush(fake);
+	fake_finish(fake, 1, BLK_STS_MEDIUM);
+	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
+	expect_failed(fake, 0);
+}
+
+/* What was durable before stays so. */
+static void failed_later(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct fake_io *fio;
+
+	fake_write(fake, 0, 1);
+	fio = fake_flush(fake);
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	fake_write(fake, 10, 1);
+	fio = fake_flush(fake);
+	fake_finish(fake, 2, BLK_STS_OK);
+	fake_wait(fake, 1);
+	lc_core_fail(&fake->core, "a test says so");
+	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
+	fake_pass(fake);
+	fake_settle(fake);
+	KUNIT_EXPECT_STREQ(test, fake->core.fail_reason, "a test says so");
+	KUNIT_EXPECT_EQ(test, flush_to(fake, 2)->ended, -EIO);
+}
+
+/*
+ * A FLUSH fails while somebody else is on the way through lc_core_fail(), after
+ * the mode was set and before the log was told (it prints in between).
+ */
+static void failed_flush_second(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct fake_io *fio;
+
+	fake_write(fake, 0, 1);
+	fio = fake_flush(fake);
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_wait(fake, 1);
+	WRITE_ONCE(fake->core.mode, LC_MODE_FAIL);
+	fake_finish(fake, 0, BLK_STS_IOERR);
+	record(fake, 1);
+	fake_finish(fake, 2, BLK_STS_OK);
+	expect_flushes(fake, 1);
+	KUNIT_EXPECT_EQ(test, durable(fake), 0);
+	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
+}
+
+/* --- buffers ------------------------------------------------------------------------ */
+
+/* A buffer is free when its last record is durable and none will follow. */
+static void retire(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct lc_core *core = &fake->core;
+
+	record(fake, 2);
+	record(fake, 2);
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_finish(fake, 2, BLK_STS_OK);
+	lc_log_want_durable(core->log, 2);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 1);	/* open */
+	KUNIT_EXPECT_NOT_NULL(test, rcu_access_pointer(core->ring->segments[1].buf));
+	lc_lane_seal(core->lane, true);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 0);
+	KUNIT_EXPECT_NULL(test, rcu_access_pointer(core->ring->segments[1].buf));
+
+	record(fake, 2);
+	lc_lane_seal(core->lane, true);
+	fake_finish(fake, 3, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 1);	/* written, not durable */
+	lc_log_want_durable(core->log, 3);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 0);
+}
+
+/* After a failure RAM is the only good copy: it stays. */
+static void retire_failed(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct lc_core *core = &fake->core;
+	struct lc_buffer *buf;
+
+	record(fake, 2);
+	lc_lane_seal(core->lane, true);
+	fake_finish(fake, 1, BLK_STS_IOERR);
+	buf = lc_buffer_pin(core, 16 + 1);
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	lc_buffer_unpin(buf);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 1);
+}
+
+static struct kunit_case log_cases[] = {
+	KUNIT_CASE(headers),
+	KUNIT_CASE(out_of_order),
+	KUNIT_CASE(held_back),
+	KUNIT_CASE(flush_nothing),
+	KUNIT_CASE(batching),
+	KUNIT_CASE(flush_covers),
+	KUNIT_CASE(wishes),
+	KUNIT_CASE(sleepers),
+	KUNIT_CASE(fua_alone),
+	KUNIT_CASE(fua_not_alone),
+	KUNIT_CASE(fua_unasked),
+	KUNIT_CASE(fua_large),
+	KUNIT_CASE(fua_unknown),
+	KUNIT_CASE(fua_overtaken),
+	KUNIT_CASE(failed_record),
+	KUNIT_CASE(failed_flush),
+	KUNIT_CASE(failed_fua),
+	KUNIT_CASE(failed_later),
+	KUNIT_CASE(failed_flush_second),
+	KUNIT_CASE(retire),
+	KUNIT_CASE(retire_failed),
+	{}
+};
+
+static struct kunit_suite log_suite = {
+	.name = "dm_lc_log",
+	.test_cases = log_cases,
+};
+
+kunit_test_suite(log_suite);
