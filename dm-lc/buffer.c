@@ -47,6 +47,7 @@ struct lc_pool *lc_pool_create(void)
 	spin_lock_init(&pool->lock);
 	INIT_LIST_HEAD(&pool->free);
 	INIT_LIST_HEAD(&pool->all);
+	pool->wanted = U32_MAX;
 	return pool;
 }
 
@@ -177,66 +178,53 @@ void lc_pool_add(struct lc_pool *pool, struct list_head *list)
 	spin_unlock_irqrestore(&pool->lock, flags);
 }
 
-/**
- * lc_pool_shrink() - give memory back until @nr buffers remain
- * @pool: the pool
- * @nr: how many
- *
- * Process context.  Buffers in use are freed when they come back.
- */
-void lc_pool_shrink(struct lc_pool *pool, u32 nr)
+/* Free what is free beyond the wanted number; the rest when it comes back. */
+static void pool_trim(struct lc_pool *pool)
 {
 	struct lc_buffer *buf;
 	LIST_HEAD(drop);
 
 	spin_lock_irq(&pool->lock);
-	pool->surplus = 0;
-	while (pool->nr > nr && pool->nr_free) {
+	while (pool->nr > pool->wanted && pool->nr_free) {
 		buf = list_first_entry(&pool->free, struct lc_buffer, list);
 		list_move(&buf->list, &drop);
 		list_del(&buf->all);
 		pool->nr_free--;
 		pool->nr--;
 	}
-	if (pool->nr > nr)
-		pool->surplus = pool->nr - nr;
 	spin_unlock_irq(&pool->lock);
-	if (list_empty(&drop))
-		return;
-	/* lc_buffer_pin() may be looking at one of them. */
-	synchronize_rcu();
+	/* lc_buffer_pin() or lc_lane_reserve() may be looking at one of them. */
+	if (!list_empty(&drop))
+		synchronize_rcu();
 	lc_buffers_free(&drop);
+}
+
+/* Keep @nr buffers; those in use are freed when they come back.  May sleep. */
+void lc_pool_shrink(struct lc_pool *pool, u32 nr)
+{
+	WRITE_ONCE(pool->wanted, nr);
+	pool_trim(pool);
 }
 
 /**
  * lc_pool_get() - take a free buffer, pinned by its owner
  * @pool: the pool
  *
- * Process context.  Return: NULL if none is free.
+ * May sleep.  Return: NULL if none is free.
  */
 struct lc_buffer *lc_pool_get(struct lc_pool *pool)
 {
-	struct lc_buffer *buf, *drop = NULL;
+	struct lc_buffer *buf;
 
+	if (READ_ONCE(pool->nr) > READ_ONCE(pool->wanted))
+		pool_trim(pool);
 	spin_lock_irq(&pool->lock);
 	buf = list_first_entry_or_null(&pool->free, struct lc_buffer, list);
 	if (buf) {
 		list_del(&buf->list);
 		pool->nr_free--;
-		if (pool->surplus) {
-			pool->surplus--;
-			pool->nr--;
-			list_del(&buf->all);
-			drop = buf;
-			buf = NULL;
-		}
 	}
 	spin_unlock_irq(&pool->lock);
-	if (drop) {
-		synchronize_rcu();	/* as in lc_pool_shrink() */
-		buffer_free(drop);
-		return lc_pool_get(pool);
-	}
 	if (buf)
 		atomic_set(&buf->pins, 1);
 	return buf;
@@ -311,10 +299,12 @@ struct lc_record_header *lc_record_image(const struct lc_record *rec)
 
 static bool record_get(struct lc_record *rec, u32 want, struct lc_cursor *cur)
 {
-	s64 state = atomic64_read_acquire(&rec->state);
 	u32 next, nr;
+	s64 state;
 
 	do {
+		/* Acquire each time: a failed cmpxchg would not order the limit behind the state. */
+		state = atomic64_read_acquire(&rec->state);
 		next = state_next(state);
 		if ((u64)state & STATE_CLOSED || next >= rec->limit)
 			return false;
@@ -544,11 +534,16 @@ static int lane_advance(struct lc_lane *lane, struct lc_record *old)
 int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur)
 {
 	struct lc_record *rec;
+	bool got;
 
 	for (;;) {
+		/* Without a reference yet, its buffer may be retired and freed. */
+		rcu_read_lock();
 		/* Pairs with the releases of lane->open. */
 		rec = smp_load_acquire(&lane->open);
-		if (rec && record_get(rec, want, cur))
+		got = rec && record_get(rec, want, cur);
+		rcu_read_unlock();
+		if (got)
 			return 0;
 		if (lane_advance(lane, rec))
 			return -EAGAIN;
@@ -647,11 +642,15 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment)
  */
 u64 lc_lane_mark(struct lc_lane *lane)
 {
-	/* Pairs with the releases of lane->open. */
-	struct lc_record *rec = smp_load_acquire(&lane->open);
+	struct lc_record *rec;
+	u64 mark;
 
-	/* A stale pointer is harmless: records live as long as the lane. */
-	return rec ? (u64)atomic64_read(&rec->state) : 0;
+	rcu_read_lock();	/* as in lc_lane_reserve() */
+	/* Pairs with the releases of lane->open. */
+	rec = smp_load_acquire(&lane->open);
+	mark = rec ? atomic64_read(&rec->state) : 0;
+	rcu_read_unlock();
+	return mark;
 }
 
 /**

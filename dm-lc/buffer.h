@@ -78,7 +78,7 @@ struct lc_pool {
 	struct list_head all;
 	u32 nr_free;
 	u32 nr;				/* in all */
-	u32 surplus;			/* to be freed when they come back */
+	u32 wanted;			/* more than these are freed when they come back */
 };
 
 struct lc_lane {
