@@ -81,7 +81,7 @@ struct lc_index *lc_index_create(u64 nr_slots)
 		return NULL;
 	index->nr_slots = nr_slots;
 	index->nr_buckets = max_t(u64, nr_slots / 8 * 5, 16);
-	nr_locks = clamp_t(u64, roundup_pow_of_two(nr_slots / 64 + 1), 64, 4096);
+	nr_locks = clamp_t(u64, roundup_pow_of_two(nr_slots / 128 + 1), 64, 4096);
 	index->lock_mask = nr_locks - 1;
 	index->nodes = __vmalloc(nr_slots * sizeof(struct node), GFP_KERNEL | __GFP_ZERO);
 	index->heads = __vmalloc((u64)index->nr_buckets * sizeof(u32), GFP_KERNEL);
