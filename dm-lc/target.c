@@ -299,6 +299,7 @@ static struct target_type lc_target_type = {
 	.iterate_devices = lc_iterate_devices,
 	.io_hints = lc_io_hints,
 };
+
 static int __init lc_init(void)
 {
 	return dm_register_target(&lc_target_type);
