@@ -303,7 +303,7 @@ static bool record_get(struct lc_record *rec, u32 want, struct lc_cursor *cur)
 	s64 state;
 
 	do {
-		/* Acquire each time: a failed cmpxchg would not order the limit behind the state. */
+		/* Each time: a failed cmpxchg would not order the limit behind the state. */
 		state = atomic64_read_acquire(&rec->state);
 		next = state_next(state);
 		if ((u64)state & STATE_CLOSED || next >= rec->limit)
