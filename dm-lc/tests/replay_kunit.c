@@ -460,7 +460,7 @@ static void foreign_headers(struct kunit *test)
 		info.segment = segment;
 		info.first_slot = slot;
 		info.seq = seq;
-		info.durable_seq = 92;
+		info.durable_seq = min(92ULL, seq - 1);
 		if (seq == 96)
 			log->sb->generation++;
 		lc_record_seal(&raw->record, log->sb, &info);
