@@ -22,7 +22,7 @@ import random
 import shutil
 import subprocess
 
-from lclib import Disk, case, dm, sh
+from lclib import Disk, case, dm, sh, wait
 from lclib.disk import Device as Raw
 from lclib.disks import Disks
 from lclib.lc import LcStack
@@ -69,7 +69,7 @@ class RawVolume:
     def stop(self):
         """Nothing to remove."""
 
-    def provoke(self):
+    def provoke(self, gone):
         """Nothing to drain."""
 
 
@@ -94,10 +94,12 @@ class LinearVolume:
         """dmsetup remove."""
         self.device.remove()
 
-    def provoke(self):
-        """Commands that change nothing: flushes."""
+    def provoke(self, gone):
+        """Commands that change nothing: flushes, until the power is gone."""
         with self.device.open() as raw, contextlib.suppress(OSError):
             for _ in range(100):
+                if gone():
+                    return
                 raw.flush()
 
 
@@ -131,9 +133,15 @@ class LcVolume:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"dmsetup remove did not end in {REMOVE_SECONDS} s") from None
 
-    def provoke(self):
-        """Have both disks written to without new data: drain; may fail."""
-        sh.result("lc-flush", self.stack.name)
+    def provoke(self, gone):
+        """Have both disks written to without new data: drain until done or gone."""
+        if sh.result("dmsetup", "message", self.stack.name, 0, "writeback")[0] == 0:
+            wait.until(lambda: gone() or self.at_rest(), 60, "the drain ends, or the power")
+
+    def at_rest(self):
+        """Nothing left to drain, or no way to."""
+        fields = self.stack.fields()
+        return fields["dirty"] == 0 or fields["mode"] != "rw"
 
 
 class PowerCuts:
@@ -223,7 +231,7 @@ class PowerCuts:
         cut = self.choose()
         self.disks.arm(after_commands=self.rng.randint(1, commands), **cut)
         if self.volume.start() and self.disks.power():
-            self.volume.provoke()
+            self.volume.provoke(lambda: not self.disks.power())
         if not self.disks.power():
             self.seen["crashes_in_start"] += 1
         self.cut(cut)
