@@ -169,7 +169,14 @@ static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 		lc_warn(core, "checkpoint unusable, replaying the log instead");
 		lc_index_clear(core->index);
 		atomic64_set(&core->lost, 0);
-		return lc_recovery_run(core, next_seq, next_segment);
+		ret = lc_recovery_run(core, next_seq, next_segment);
+		if (!ret && *next_seq != core->sb.next_seq) {
+			/* All of it was durable: this is damage, no torn tail (L4). */
+			lc_err(core, "the log ends at record %llu but was stopped cleanly at %llu: see lc-check --repair",
+			       *next_seq - 1, core->sb.next_seq - 1);
+			ret = -EUCLEAN;
+		}
+		return ret;
 	}
 	*next_seq = core->sb.next_seq;
 	*next_segment = core->sb.head_segment;
@@ -312,13 +319,14 @@ unlock:
 /**
  * lc_core_presuspend() - stops nothing
  * @core: the volume
- * @noflush: parked bios go back to device mapper, which asked for them
+ * @ti: a noflush suspend gives parked bios back to device mapper, which asks for them
  */
-void lc_core_presuspend(struct lc_core *core, bool noflush)
+void lc_core_presuspend(struct lc_core *core, struct dm_target *ti)
 {
-	if (!noflush)
+	if (!dm_noflush_suspending(ti))
 		return;
 	spin_lock_irq(&core->parked_lock);
+	core->requeue_ti = ti;
 	core->requeue = true;
 	spin_unlock_irq(&core->parked_lock);
 	queue_work(core->wq, &core->unpark_work);

@@ -20,7 +20,7 @@ void lc_core_put(struct lc_core *core, struct dm_table *table);
 
 int lc_core_resume(struct lc_core *core, struct dm_table *table, const struct lc_params *params,
 		   struct list_head *spare);
-void lc_core_presuspend(struct lc_core *core, bool noflush);
+void lc_core_presuspend(struct lc_core *core, struct dm_target *ti);
 void lc_core_presuspend_undo(struct lc_core *core);
 void lc_core_postsuspend(struct lc_core *core, bool removing);
 

@@ -91,11 +91,12 @@ struct lc_core {
 
 	/*
 	 * Writes that found no buffer, first come first served (C7): a write must
-	 * queue here while others wait.  parked_lock guards both.
+	 * queue here while others wait.  parked_lock guards all three.
 	 */
 	spinlock_t parked_lock;
 	struct list_head parked;
 	bool requeue;			/* noflush suspend: give bios back to DM (D4) */
+	struct dm_target *requeue_ti;	/* whom to ask whether it still wants them */
 	struct work_struct unpark_work;
 
 	/* Pairs free buffers with free segments for the lane; these three are its own. */

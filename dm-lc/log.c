@@ -283,7 +283,7 @@ static void log_flush_end(struct bio *bio)
 	log->nr_writes++;
 	if (status)
 		log->failed = true;	/* with flushing: no other FLUSH slips in (F2) */
-	if (!status && log->flush_seq > log->durable_seq)
+	if (!status && !log->failed && log->flush_seq > log->durable_seq)
 		log->durable_seq = log->flush_seq;
 	log->flushing = false;
 	collect_durable(log, &ios, &bufs);

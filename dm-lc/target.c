@@ -166,7 +166,7 @@ static void lc_presuspend(struct dm_target *ti)
 {
 	struct lc_target *lc = ti->private;
 
-	lc_core_presuspend(lc->core, dm_noflush_suspending(ti));
+	lc_core_presuspend(lc->core, ti);
 }
 
 static void lc_presuspend_undo(struct dm_target *ti)

@@ -267,6 +267,11 @@ static void merge_work(struct work_struct *work)
 	struct lc_mapping old;
 	int ret;
 
+	/* The reserve is writeback's: merging writes park too while it needs it (D1). */
+	if (READ_ONCE(core->relog_wanted)) {
+		ret = -EAGAIN;
+		goto done;
+	}
 	if (!merge_find(core, io, &old)) {
 		ret = write_run(core, io, NULL);
 		goto done;
@@ -290,13 +295,22 @@ static bool must_park(struct lc_core *core)
 	return !list_empty_careful(&core->parked) || READ_ONCE(core->relog_wanted);
 }
 
+/*
+ * [parked_lock] Device mapper takes bios back only while it suspends; an aborted one
+ * ends that before it tells us.
+ */
+static bool give_back(struct lc_core *core)
+{
+	return core->requeue && dm_noflush_suspending(core->requeue_ti);
+}
+
 static void park(struct lc_core *core, struct lc_io *io)
 {
 	unsigned long flags;
 	bool requeue;
 
 	spin_lock_irqsave(&core->parked_lock, flags);
-	requeue = core->requeue;
+	requeue = give_back(core);
 	if (!requeue)
 		list_add_tail(&io->list, &core->parked);
 	spin_unlock_irqrestore(&core->parked_lock, flags);
@@ -322,12 +336,13 @@ static void write_continue(struct lc_core *core, struct lc_io *io, int ret)
 	}
 }
 
-static struct lc_io *first_parked(struct lc_core *core)
+static struct lc_io *first_parked(struct lc_core *core, bool *requeue)
 {
 	struct lc_io *io;
 
 	spin_lock_irq(&core->parked_lock);
 	io = list_first_entry_or_null(&core->parked, struct lc_io, list);
+	*requeue = give_back(core);
 	spin_unlock_irq(&core->parked_lock);
 	return io;
 }
@@ -343,15 +358,16 @@ void lc_write_unpark_work(struct work_struct *work)
 {
 	struct lc_core *core = container_of(work, struct lc_core, unpark_work);
 	struct lc_io *io;
+	bool requeue;
 	int ret;
 
-	while ((io = first_parked(core))) {
+	while ((io = first_parked(core, &requeue))) {
 		/* Writeback goes first for the reserve, and queues us then. */
 		bool wait = READ_ONCE(core->relog_wanted);
 
 		if (lc_core_mode(core) == LC_MODE_FAIL)
 			ret = -EIO;
-		else if (READ_ONCE(core->requeue))
+		else if (requeue)
 			ret = -ECANCELED;
 		else
 			ret = wait ? -EAGAIN : write_run(core, io, NULL);

@@ -45,6 +45,7 @@
 #include "write.h"
 #include "writeback.h"
 
+#define MAX_RELOG_TRIES	1000	/* ticks: seconds, while a FLUSH frees buffers */
 #define IDLE_AFTER	(HZ)	/* without writes: drain although below the watermark */
 #define MAX_FAILURES	6	/* batches in a row the HDD may fail, 31 s in all */
 
@@ -65,6 +66,7 @@ struct lc_writeback {
 	bool filling;		/* between the watermarks: drain on; thread only */
 	u64 drain_to;		/* segment number the tail must reach; READ_ONCE() */
 	u32 failures;		/* thread only */
+	u32 relog_stuck;	/* tries without a buffer, in a row; thread only */
 	const char *state;	/* for status; READ_ONCE() */
 	void *header;		/* 4 KiB; thread only */
 };
@@ -113,6 +115,8 @@ static bool should_run(struct lc_writeback *wb)
 	if (tail >= lc_lane_next_segment(core->lane))
 		return false;
 	if (tail < READ_ONCE(wb->drain_to))
+		return true;
+	if (READ_ONCE(core->relog_wanted))	/* writes are parked until that is done */
 		return true;
 	if (lc_ring_free(core->ring) <= reserve(core))
 		return true;
@@ -250,7 +254,8 @@ static int collect(struct lc_writeback *wb, struct batch *b)
 	b->first = number;
 	b->end = number;
 	wb->nr_items = 0;
-	while (number < limit &&
+	/* The reserve holds the lost blocks of one segment: then take one at a time. */
+	while (number < limit && (number == b->first || !READ_ONCE(core->relog_wanted)) &&
 	       wb->nr_items + core->sb.geo.seg_slots <= wb->max_items) {
 		u32 from = wb->nr_items;
 
@@ -382,6 +387,9 @@ static void run_batch(struct lc_writeback *wb)
 		/* No buffer to log lost sectors in: the next one is ours (D1). */
 		WRITE_ONCE(core->relog_wanted, true);
 		queue_work(core->wq, &core->refill_work);
+		flush_work(&core->refill_work);
+		if (++wb->relog_stuck >= MAX_RELOG_TRIES)
+			lc_core_fail(core, "no room to log lost blocks again");
 		schedule_timeout_idle(1);
 		return;
 	}
@@ -390,6 +398,7 @@ static void run_batch(struct lc_writeback *wb)
 		return;
 	}
 	wb->failures = 0;
+	wb->relog_stuck = 0;
 	if (READ_ONCE(core->relog_wanted)) {
 		WRITE_ONCE(core->relog_wanted, false);
 		queue_work(core->wq, &core->unpark_work);
