@@ -58,8 +58,6 @@ struct lc_core {
 	struct list_head list;
 	refcount_t refs;
 	struct mapped_device *md;
-	dev_t cache_devt;
-	dev_t backing_devt;
 	char name[32];
 
 	struct block_device *cache;
@@ -86,8 +84,8 @@ struct lc_core {
 	bool ended;			/* stopped or failed to start, for good; under life_lock */
 
 	struct lc_params params;	/* in force; single words, READ_ONCE() */
+	const char *fail_reason;	/* of mode fail: the first one given */
 	enum lc_mode mode;		/* only ever gets worse; READ_ONCE() */
-	const char *fail_reason;
 
 	/*
 	 * Writes that found no buffer, first come first served (C7): a write must
@@ -134,11 +132,6 @@ static inline struct bio *lc_io_bio(struct lc_io *io)
 static inline struct lc_io *lc_bio_io(struct bio *bio)
 {
 	return dm_per_bio_data(bio, sizeof(struct lc_io));
-}
-
-static inline u64 lc_bio_block(const struct bio *bio)
-{
-	return bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
 }
 
 static inline enum lc_mode lc_core_mode(const struct lc_core *core)

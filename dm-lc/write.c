@@ -352,7 +352,6 @@ static struct lc_io *first_parked(struct lc_core *core, bool *requeue)
  * @work: embedded in the core
  *
  * The bio at work stays first in the list, so that later ones queue behind it.
- * lc_write_end_parked() runs on the same workqueue item's behalf only.
  */
 void lc_write_unpark_work(struct work_struct *work)
 {

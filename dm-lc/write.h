@@ -12,7 +12,6 @@ struct work_struct;
 int lc_write_map(struct lc_core *core, struct bio *bio);
 int lc_write_flush_map(struct lc_core *core, struct bio *bio);
 void lc_write_unpark_work(struct work_struct *work);
-void lc_write_end_parked(struct lc_core *core, blk_status_t status);
 int lc_write_relog_lost(struct lc_core *core, u64 block, u32 slot);
 
 #endif /* LC_WRITE_H */
