@@ -227,6 +227,7 @@ void lc_sb_encode(const struct lc_sb *sb, unsigned int copy, struct lc_superbloc
 	raw->sb_seq = cpu_to_le64(sb->sb_seq);
 	raw->version = cpu_to_le32(LC_FORMAT_VERSION);
 	raw->creator_version = cpu_to_le32(sb->creator_version);
+	raw->compat = cpu_to_le64(sb->compat);
 	raw->cache_bytes = cpu_to_le64(sb->geo.cache_bytes);
 	raw->segments_offset = cpu_to_le64(sb->geo.segments_offset);
 	raw->nr_segments = cpu_to_le64(sb->geo.nr_segments);
@@ -288,6 +289,8 @@ static int sb_check_head(const struct lc_superblock *raw, const char **why)
 		return bad(why, -EOPNOTSUPP, "unknown incompatible feature");
 	if (le64_to_cpu(raw->ro_compat) & ~LC_RO_COMPAT_ALL)
 		return bad(why, -EOPNOTSUPP, "unknown read-only compatible feature");
+	if (le32_to_cpu(raw->flags) & ~LC_SB_FLAGS_ALL)
+		return bad(why, -ERANGE, "unknown flag");
 	if (le32_to_cpu(raw->slot_bytes) != LC_SLOT_BYTES ||
 	    le32_to_cpu(raw->header_slots) != LC_HEADER_SLOTS)
 		return bad(why, -ERANGE, "slot geometry out of bounds");
@@ -372,6 +375,7 @@ static void sb_decode_numbers(const struct lc_superblock *raw, struct lc_sb *sb)
 	memcpy(sb->volume_uuid, raw->volume_uuid, 16);
 	sb->sb_seq = le64_to_cpu(raw->sb_seq);
 	sb->creator_version = le32_to_cpu(raw->creator_version);
+	sb->compat = le64_to_cpu(raw->compat);
 	sb->lane_limit = le32_to_cpu(raw->lane_limit);
 	sb->csum_type = le32_to_cpu(raw->csum_type);
 	sb->cache_lbs = le32_to_cpu(raw->cache_lbs);

@@ -36,6 +36,7 @@ struct lc_sb {
 	char label[64];
 	u64 sb_seq;
 	u32 creator_version;
+	u64 compat;		/* unknown bits are kept */
 	struct lc_geometry geo;
 	u32 lane_limit;
 	u32 csum_type;

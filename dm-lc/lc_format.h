@@ -77,6 +77,8 @@ enum lc_sb_flags {
 	LC_SB_IN_PLACE	= 1 << 1,	/* mark at the end, volume at byte 0 */
 };
 
+#define LC_SB_FLAGS_ALL	((u32)(LC_SB_CLEAN | LC_SB_IN_PLACE))
+
 enum lc_mark_state {
 	LC_MARK_PAIRED		= 1,
 	LC_MARK_ABANDONED	= 2,	/* the cache of `epoch` must never be replayed */

@@ -112,6 +112,7 @@ static const struct field sb_fields[] = {
 	SB(compat, ~0ULL, 0),
 	SB(ro_compat, 1, -EOPNOTSUPP),
 	SB(incompat, TOP, -EOPNOTSUPP),
+	SB(flags, 4, -ERANGE),
 	SB(cache_bytes, 0, -ERANGE),
 	SB(cache_bytes, TOP, -ERANGE),
 	SB(cache_bytes, 67108865, -ERANGE),
@@ -265,6 +266,7 @@ static void sb_round_trip(struct kunit *test)
 	for (type = LC_CSUM_CRC32C; type <= LC_CSUM_XXH64; type++) {
 		struct lc_sb *sb = example_sb_alloc(test, type);
 
+		sb->compat = TOP | 1;	/* of a newer version: kept */
 		for (copy = 0; copy < LC_SB_COPIES; copy++) {
 			memset(raw, 0x5a, sizeof(*raw));
 			lc_sb_encode(sb, copy, &raw->sb);
