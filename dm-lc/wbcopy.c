@@ -38,7 +38,7 @@ struct run {
 
 struct lc_wbcopy {
 	struct lc_core *core;
-	struct workqueue_struct *wq;
+	struct workqueue_struct *wq;	/* verifies; the owner's */
 	struct bio_set bios;
 	spinlock_t lock;		/* in completion context too */
 	struct list_head idle;		/* runs; lock */
@@ -297,17 +297,19 @@ static int alloc_runs(struct lc_wbcopy *copy)
 /**
  * lc_wbcopy_create() - preallocate everything for @depth runs in flight
  * @core: the volume
+ * @wq: for verifying, WQ_MEM_RECLAIM, outlives the room
  * @depth: runs in flight
  *
  * May sleep.  Return: the room or NULL.
  */
-struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, u32 depth)
+struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, struct workqueue_struct *wq, u32 depth)
 {
 	struct lc_wbcopy *copy = kzalloc(sizeof(*copy), GFP_KERNEL);
 
 	if (!copy)
 		return NULL;
 	copy->core = core;
+	copy->wq = wq;
 	copy->depth = depth;
 	spin_lock_init(&copy->lock);
 	INIT_LIST_HEAD(&copy->idle);
@@ -319,13 +321,8 @@ struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, u32 depth)
 		goto free_runs;
 	if (bioset_init(&copy->bios, 2 * depth, 0, BIOSET_NEED_BVECS))
 		goto free_runs;
-	copy->wq = alloc_workqueue("lc-wbcopy", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!copy->wq)
-		goto exit_bios;
 	return copy;
 
-exit_bios:
-	bioset_exit(&copy->bios);
 free_runs:
 	free_runs(copy);
 free_copy:
@@ -337,7 +334,6 @@ void lc_wbcopy_destroy(struct lc_wbcopy *copy)
 {
 	if (!copy)
 		return;
-	destroy_workqueue(copy->wq);
 	bioset_exit(&copy->bios);
 	free_runs(copy);
 	kfree(copy);

@@ -6,6 +6,7 @@
 #include <linux/types.h>
 
 struct lc_core;
+struct workqueue_struct;
 struct lc_wbcopy;
 
 struct lc_wb_item {
@@ -16,7 +17,7 @@ struct lc_wb_item {
 	u8 lost;
 };
 
-struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, u32 depth);
+struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, struct workqueue_struct *wq, u32 depth);
 void lc_wbcopy_destroy(struct lc_wbcopy *copy);
 int lc_wbcopy_run(struct lc_wbcopy *copy, const struct lc_wb_item *items, u32 nr,
 		  const bool *stop);

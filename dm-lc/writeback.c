@@ -60,6 +60,7 @@ struct lc_writeback {
 	u32 max_items;
 	u32 nr_items;
 	struct lc_wbcopy *copy;
+	struct workqueue_struct *wq;	/* of every copy: a new one must not be made while suspended */
 
 	bool paused;		/* stay away from the devices; wait */
 	bool resting;		/* the thread honours that; wait */
@@ -477,8 +478,11 @@ struct lc_writeback *lc_writeback_create(struct lc_core *core)
 	wb->header = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
 	if (!wb->header)
 		goto free_wb;
-	if (lc_writeback_resize(wb, core->params.writeback_batch, core->params.writeback_depth))
+	wb->wq = alloc_workqueue("lc-wbcopy", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!wb->wq)
 		goto free_header;
+	if (lc_writeback_resize(wb, core->params.writeback_batch, core->params.writeback_depth))
+		goto destroy_wq;
 	wb->task = kthread_run(writeback_thread, wb, "lc-writeback");
 	if (IS_ERR(wb->task))
 		goto free_items;
@@ -487,6 +491,8 @@ struct lc_writeback *lc_writeback_create(struct lc_core *core)
 free_items:
 	lc_wbcopy_destroy(wb->copy);
 	vfree(wb->items);
+destroy_wq:
+	destroy_workqueue(wb->wq);
 free_header:
 	kfree(wb->header);
 free_wb:
@@ -500,6 +506,7 @@ void lc_writeback_destroy(struct lc_writeback *wb)
 		return;
 	kthread_stop(wb->task);
 	lc_wbcopy_destroy(wb->copy);
+	destroy_workqueue(wb->wq);
 	vfree(wb->items);
 	kfree(wb->header);
 	kfree(wb);
@@ -511,14 +518,14 @@ void lc_writeback_destroy(struct lc_writeback *wb)
  * @batch: blocks; at least a segment's worth is taken
  * @depth: runs in flight
  *
- * May sleep and allocates; not while the volume is suspended.
+ * May sleep and allocates; under memalloc_noio while the volume is suspended.
  * Return: 0 or -ENOMEM: nothing changed.
  */
 int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
 {
 	u32 max = max(batch, wb->core->sb.geo.seg_slots);
 	struct lc_wb_item *items = __vmalloc(max * sizeof(*items), GFP_KERNEL);
-	struct lc_wbcopy *copy = lc_wbcopy_create(wb->core, depth);
+	struct lc_wbcopy *copy = lc_wbcopy_create(wb->core, wb->wq, depth);
 
 	if (!items || !copy) {
 		vfree(items);
