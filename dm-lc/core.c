@@ -153,6 +153,9 @@ static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 	int ret;
 
 	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.head_segment);
+	ret = lc_recovery_check_clean(core);
+	if (ret)
+		return ret;
 	ret = lc_meta_fingerprint(core, &fingerprint);
 	if (ret)
 		return ret;
@@ -403,7 +406,7 @@ static int core_alloc_rooms(struct lc_core *core)
 	LIST_HEAD(buffers);
 
 	core->meta = lc_meta_create(core);
-	core->index = lc_index_create(core->sb.geo.nr_slots);
+	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
 	core->pool = lc_pool_create();
 	core->lane = lc_lane_create(core);

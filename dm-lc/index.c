@@ -14,12 +14,15 @@
 #include <linux/hash.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
+#include <linux/math64.h>
 #include <linux/percpu_counter.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/vmalloc.h>
 
 #include "index.h"
+#include "lc_format.h"
+#include "segment.h"
 
 #define NODE_LINKED	1u
 #define NODE_DIRTY	2u
@@ -66,13 +69,28 @@ static void node_map(const struct lc_index *index, const struct node *n, struct 
 	map->dirty = n->flags & NODE_DIRTY;
 }
 
+/*
+ * The smaller the segments, the more of them, each with its struct and its header
+ * slots: bucket heads get what these leave of the budget.  Locks take at most half a
+ * byte a slot.
+ */
+static u64 heads_of_segment(u32 seg_slots)
+{
+	u64 budget = (u64)(seg_slots - LC_HEADER_SLOTS) * LC_INDEX_BUDGET;
+	u64 fixed = (u64)seg_slots * sizeof(struct node) + seg_slots / 2 +
+		    sizeof(struct lc_segment);
+
+	return clamp_t(u64, (budget - fixed) / sizeof(u32), seg_slots / 8, seg_slots / 8 * 5);
+}
+
 /**
  * lc_index_create() - allocate an empty index
  * @nr_slots: slots of the SSD, below LC_NO_SLOT
+ * @seg_slots: slots of a segment, which divides @nr_slots
  *
  * May sleep.  Return: the index or NULL.
  */
-struct lc_index *lc_index_create(u64 nr_slots)
+struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots)
 {
 	struct lc_index *index = kzalloc(sizeof(*index), GFP_KERNEL);
 	u32 nr_locks, i;
@@ -80,7 +98,7 @@ struct lc_index *lc_index_create(u64 nr_slots)
 	if (!index)
 		return NULL;
 	index->nr_slots = nr_slots;
-	index->nr_buckets = max_t(u64, nr_slots / 8 * 5, 16);
+	index->nr_buckets = max_t(u64, div_u64(nr_slots, seg_slots) * heads_of_segment(seg_slots), 16);
 	nr_locks = clamp_t(u64, roundup_pow_of_two(nr_slots / 128 + 1), 64, 4096);
 	index->lock_mask = nr_locks - 1;
 	index->nodes = __vmalloc(nr_slots * sizeof(struct node), GFP_KERNEL | __GFP_ZERO);

@@ -4,7 +4,9 @@
  *
  * One 12-byte node per slot of the SSD, indexed by slot number, so that where a
  * copy lies need not be stored; nodes are chained into hash buckets.  A block has
- * one node at most.  Memory: 12 bytes a slot and 5/8 bucket head of 4 bytes.
+ * one node at most.  Memory, segments and locks included: at most LC_INDEX_BUDGET
+ * bytes for each block that can be cached; 12 of them are the node, and what is
+ * left goes to bucket heads of 4 bytes, up to 5/8 of a head a slot.
  *
  * All that happens to a block happens under the lock of its bucket; functions
  * marked [locked] need it.  None of them sleeps or allocates.
@@ -17,6 +19,7 @@
 struct lc_index;
 
 #define LC_NO_SLOT	0xffffffffu
+#define LC_INDEX_BUDGET	16	/* bytes of RAM for each data slot */
 
 struct lc_mapping {
 	u32 slot;
@@ -25,7 +28,7 @@ struct lc_mapping {
 	bool dirty;	/* the HDD does not hold it, or not durably */
 };
 
-struct lc_index *lc_index_create(u64 nr_slots);
+struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots);
 void lc_index_destroy(struct lc_index *index);
 void lc_index_clear(struct lc_index *index);
 

@@ -461,6 +461,38 @@ static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
 }
 
 /**
+ * lc_recovery_check_clean() - does the log end where a clean superblock says?
+ * @core: the volume
+ *
+ * Without a mark, nothing but the log itself can tell a clean superblock of an
+ * earlier life, put back by a backup or found after the newer copies rotted.  The
+ * first record of every life opens the segment its predecessor's superblock names.
+ *
+ * May sleep.  Only reads.  Return: 0, -ESTALE, -ENOMEM.
+ */
+int lc_recovery_check_clean(struct lc_core *core)
+{
+	const struct lc_sb *sb = &core->sb;
+	void *raw = kmalloc(LC_SLOT_BYTES, GFP_NOIO);
+	struct lc_record_info info;
+	int ret;
+
+	if (!raw)
+		return -ENOMEM;
+	/* A place that cannot be read or decoded holds no record of a later life. */
+	ret = lc_io_sync(core->cache, REQ_OP_READ, header_address(core, sb->head_segment, 0), raw,
+			 LC_SLOT_BYTES);
+	if (!ret)
+		ret = lc_record_decode(raw, sb, sb->head_segment, 0, &info, NULL);
+	kfree(raw);
+	if (ret || info.epoch <= sb->epoch)
+		return 0;
+	lc_err(core, "the superblock is of epoch %llu, the log has records of %llu: an old superblock, see lc-check",
+	       sb->epoch, info.epoch);
+	return -ESTALE;
+}
+
+/**
  * lc_recovery_run() - fill the empty index from the log
  * @core: the volume
  * @next_seq: first seq of the new life

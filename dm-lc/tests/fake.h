@@ -267,7 +267,7 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	core->wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
 	core->slow_wq = alloc_ordered_workqueue("lc-test-slow", 0);
 	core->meta = lc_meta_create(core);
-	core->index = lc_index_create(core->sb.geo.nr_slots);
+	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
 	core->pool = lc_pool_create();
 	core->lane = lc_lane_create(core);

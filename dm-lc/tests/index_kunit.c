@@ -56,7 +56,7 @@ static struct model *model_create(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, m);
 	lc_test_seed(test, &m->rnd);
-	m->index = lc_index_create(NR_SLOTS);
+	m->index = lc_index_create(NR_SLOTS, 256);
 	KUNIT_ASSERT_NOT_NULL(test, m->index);
 	model_empty(m);
 	/* Neighbours, far ends, and numbers that differ above bit 32 only. */
@@ -210,7 +210,7 @@ static void against_model(struct kunit *test)
 /* One block in every slot in turn, as a hot block of a wrapping log. */
 static void hot_block(struct kunit *test)
 {
-	struct lc_index *index = lc_index_create(NR_SLOTS);
+	struct lc_index *index = lc_index_create(NR_SLOTS, 256);
 	struct lc_mapping map = { .mask = 0xff }, old;
 	u32 slot, bucket;
 
@@ -233,7 +233,7 @@ static void hot_block(struct kunit *test)
 static void full(struct kunit *test)
 {
 	static const u64 strides[] = { 1, 256, 4096, 1 << 20, 0x3e3779b1 };
-	struct lc_index *index = lc_index_create(NR_SLOTS);
+	struct lc_index *index = lc_index_create(NR_SLOTS, 256);
 	struct lc_mapping map = { .mask = 1, .dirty = true }, old;
 	u32 i, slot, bucket;
 
@@ -308,7 +308,7 @@ static int worker_thread(void *data)
 
 static void concurrent(struct kunit *test)
 {
-	struct lc_index *index = lc_index_create(NR_SLOTS);
+	struct lc_index *index = lc_index_create(NR_SLOTS, 256);
 	struct worker workers[THREADS] = {};
 	u64 found = 0, dirty = 0, block;
 	struct lc_mapping map;
@@ -352,9 +352,11 @@ struct ram {
 };
 
 static const struct ram rams[] = {
+	{ "64 MiB, 64 KiB", 64ULL << 20, 64 << 10 },
 	{ "256 MiB, 256 KiB", 256ULL << 20, 256 << 10 },
 	{ "1 GiB, 256 KiB", 1ULL << 30, 256 << 10 },
 	{ "1 GiB, 1 MiB", 1ULL << 30, 1 << 20 },
+	{ "4 GiB, 64 KiB", 4ULL << 30, 64 << 10 },
 	{ "4 GiB, 128 KiB", 4ULL << 30, 128 << 10 },
 	{ "4 GiB, 1 MiB", 4ULL << 30, 1 << 20 },
 	{ "8 GiB, 4 MiB", 8ULL << 30, 4 << 20 },
@@ -363,7 +365,7 @@ static const struct ram rams[] = {
 KUNIT_ARRAY_PARAM_DESC(rams, rams, name);
 
 /*
- * At most 16 bytes of RAM per slot, the segments included.  A debug kernel's locks
+ * At most 16 bytes of RAM per data slot, the segments included.  A debug kernel's locks
  * are larger than those of a normal one, so what locks take is left out; that is
  * 64 bytes for 128 slots and at most 256 KiB.
  */
@@ -372,17 +374,18 @@ static void memory(struct kunit *test)
 	const struct ram *ram = test->param_value;
 	struct lc_geometry geo;
 	struct lc_index *index;
-	u64 bytes, locks;
+	u64 bytes, locks, blocks;
 
 	KUNIT_ASSERT_EQ(test, lc_geometry_compute(&geo, ram->cache_bytes, ram->segment_bytes), 0);
-	index = lc_index_create(geo.nr_slots);
+	index = lc_index_create(geo.nr_slots, geo.seg_slots);
 	KUNIT_ASSERT_NOT_NULL(test, index);
 	bytes = lc_index_bytes(index) + geo.nr_segments * sizeof(struct lc_segment);
 	locks = clamp_t(u64, roundup_pow_of_two(geo.nr_slots / 128 + 1), 64, 4096);
 	bytes -= locks * (round_up(sizeof(spinlock_t), SMP_CACHE_BYTES) - SMP_CACHE_BYTES);
-	kunit_info(test, "%s: %llu slots, %llu.%02llu bytes each", ram->name, geo.nr_slots,
-		   bytes / geo.nr_slots, bytes * 100 / geo.nr_slots % 100);
-	KUNIT_EXPECT_LE(test, bytes, 16 * geo.nr_slots);
+	blocks = geo.nr_slots - geo.nr_segments * LC_HEADER_SLOTS;
+	kunit_info(test, "%s: %llu blocks, %llu.%02llu bytes each", ram->name, blocks,
+		   bytes / blocks, bytes * 100 / blocks % 100);
+	KUNIT_EXPECT_LE(test, bytes, LC_INDEX_BUDGET * blocks);
 	lc_index_destroy(index);
 }
 

@@ -113,3 +113,31 @@ def tools_say_the_kernels_reason(ctx):
         assert volume.read(4096, 4096) == b"\x02" * 4096
     assert os.path.exists(stack.path)
     sh.run("lc-remove", "lc0")
+
+
+@case(disks=PAIR, timeout=60)
+def no_mark_old_superblock(ctx):
+    """Without a mark the log itself tells that a clean superblock is of an earlier life."""
+    stack = LcStack(ctx.hdd, ctx.ssd, format=("--in-place", "--no-mark"), writeback="off")
+    stack.format()
+    saved = None
+    for life in range(2):
+        stack.activate()
+        with Device(stack.path) as volume:
+            volume.write(0, bytes([life + 1]) * 4096)
+        sh.run("lc-remove", "--no-flush", "lc0")
+        with Device(ctx.ssd) as raw:
+            if not saved:
+                saved = raw.read(0, MIB)
+            newest = raw.read(0, MIB)
+            raw.write(0, saved)
+            raw.flush()
+        if life:
+            code, text = sh.result("lc-resume", "lc0", ctx.ssd, ctx.hdd)
+            assert code == 1 and "old superblock" in text, (code, text)
+    with Device(ctx.ssd) as raw:
+        raw.write(0, newest)
+    stack.activate()
+    with Device(stack.path) as volume:
+        assert volume.read(0, 4096) == b"\x02" * 4096
+    stack.remove()
