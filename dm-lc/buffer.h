@@ -34,6 +34,7 @@ enum lc_record_stage {
 	LC_RECORD_OPEN,
 	LC_RECORD_CLOSED,
 	LC_RECORD_WRITTEN,
+	LC_RECORD_FAILED,		/* to be written again */
 };
 
 struct lc_record {
@@ -50,6 +51,7 @@ struct lc_record {
 	/* below: log->lock */
 	u8 stage;
 	bool want_durable;		/* closed on behalf of a flush */
+	u32 round;			/* log->round when it was submitted */
 	u64 seq;
 	struct list_head list;		/* log->pending, in seq order */
 	struct work_struct work;
@@ -90,6 +92,7 @@ struct lc_lane {
 	u32 nr_ready;			/* READ_ONCE() */
 	u32 max_ready;
 	u32 incarnation;		/* lock */
+	bool stopped;			/* for good: nothing is opened any more; lock */
 	u64 start_segment;		/* first of this life */
 	u64 next_segment;		/* behind the last one opened; lock */
 };
@@ -121,6 +124,7 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf);
 int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur);
 void lc_lane_release(struct lc_cursor *cur);
 u64 lc_lane_seal(struct lc_lane *lane, bool close_segment);
+void lc_lane_stop(struct lc_lane *lane);
 u64 lc_lane_mark(struct lc_lane *lane);
 int lc_lane_append_ranges(struct lc_lane *lane, u64 block, u64 nr_blocks, u8 entry_type,
 			  u64 *segment, u32 *first_slot);

@@ -15,7 +15,7 @@
  * left, so no bio, message or status call can come.  postsuspend ran for the live
  * table, and device mapper waited for its bios; what may still be queued are
  * workers, and each is cancelled or flushed here in the order in which they can
- * queue one another: idle -> (log) -> refill -> unpark.
+ * queue one another: rescue, idle -> (log) -> refill -> unpark.
  */
 #include <linux/mempool.h>
 #include <linux/sched/mm.h>
@@ -29,6 +29,7 @@
 #include "io.h"
 #include "log.h"
 #include "recovery.h"
+#include "rescue.h"
 #include "segment.h"
 #include "superblock.h"
 #include "write.h"
@@ -63,6 +64,19 @@ void lc_core_fail(struct lc_core *core, const char *reason)
 	queue_work(core->wq, &core->unpark_work);
 	queue_work(core->slow_wq, &core->event_work);
 	lc_writeback_kick(core->wb);
+}
+
+void lc_core_cache_failed(struct lc_core *core, const char *reason)
+{
+	if (lc_core_mode(core) != LC_MODE_RW || atomic_xchg(&core->cache_failed, 1))
+		return;
+	if (core->sb.mark_offset == LC_NO_MARK) {
+		lc_core_fail(core, reason);
+		return;
+	}
+	core->fail_reason = reason;
+	lc_log_stop(core->log);
+	lc_rescue_start(core->rescue);
 }
 
 /* Forget the old content of a segment that is about to be written again. */
@@ -105,7 +119,7 @@ static bool refill_one(struct lc_core *core)
 		core->refill_taken = true;
 		evict(core, buf->position);
 	}
-	if (lc_core_mode(core) == LC_MODE_FAIL)
+	if (lc_core_mode(core) != LC_MODE_RW)
 		return false;
 	/* If reads are in flight there, the last one queues us again. */
 	if (!lc_segment_idle(core->ring, &core->ring->segments[buf->position]))
@@ -239,10 +253,12 @@ static void stop_clean(struct lc_core *core)
  * lc_core_flush() - everything completed so far becomes durable
  * @core: the volume
  *
- * Return: 0 or -EIO.
+ * May sleep.  Return: 0 or -EIO.
  */
 int lc_core_flush(struct lc_core *core)
 {
+	if (lc_core_mode(core) == LC_MODE_DEGRADED)
+		return lc_io_flush(core->backing);
 	return lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
 }
 
@@ -310,6 +326,8 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, const struct lc
 	if (core->running)
 		goto unlock;
 	core->running = true;
+	if (lc_core_mode(core) == LC_MODE_DEGRADED)
+		goto unlock;
 	core->last_write = jiffies;
 	queue_work(core->wq, &core->refill_work);
 	queue_delayed_work(core->wq, &core->idle_work, HZ);
@@ -359,14 +377,21 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	mutex_lock(&core->life_lock);
 	if (!core->running)
 		goto unlock;
-	core->running = false;
 	lc_writeback_pause(core->wb);
 	cancel_delayed_work_sync(&core->idle_work);
 	ret = lc_core_flush(core);
+	if (ret && atomic_read(&core->cache_failed)) {
+		/* It may be on its way, but must not be at work while suspended. */
+		lc_rescue_run(core->rescue);
+		ret = lc_core_flush(core);
+	}
+	core->running = false;
 	lc_log_quiesce(core->log);
 	flush_work(&core->refill_work);
 	if (ret)
 		lc_err(core, "the log could not be made durable");
+	else if (lc_core_mode(core) == LC_MODE_DEGRADED)
+		ret = lc_rescue_record_lost(core);
 	else if (removing && lc_core_mode(core) == LC_MODE_RW)
 		stop_clean(core);
 unlock:
@@ -377,6 +402,7 @@ unlock:
 
 static void core_free(struct lc_core *core)
 {
+	lc_rescue_destroy(core->rescue);
 	if (core->wq)
 		cancel_delayed_work_sync(&core->idle_work);
 	if (core->log)
@@ -388,6 +414,8 @@ static void core_free(struct lc_core *core)
 	lc_writeback_destroy(core->wb);
 	if (core->slow_wq)
 		destroy_workqueue(core->slow_wq);
+	if (core->patient_wq)
+		destroy_workqueue(core->patient_wq);
 	lc_log_destroy(core->log);
 	if (core->wq)
 		destroy_workqueue(core->wq);
@@ -411,9 +439,11 @@ static int core_alloc_rooms(struct lc_core *core)
 	core->pool = lc_pool_create();
 	core->lane = lc_lane_create(core);
 	core->wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	core->patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
+					   WQ_MAX_ACTIVE);
 	core->slow_wq = alloc_ordered_workqueue("lc-slow", WQ_MEM_RECLAIM);
 	if (!core->meta || !core->index || !core->ring || !core->pool || !core->lane ||
-	    !core->wq || !core->slow_wq)
+	    !core->wq || !core->patient_wq || !core->slow_wq)
 		return -ENOMEM;
 	core->log = lc_log_create(core);
 	if (!core->log || mempool_init_page_pool(&core->merge_pool, MERGE_PAGES, 1))
@@ -423,7 +453,8 @@ static int core_alloc_rooms(struct lc_core *core)
 	lc_pool_add(core->pool, &buffers);
 	core->lane->max_ready = max_ready(core, &core->params);
 	core->wb = lc_writeback_create(core);
-	return core->wb ? 0 : -ENOMEM;
+	core->rescue = lc_rescue_create(core);
+	return core->wb && core->rescue ? 0 : -ENOMEM;
 }
 
 static void core_init(struct lc_core *core)

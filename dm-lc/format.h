@@ -70,6 +70,12 @@ struct lc_sb {
 	} skips[LC_SB_SKIPS];
 };
 
+/* Sectors of the volume. */
+struct lc_lost {
+	u64 sector;
+	u64 nr_sectors;
+};
+
 struct lc_mark_info {
 	u64 generation;
 	u8 cache_uuid[16];
@@ -81,10 +87,7 @@ struct lc_mark_info {
 	u64 volume_sectors;
 	u64 data_offset;
 	u32 nr_lost;		/* or LC_MARK_LOST_TOO_MANY */
-	struct {
-		u64 sector;
-		u64 nr_sectors;
-	} lost[LC_MARK_LOST];
+	struct lc_lost lost[LC_MARK_LOST];
 };
 
 /* A record header in native form, entries apart. */

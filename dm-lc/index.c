@@ -26,6 +26,7 @@
 
 #define NODE_LINKED	1u
 #define NODE_DIRTY	2u
+#define NODE_REFUSED	4u
 
 /* So large that a shared cache line is touched once in thousands of updates. */
 #define COUNTER_BATCH	4096
@@ -54,6 +55,7 @@ struct lc_index {
 	u64 nr_slots;
 	struct percpu_counter cached;
 	struct percpu_counter dirty;
+	atomic64_t refused;		/* few ever, so one for all */
 };
 
 static u64 node_block(const struct node *n)
@@ -67,6 +69,7 @@ static void node_map(const struct lc_index *index, const struct node *n, struct 
 	map->mask = n->mask;
 	map->lost = n->lost;
 	map->dirty = n->flags & NODE_DIRTY;
+	map->refused = n->flags & NODE_REFUSED;
 }
 
 /*
@@ -98,8 +101,9 @@ struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots)
 	if (!index)
 		return NULL;
 	index->nr_slots = nr_slots;
-	index->nr_buckets = max_t(u64, div_u64(nr_slots, seg_slots) * heads_of_segment(seg_slots), 16);
-	nr_locks = clamp_t(u64, roundup_pow_of_two(nr_slots / 128 + 1), 64, 4096);
+	index->nr_buckets = div_u64(nr_slots, seg_slots) * heads_of_segment(seg_slots);
+	index->nr_buckets = max_t(u32, index->nr_buckets, 16);
+	nr_locks = clamp_t(u64, rounddown_pow_of_two(nr_slots / 128 + 1), 16, 4096);
 	index->lock_mask = nr_locks - 1;
 	index->nodes = __vmalloc(nr_slots * sizeof(struct node), GFP_KERNEL | __GFP_ZERO);
 	index->heads = __vmalloc((u64)index->nr_buckets * sizeof(u32), GFP_KERNEL);
@@ -153,6 +157,7 @@ void lc_index_clear(struct lc_index *index)
 	memset(index->heads, 0xff, (u64)index->nr_buckets * sizeof(u32));
 	percpu_counter_set(&index->cached, 0);
 	percpu_counter_set(&index->dirty, 0);
+	atomic64_set(&index->refused, 0);
 }
 
 /**
@@ -228,6 +233,8 @@ static void unlink_node(struct lc_index *index, u32 *link, struct lc_mapping *ol
 	percpu_counter_add_batch(&index->cached, -1, COUNTER_BATCH);
 	if (old->dirty)
 		percpu_counter_add_batch(&index->dirty, -1, COUNTER_BATCH);
+	if (old->refused)
+		atomic64_dec(&index->refused);
 }
 
 /**
@@ -256,10 +263,13 @@ bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc
 	n->lost = map->lost;
 	n->next = index->heads[bucket];
 	index->heads[bucket] = map->slot;
-	WRITE_ONCE(n->flags, NODE_LINKED | (map->dirty ? NODE_DIRTY : 0));
+	WRITE_ONCE(n->flags, NODE_LINKED | (map->dirty ? NODE_DIRTY : 0) |
+		   (map->refused ? NODE_REFUSED : 0));
 	percpu_counter_add_batch(&index->cached, 1, COUNTER_BATCH);
 	if (map->dirty)
 		percpu_counter_add_batch(&index->dirty, 1, COUNTER_BATCH);
+	if (map->refused)
+		atomic64_inc(&index->refused);
 	return replaced;
 }
 
@@ -311,8 +321,26 @@ void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot)
 	assert_locked(index, bucket);
 	if (!(n->flags & NODE_DIRTY))
 		return;
-	WRITE_ONCE(n->flags, n->flags & ~NODE_DIRTY);
+	if (n->flags & NODE_REFUSED)
+		atomic64_dec(&index->refused);
+	WRITE_ONCE(n->flags, n->flags & ~(NODE_DIRTY | NODE_REFUSED));
 	percpu_counter_add_batch(&index->dirty, -1, COUNTER_BATCH);
+}
+
+/**
+ * lc_index_lose() - a slot holds nothing any more [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @slot: linked in @bucket
+ * @mask: sectors that are lost with it; the HDD holds the others
+ */
+void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
+{
+	struct node *n = &index->nodes[slot];
+
+	assert_locked(index, bucket);
+	n->lost |= mask;
+	n->mask = 0;
 }
 
 /**
@@ -336,6 +364,7 @@ bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mappi
 	map->mask = READ_ONCE(n->mask);
 	map->lost = READ_ONCE(n->lost);
 	map->dirty = flags & NODE_DIRTY;
+	map->refused = flags & NODE_REFUSED;
 	return true;
 }
 
@@ -347,6 +376,11 @@ u64 lc_index_cached(struct lc_index *index)
 u64 lc_index_dirty(struct lc_index *index)
 {
 	return percpu_counter_sum_positive(&index->dirty);
+}
+
+u64 lc_index_refused(struct lc_index *index)
+{
+	return atomic64_read(&index->refused);
 }
 
 /**

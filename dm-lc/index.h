@@ -26,6 +26,7 @@ struct lc_mapping {
 	u8 mask;	/* sectors valid in the slot */
 	u8 lost;	/* sectors lost for good */
 	bool dirty;	/* the HDD does not hold it, or not durably */
+	bool refused;	/* dirty, and the HDD did not take it: tried again later */
 };
 
 struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots);
@@ -42,6 +43,7 @@ bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc
 void lc_index_widen(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
 bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *old);
 void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot);
+void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
 
 /* Any context; a hint to be confirmed under the lock of *block's bucket. */
 bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mapping *map);
@@ -49,6 +51,7 @@ bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mappi
 /* Exact while nothing changes, otherwise a moment's sum. */
 u64 lc_index_cached(struct lc_index *index);
 u64 lc_index_dirty(struct lc_index *index);
+u64 lc_index_refused(struct lc_index *index);
 u64 lc_index_bytes(struct lc_index *index);
 
 #endif /* LC_INDEX_H */

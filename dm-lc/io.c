@@ -106,6 +106,21 @@ void lc_io_batch_wait(struct lc_io_batch *batch)
 }
 
 /**
+ * lc_io_end_again() - end a bio whose completion was interrupted
+ * @bio: an end_io function returned DM_ENDIO_INCOMPLETE for it, or it never started
+ *
+ * Process context.  It goes through bio_endio() a second time: what the block layer
+ * counted there the first time must not be counted again.
+ */
+void lc_io_end_again(struct bio *bio)
+{
+	bio_clear_flag(bio, BIO_QOS_THROTTLED);
+	bio_clear_flag(bio, BIO_QOS_MERGED);
+	atomic_set(&bio->__bi_remaining, 1);
+	bio_endio(bio);
+}
+
+/**
  * lc_io_copy_from_bio() - copy the next bytes of a bio
  * @bio: device mapper's clone
  * @iter: advanced by @len

@@ -31,6 +31,8 @@ void lc_io_batch_read(struct lc_io_batch *batch, struct lc_io_read *read,
 		      struct block_device *bdev, u64 address, u32 len);
 void lc_io_batch_wait(struct lc_io_batch *batch);
 
+void lc_io_end_again(struct bio *bio);
+
 void lc_io_copy_from_bio(struct bio *bio, struct bvec_iter *iter, void *to, u32 len);
 void lc_io_copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *from, u32 len);
 

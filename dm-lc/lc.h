@@ -45,11 +45,12 @@ struct lc_buffer;
 struct lc_log;
 struct lc_writeback;
 struct lc_meta;
+struct lc_rescue;
 
 enum lc_mode {
 	LC_MODE_RW,
 	LC_MODE_RO,		/* reserved: the log cannot advance */
-	LC_MODE_DEGRADED,	/* reserved: the SSD was given up */
+	LC_MODE_DEGRADED,	/* the SSD was given up: straight to the HDD */
 	LC_MODE_FAIL,		/* writes and flushes fail, reads go on */
 };
 
@@ -73,9 +74,11 @@ struct lc_core {
 	struct lc_lane *lane;
 	struct lc_log *log;
 	struct lc_writeback *wb;
+	struct lc_rescue *rescue;
 
 	mempool_t merge_pool;		/* struct lc_merge */
-	struct workqueue_struct *wq;	/* refill, parked and merging bios */
+	struct workqueue_struct *wq;	/* refill, parked bios */
+	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
 	struct workqueue_struct *slow_wq;	/* discards, mode events */
 
 	struct mutex life_lock;		/* start, stop, suspend, resume, options */
@@ -84,8 +87,9 @@ struct lc_core {
 	bool ended;			/* stopped or failed to start, for good; under life_lock */
 
 	struct lc_params params;	/* in force; single words, READ_ONCE() */
-	const char *fail_reason;	/* of mode fail: the first one given */
+	const char *fail_reason;	/* of mode fail or degraded: the first one given */
 	enum lc_mode mode;		/* only ever gets worse; READ_ONCE() */
+	atomic_t cache_failed;		/* the SSD is given up, or about to be */
 
 	/*
 	 * Writes that found no buffer, first come first served (C7): a write must
@@ -119,9 +123,9 @@ struct lc_io {
 	struct bvec_iter iter;		/* write: what is left; read: as submitted */
 	struct work_struct work;
 	u64 target;			/* flush: seq that must be durable */
-	u32 position;			/* read: segment referenced */
+	u32 position;			/* read: a slot of the segment referenced */
 	bool referenced;
-	bool clean;			/* read: the HDD holds the same data */
+	bool heals;			/* bypassed write: covers lost sectors */
 };
 
 static inline struct bio *lc_io_bio(struct lc_io *io)
@@ -151,5 +155,14 @@ static inline enum lc_mode lc_core_mode(const struct lc_core *core)
  * Any context.  Writes and flushes fail from now on, parked ones too.
  */
 void lc_core_fail(struct lc_core *core, const char *reason);
+
+/**
+ * lc_core_cache_failed() - give the SSD up, once
+ * @reason: constant text
+ *
+ * Any context.  What can be saved is saved and the volume goes on without a cache
+ * (rescue.c); without a mark on the HDD it enters mode fail.
+ */
+void lc_core_cache_failed(struct lc_core *core, const char *reason);
 
 #endif /* LC_H */

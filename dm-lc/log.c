@@ -7,6 +7,10 @@
  * the unbroken run of written records, and whoever waits for durability causes
  * one FLUSH at a time; requests that come meanwhile share the next one.
  *
+ * A record whose write failed, and all that a failed FLUSH may have dropped, wait in
+ * stage FAILED for retry_work, which writes them again to the same place.  Pauses
+ * grow from RETRY_FIRST to RETRY_LAST.
+ *
  * Nothing here allocates from a pool that is not the log's own: bios come from
  * log->bios, used by nobody else, so a record can always be written.
  */
@@ -22,6 +26,9 @@
 #include "segment.h"
 #include "superblock.h"
 
+#define RETRY_FIRST	(HZ / 10 ?: 1)
+#define RETRY_LAST	(4 * HZ)
+
 struct lc_log {
 	struct lc_core *core;
 	spinlock_t lock;		/* in completion context too */
@@ -31,19 +38,30 @@ struct lc_log {
 	u64 durable_seq;		/* lock */
 	u64 want_seq;			/* be durable up to here, nobody waits; lock */
 	u64 flush_seq;			/* written_seq when the running FLUSH began; lock */
+	u32 flush_round;		/* round then; lock */
 	bool flushing;			/* lock */
-	bool failed;			/* lock */
+	bool failed;			/* every FLUSH ends with an error; lock */
+	bool stopped;			/* nothing is written any more; lock */
+	bool ended;			/* flushes end with end_status at once; lock */
+	blk_status_t end_status;	/* lock */
+	u32 round;			/* FLUSHes that failed; lock */
+	u32 nr_failed;			/* records in stage FAILED; lock */
+	bool trouble;			/* something failed and is not durable yet; lock */
+	unsigned long trouble_since;	/* jiffies; lock */
+	unsigned long retry_pause;	/* lock */
 	u32 nr_writes;			/* record bios in flight, completions at work; lock */
 	struct list_head waiters;	/* struct lc_io; lock */
 	wait_queue_head_t wait;		/* durable_seq rose, or failed */
 
 	struct workqueue_struct *wq;
 	struct work_struct flush_work;
+	struct delayed_work retry_work;
 	struct bio flush_bio;		/* owned by flushing */
 	struct bio_set bios;
 };
 
 static void log_flush_work(struct work_struct *work);
+static void log_retry_work(struct work_struct *work);
 
 /**
  * lc_log_create() - allocate the log of a core
@@ -63,6 +81,7 @@ struct lc_log *lc_log_create(struct lc_core *core)
 	INIT_LIST_HEAD(&log->waiters);
 	init_waitqueue_head(&log->wait);
 	INIT_WORK(&log->flush_work, log_flush_work);
+	INIT_DELAYED_WORK(&log->retry_work, log_retry_work);
 	if (bioset_init(&log->bios, 16, 0, BIOSET_NEED_BVECS))
 		goto free_log;
 	log->wq = alloc_workqueue("lc-log", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0);
@@ -82,6 +101,7 @@ void lc_log_destroy(struct lc_log *log)
 {
 	if (!log)
 		return;
+	cancel_delayed_work_sync(&log->retry_work);
 	destroy_workqueue(log->wq);
 	bioset_exit(&log->bios);
 	kfree(log);
@@ -185,7 +205,7 @@ static bool flush_wanted(struct lc_log *log)
 {
 	struct lc_io *io;
 
-	if (log->flushing || log->failed || log->written_seq == log->durable_seq)
+	if (log->flushing || log->failed || log->stopped || log->written_seq == log->durable_seq)
 		return false;
 	if (log->want_seq > log->durable_seq && log->want_seq <= log->written_seq)
 		return true;
@@ -203,6 +223,7 @@ static void flush_start(struct lc_log *log)
 		return;
 	log->flushing = true;
 	log->flush_seq = log->written_seq;
+	log->flush_round = log->round;
 	queue_work(log->wq, &log->flush_work);
 }
 
@@ -212,6 +233,10 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 	struct lc_record *rec, *tmp;
 	struct lc_io *io, *next;
 
+	if (log->trouble && !log->nr_failed) {
+		lc_info(log->core, "the cache device takes writes again");
+		log->trouble = false;
+	}
 	list_for_each_entry_safe(rec, tmp, &log->pending, list) {
 		if (rec->seq > log->durable_seq)
 			break;
@@ -245,17 +270,160 @@ static void release_durable(struct lc_log *log, struct list_head *ios, struct li
  */
 void lc_log_fail(struct lc_log *log)
 {
+	unsigned long flags;
+
+	spin_lock_irqsave(&log->lock, flags);
+	log->failed = true;
+	spin_unlock_irqrestore(&log->lock, flags);
+	lc_log_end_flushes(log, BLK_STS_IOERR);
+	wake_up_all(&log->wait);
+}
+
+/* --- trouble ------------------------------------------------------------ */
+
+/* [lock] Something failed: write it again after a pause. */
+static void retry_later(struct lc_log *log)
+{
+	if (log->failed || log->stopped)
+		return;
+	if (!log->trouble) {
+		lc_err(log->core, "the cache device fails writes or flushes: trying again for %u ms",
+		       READ_ONCE(log->core->params.ssd_patience_ms));
+		log->trouble = true;
+		log->trouble_since = jiffies;
+		log->retry_pause = RETRY_FIRST;
+	}
+	queue_delayed_work(log->wq, &log->retry_work, log->retry_pause);
+}
+
+/* [lock] */
+static void record_failed(struct lc_log *log, struct lc_record *rec)
+{
+	rec->stage = LC_RECORD_FAILED;
+	log->nr_failed++;
+	retry_later(log);
+}
+
+/*
+ * [lock] A FLUSH failed: the drive may have dropped what it had taken since the last
+ * good one (F2).  Writes in flight now are told from later ones by their round.
+ */
+static void void_written(struct lc_log *log)
+{
+	struct lc_record *rec;
+
+	log->round++;
+	log->written_seq = log->durable_seq;
+	list_for_each_entry(rec, &log->pending, list) {
+		if (rec->stage == LC_RECORD_WRITTEN)
+			record_failed(log, rec);
+	}
+	retry_later(log);
+}
+
+/**
+ * lc_log_void() - a FLUSH of the SSD failed that was not the log's own
+ * @log: the log
+ *
+ * Any context.
+ */
+void lc_log_void(struct lc_log *log)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&log->lock, flags);
+	void_written(log);
+	spin_unlock_irqrestore(&log->lock, flags);
+}
+
+static void log_retry_work(struct work_struct *work)
+{
+	struct lc_log *log = container_of(to_delayed_work(work), struct lc_log, retry_work);
+	unsigned long patience = msecs_to_jiffies(READ_ONCE(log->core->params.ssd_patience_ms));
+	struct lc_record *rec;
+	bool give_up;
+
+	spin_lock_irq(&log->lock);
+	if (!log->trouble || log->failed || log->stopped) {
+		spin_unlock_irq(&log->lock);
+		return;
+	}
+	give_up = time_after(jiffies, log->trouble_since + patience);
+	log->retry_pause = min_t(unsigned long, log->retry_pause * 2, RETRY_LAST);
+	if (!log->nr_failed && log->written_seq == log->durable_seq)
+		log->trouble = false;	/* nothing that could show it is over */
+	list_for_each_entry(rec, &log->pending, list) {
+		if (give_up || rec->stage != LC_RECORD_FAILED)
+			continue;
+		rec->stage = LC_RECORD_CLOSED;
+		log->nr_failed--;
+		queue_work(log->wq, &rec->work);
+	}
+	spin_unlock_irq(&log->lock);
+	if (give_up)
+		lc_core_cache_failed(log->core, "the cache device fails writes or flushes");
+}
+
+/**
+ * lc_log_stop() - write nothing more to the SSD, ever
+ * @log: the log
+ *
+ * Any context.  Who waits in lc_log_wait_durable() is told so; bios that wait for a
+ * flush go on waiting, for lc_log_end_flushes() or lc_log_fail().
+ */
+void lc_log_stop(struct lc_log *log)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&log->lock, flags);
+	log->stopped = true;
+	spin_unlock_irqrestore(&log->lock, flags);
+	wake_up_all(&log->wait);
+}
+
+static bool all_still(struct lc_log *log)
+{
+	struct lc_record *rec;
+	unsigned long flags;
+	bool still;
+
+	spin_lock_irqsave(&log->lock, flags);
+	still = !log->nr_writes && !log->flushing;
+	list_for_each_entry(rec, &log->pending, list)
+		still &= rec->stage != LC_RECORD_CLOSED;
+	spin_unlock_irqrestore(&log->lock, flags);
+	return still;
+}
+
+/**
+ * lc_log_wait_stopped() - wait until nothing changes any more
+ * @log: stopped, and so is the lane
+ *
+ * May sleep.  Every record has been left by its writers: its image is final.
+ */
+void lc_log_wait_stopped(struct lc_log *log)
+{
+	wait_event(log->wait, all_still(log));
+}
+
+/**
+ * lc_log_end_flushes() - everything given so far is durable elsewhere, or lost
+ * @log: stopped
+ * @status: for the bios that wait for a flush, and those that still come
+ */
+void lc_log_end_flushes(struct lc_log *log, blk_status_t status)
+{
 	struct lc_io *io, *next;
 	unsigned long flags;
 	LIST_HEAD(ios);
 
 	spin_lock_irqsave(&log->lock, flags);
-	log->failed = true;
+	log->ended = true;
+	log->end_status = status;
 	list_splice_init(&log->waiters, &ios);
 	spin_unlock_irqrestore(&log->lock, flags);
 	list_for_each_entry_safe(io, next, &ios, list)
-		io_done(io, BLK_STS_IOERR);
-	wake_up_all(&log->wait);
+		io_done(io, status);
 }
 
 /* The very last access of a completion: the log may be freed right behind it. */
@@ -282,15 +450,14 @@ static void log_flush_end(struct bio *bio)
 	spin_lock_irqsave(&log->lock, flags);
 	log->nr_writes++;
 	if (status)
-		log->failed = true;	/* with flushing: no other FLUSH slips in (F2) */
-	if (!status && !log->failed && log->flush_seq > log->durable_seq)
+		void_written(log);	/* with flushing: no other FLUSH slips in (F2) */
+	else if (log->flush_round == log->round && !log->failed &&
+		 log->flush_seq > log->durable_seq)
 		log->durable_seq = log->flush_seq;
 	log->flushing = false;
 	collect_durable(log, &ios, &bufs);
 	flush_start(log);
 	spin_unlock_irqrestore(&log->lock, flags);
-	if (status)
-		lc_core_fail(log->core, "the cache device failed a FLUSH");
 	release_durable(log, &ios, &bufs);
 	write_over(log);
 }
@@ -323,6 +490,8 @@ void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq)
 	spin_lock_irqsave(&log->lock, flags);
 	if (log->failed) {
 		status = BLK_STS_IOERR;
+	} else if (log->ended) {
+		status = log->end_status;
 	} else if (seq > log->durable_seq) {
 		io->target = seq;
 		list_add_tail(&io->list, &log->waiters);
@@ -373,7 +542,7 @@ static bool durable_or_failed(struct lc_log *log, u64 seq, int *ret)
 	bool done;
 
 	spin_lock_irqsave(&log->lock, flags);
-	done = log->durable_seq >= seq || log->failed;
+	done = log->durable_seq >= seq || log->failed || log->stopped;
 	*ret = log->durable_seq >= seq ? 0 : -EIO;
 	spin_unlock_irqrestore(&log->lock, flags);
 	return done;
@@ -414,6 +583,8 @@ static bool quiet(struct lc_log *log)
  */
 void lc_log_quiesce(struct lc_log *log)
 {
+	/* Either nothing is left to be written again, or it never will be. */
+	cancel_delayed_work_sync(&log->retry_work);
 	flush_workqueue(log->wq);
 	wait_event(log->wait, quiet(log));
 }
@@ -431,13 +602,16 @@ static void record_end(struct bio *bio)
 	unsigned long flags;
 
 	bio_put(bio);
-	if (status) {
-		lc_core_fail(log->core, "a record could not be written to the cache device");
-		write_over(log);
-		return;
-	}
 	spin_lock_irqsave(&log->lock, flags);
-	rec->stage = LC_RECORD_WRITTEN;
+	if (status || rec->round != log->round) {
+		record_failed(log, rec);
+		fua = false;
+	} else {
+		rec->stage = LC_RECORD_WRITTEN;
+		/* After trouble a FLUSH shows whether it is over. */
+		if (log->trouble && rec->seq > log->want_seq)
+			log->want_seq = rec->seq;
+	}
 	/* FUA was chosen because all below was durable (G2). */
 	if (fua && !log->failed && log->durable_seq == rec->seq - 1)
 		log->durable_seq = rec->seq;
@@ -519,11 +693,21 @@ static void record_write_work(struct work_struct *work)
 	struct lc_log *log = core->log;
 	u32 nr = LC_HEADER_SLOTS + rec->nr_slots, i;
 	struct bio *bio;
+	bool stopped;
 
 	record_seal(log, rec);
 	spin_lock_irq(&log->lock);
-	log->nr_writes++;
+	stopped = log->stopped;
+	if (stopped)
+		record_failed(log, rec);
+	else
+		log->nr_writes++;
+	rec->round = log->round;
 	spin_unlock_irq(&log->lock);
+	if (stopped) {
+		wake_up_all(&log->wait);
+		return;
+	}
 	bio = bio_alloc_bioset(core->cache, nr, REQ_OP_WRITE | REQ_SYNC, GFP_NOIO, &log->bios);
 	if (record_fua(log, rec, nr))
 		bio->bi_opf |= REQ_FUA;

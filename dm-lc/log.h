@@ -8,18 +8,23 @@
  *   durable_seq  every record up to it survives a power cut
  *
  * Invariants
- *  G1 durable_seq <= written_seq <= last_seq, none of them ever falls.
+ *  G1 durable_seq <= written_seq <= last_seq.  None of them ever falls, but
+ *     written_seq, back to durable_seq, when a FLUSH failed (F2).
  *  G2 durable_seq rises to s only by a FLUSH that was issued when written_seq was
  *     at least s, or by a FUA write of s with durable_seq == s - 1 (F4).
  *  G3 A FLUSH or FUA bio completes well only when durable_seq reached the last
  *     seq that was given when it came (P1, F1).
- *  G4 After a failed write or FLUSH neither seq rises any more and every later
- *     FLUSH and FUA fails (F1, F2): mode fail, until records can be written again
- *     elsewhere.
+ *  G4 A record whose write failed, or that was written since the last good FLUSH
+ *     when one failed, is written again from RAM, where it stays until it is
+ *     durable.  Until then every FLUSH and FUA above it waits (F1, F2).
+ *  G5 If that does not help for params.ssd_patience_ms, the SSD has failed: the log
+ *     stops for good.  Flushes that wait are then ended by whoever saves what is in
+ *     RAM (rescue.c), or with an error in mode fail.
  */
 #ifndef LC_LOG_H
 #define LC_LOG_H
 
+#include <linux/blk_types.h>
 #include <linux/types.h>
 
 struct lc_core;
@@ -44,6 +49,10 @@ void lc_log_relieve(struct lc_log *log);
 int lc_log_wait_durable(struct lc_log *log, u64 seq);
 void lc_log_quiesce(struct lc_log *log);
 void lc_log_fail(struct lc_log *log);
+void lc_log_void(struct lc_log *log);
+void lc_log_stop(struct lc_log *log);
+void lc_log_wait_stopped(struct lc_log *log);
+void lc_log_end_flushes(struct lc_log *log, blk_status_t status);
 
 u64 lc_log_last_seq(struct lc_log *log);
 u64 lc_log_durable_seq(struct lc_log *log);

@@ -33,8 +33,6 @@ struct run {
 	u32 slot;		/* SSD: of the first block */
 	u32 next_slot;		/* SSD: the slot that would continue it */
 	u32 nr_sectors;
-	bool clean;		/* SSD: the HDD holds the same */
-	bool referenced;
 };
 
 /* How many of the sectors from @first on, at most @nr, are all in or all out of @mask? */
@@ -102,11 +100,8 @@ static u32 extend_run(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 			/* Under the bucket lock: the mapping keeps the segment until we hold it. */
 			lc_segment_get(lc_ring_segment(core->ring, map.slot));
 			run->slot = map.slot;
-			run->clean = true;
-			run->referenced = true;
 		}
 		run->next_slot = map.slot + 1;
-		run->clean &= !map.dirty;
 	}
 	if (n)
 		run->place = place;
@@ -213,25 +208,114 @@ int lc_read_slot(struct lc_core *core, u64 block, u32 slot, void *pages)
 	return 0;
 }
 
-/* A read smaller than the SSD's logical block: through a page of our own. */
-static void bounce_work(struct work_struct *work)
+/* --- the slow way: block by block, in a worker ---------------------------- */
+
+#define PAUSE_FIRST	(HZ / 8 ?: 1)
+#define PAUSE_LAST	(2 * HZ)
+
+/* Some sectors of one block. */
+struct piece {
+	u64 block;
+	u32 first;
+	u32 nr;			/* wanted; then how many come from one place */
+	enum place place;
+	struct lc_mapping map;
+};
+
+/* Where is the piece?  What is in RAM is copied, a segment is referenced. */
+static void find_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *iter,
+		       struct piece *p)
 {
-	struct lc_io *io = container_of(work, struct lc_io, work);
-	struct lc_core *core = io->core;
-	struct bio *bio = lc_io_bio(io);
-	struct page *pages = mempool_alloc(&core->merge_pool, GFP_NOIO);
-	u32 first = io->iter.bi_sector & (LC_BLOCK_SECTORS - 1);
+	u32 bucket = lc_index_lock(core->index, p->block);
+	struct lc_buffer *buf = NULL;
+	bool found;
+
+	found = lc_index_lookup(core->index, bucket, p->block, &p->map);
+	if (found)
+		buf = lc_buffer_pin(core, p->map.slot);
+	p->place = find_place(&p->map, found, buf, p->first, p->nr, &p->nr);
+	if (p->place == PLACE_RAM)
+		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(core, buf, p->map.slot) +
+				  (p->first << 9), p->nr << 9);
+	else if (p->place == PLACE_SSD)
+		lc_segment_get(lc_ring_segment(core->ring, p->map.slot));
+	lc_index_unlock(core->index, bucket);
+	if (buf)
+		lc_buffer_unpin(buf);
+}
+
+/* One try.  Return: 0, -EBADMSG, or an I/O error that may pass. */
+static int read_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *iter,
+		      struct piece *p)
+{
+	void *pages;
+	int ret = 0;
+
+	find_piece(core, bio, iter, p);
+	if (p->place == PLACE_RAM)
+		return 0;
+	if (p->place == PLACE_LOST)
+		return -EBADMSG;
+	pages = page_address(mempool_alloc(&core->merge_pool, GFP_NOIO));
+	if (p->place == PLACE_SSD) {
+		ret = lc_read_slot(core, p->block, p->map.slot, pages);
+		lc_read_put_segment(core, p->map.slot);
+	}
+	if (p->place == PLACE_HDD || (ret && !p->map.dirty))
+		ret = lc_io_sync(core->backing, REQ_OP_READ,
+				 ((core->data_sector + p->first) << 9) +
+				 (p->block << LC_SLOT_SHIFT), pages + (p->first << 9),
+				 p->nr << 9);
+	if (!ret)
+		lc_io_copy_to_bio(bio, iter, pages + (p->first << 9), p->nr << 9);
+	mempool_free(virt_to_page(pages), &core->merge_pool);
+	return ret;
+}
+
+/*
+ * Errors of the SSD may pass, and if it is being given up, the block may be saved:
+ * then it is on the HDD, or lost, soon.
+ */
+static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bvec_iter *iter)
+{
+	unsigned long pause = PAUSE_FIRST;
+	struct piece p;
 	int ret;
 
-	ret = lc_read_slot(core, io->iter.bi_sector >> LC_BLOCK_SHIFT, io->target,
-			   page_address(pages));
-	if (!ret)
-		lc_io_copy_to_bio(bio, &io->iter, page_address(pages) + (first << 9),
-				  io->iter.bi_size);
-	mempool_free(pages, &core->merge_pool);
-	/* lc_read_end() puts the reference. */
-	bio->bi_status = errno_to_blk_status(ret);
-	bio_endio(bio);
+	for (;;) {
+		p.block = iter->bi_sector >> LC_BLOCK_SHIFT;
+		p.first = iter->bi_sector & (LC_BLOCK_SECTORS - 1);
+		p.nr = min_t(u32, LC_BLOCK_SECTORS - p.first, iter->bi_size >> 9);
+		ret = read_piece(core, bio, iter, &p);
+		if (!ret || ret == -EBADMSG || p.place != PLACE_SSD || pause > PAUSE_LAST)
+			return ret;
+		schedule_timeout_idle(pause);
+		if (!atomic_read(&core->cache_failed) || lc_core_mode(core) != LC_MODE_RW)
+			pause *= 2;
+	}
+}
+
+/*
+ * For reads that are smaller than the SSD's logical block, and for those it failed.
+ * Slots are verified here.
+ */
+static void slow_read_work(struct work_struct *work)
+{
+	struct lc_io *io = container_of(work, struct lc_io, work);
+	struct bio *bio = lc_io_bio(io);
+	struct bvec_iter iter = io->iter;
+	int ret = 0;
+
+	while (!ret && iter.bi_size)
+		ret = read_piece_patiently(io->core, bio, &iter);
+	bio->bi_status = ret ? BLK_STS_IOERR : BLK_STS_OK;
+	lc_io_end_again(bio);
+}
+
+static void read_slowly(struct lc_core *core, struct lc_io *io)
+{
+	INIT_WORK(&io->work, slow_read_work);
+	queue_work(core->patient_wq, &io->work);
 }
 
 /* --- entry points ------------------------------------------------------- */
@@ -249,19 +333,13 @@ static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
 	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
 	u64 address = slot_address(core, run->slot) + ((u64)first << 9);
 
-	io->position = run->slot;
-	io->referenced = true;
-	io->clean = run->clean;
 	if ((address | bio->bi_iter.bi_size) & (core->sb.cache_lbs - 1)) {
-		u32 nr = min_t(u32, LC_BLOCK_SECTORS - first, bio_sectors(bio));
-
-		dm_accept_partial_bio(bio, nr);
-		io->iter = bio->bi_iter;
-		io->target = run->slot;
-		INIT_WORK(&io->work, bounce_work);
-		queue_work(core->wq, &io->work);
+		lc_read_put_segment(core, run->slot);
+		read_slowly(core, io);
 		return DM_MAPIO_SUBMITTED;
 	}
+	io->position = run->slot;
+	io->referenced = true;
 	bio_set_dev(bio, core->cache);
 	bio->bi_iter.bi_sector = address >> 9;
 	return DM_MAPIO_REMAPPED;
@@ -298,21 +376,6 @@ int lc_read_map(struct lc_core *core, struct bio *bio)
 	}
 }
 
-/* The SSD failed to deliver a clean block: the HDD holds the same. */
-static void retry_on_hdd_work(struct work_struct *work)
-{
-	struct lc_io *io = container_of(work, struct lc_io, work);
-	struct bio *bio = lc_io_bio(io);
-
-	bio->bi_iter = io->iter;
-	bio->bi_status = BLK_STS_OK;
-	/* Completion took it to zero; lower layers count from one. */
-	atomic_set(&bio->__bi_remaining, 1);
-	bio_set_dev(bio, io->core->backing);
-	bio->bi_iter.bi_sector += io->core->data_sector;
-	submit_bio_noacct(bio);
-}
-
 /**
  * lc_read_end() - end_io of a read
  * @core: the volume
@@ -329,10 +392,9 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 		return DM_ENDIO_DONE;
 	io->referenced = false;
 	lc_read_put_segment(core, io->position);
-	if (!*error || *error == BLK_STS_AGAIN || !io->clean)
+	if (!*error || *error == BLK_STS_AGAIN)
 		return DM_ENDIO_DONE;
-	lc_err_limit(core, "cache device failed a read of clean data, reading the backing device");
-	INIT_WORK(&io->work, retry_on_hdd_work);
-	queue_work(core->wq, &io->work);
+	lc_err_limit(core, "the cache device failed a read, trying again");
+	read_slowly(core, io);
 	return DM_ENDIO_INCOMPLETE;
 }

@@ -4,6 +4,8 @@
  * Keys are only ever added.  docs/dm-lc.rst explains each.
  */
 #include <linux/device-mapper.h>
+#include <linux/kernel.h>
+#include <linux/sched.h>
 
 #include "lc.h"
 #include "buffer.h"
@@ -47,6 +49,7 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" durable_seq %llu", lc_log_durable_seq(core->log));
 	DMEMIT(" epoch %llu", core->sb.epoch);
 	DMEMIT(" lost %lld", (long long)atomic64_read(&core->lost));
+	DMEMIT(" refused %llu", lc_index_refused(core->index));
 	DMEMIT(" relogged %lld", (long long)atomic64_read(&core->relogged));
 	DMEMIT(" writeback %s", lc_writeback_state(core->wb));
 	DMEMIT(" index_bytes %llu", lc_index_bytes(core->index) +
@@ -67,4 +70,66 @@ void lc_status_ima(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(",mode=%s,cache_uuid=%pUb,volume_uuid=%pUb,generation=%016llx,epoch=%llu;",
 	       mode_names[lc_core_mode(core)], core->sb.cache_uuid, core->sb.volume_uuid,
 	       core->sb.generation, core->sb.epoch);
+}
+
+/* The sectors of @mask of a block, as first+count, each stretch one word. */
+static unsigned int print_sectors(u64 block, u8 mask, char *result, unsigned int maxlen)
+{
+	unsigned int sz = 0;
+	u32 i, n;
+
+	for (i = 0; i < LC_BLOCK_SECTORS; i += n) {
+		for (n = 1; i + n < LC_BLOCK_SECTORS; n++) {
+			if (!(mask & 1u << i) != !(mask & 1u << (i + n)))
+				break;
+		}
+		if (mask & 1u << i)
+			DMEMIT("%llu+%u ", (block << LC_BLOCK_SHIFT) + i, n);
+	}
+	return sz;
+}
+
+/**
+ * lc_status_list() - message `list lost|refused [<from>]`
+ * @core: the volume
+ * @argc: number of words behind `list`
+ * @argv: the words
+ * @result: gets sector ranges as first+count, unsorted, and `next <from>` if there
+ *	are more
+ * @maxlen: room for it
+ *
+ * May sleep.  Return: 1 (there is a result) or -EINVAL.
+ */
+int lc_status_list(struct lc_core *core, unsigned int argc, char **argv, char *result,
+		   unsigned int maxlen)
+{
+	bool lost = !strcmp(argv[0], "lost");
+	char words[LC_BLOCK_SECTORS / 2 * 24];
+	unsigned int sz = 0, len;
+	struct lc_mapping map;
+	u64 slot = 0, block;
+	u8 mask;
+
+	if ((!lost && strcmp(argv[0], "refused")) || argc > 2 ||
+	    (argc == 2 && kstrtou64(argv[1], 10, &slot))) {
+		lc_err(core, "expected: list lost|refused [<from>]");
+		return -EINVAL;
+	}
+	result[0] = '\0';
+	for (; slot < core->sb.geo.nr_slots; slot++) {
+		if (!(slot & 1023))
+			cond_resched();
+		if (!lc_index_peek(core->index, slot, &block, &map))
+			continue;
+		mask = lost ? map.lost : map.refused ? map.mask : 0;
+		len = print_sectors(block, mask, words, sizeof(words));
+		if (!len)
+			continue;
+		if (sz + len + 32 > maxlen) {
+			DMEMIT("next %llu", slot);
+			break;
+		}
+		DMEMIT("%s", words);
+	}
+	return 1;
 }

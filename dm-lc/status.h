@@ -8,4 +8,7 @@ struct lc_core;
 void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen);
 void lc_status_ima(struct lc_core *core, char *result, unsigned int maxlen);
 
+int lc_status_list(struct lc_core *core, unsigned int argc, char **argv, char *result,
+		   unsigned int maxlen);
+
 #endif /* LC_STATUS_H */

@@ -126,7 +126,7 @@ static int write_sb(struct lc_core *core, bool third)
 		/* The third copy is for people who search, not for recovery. */
 		if (ret && copy < 2) {
 			/* The PREFLUSH in it may be what failed: records are void (F2). */
-			lc_log_fail(core->log);
+			lc_log_void(core->log);
 			return ret;
 		}
 	}
@@ -330,6 +330,30 @@ int lc_meta_end_clean(struct lc_core *core, u64 next_seq, u64 head_segment, u64 
 	ret = write_sb(core, true);
 	if (ret)
 		core->sb.flags &= ~LC_SB_CLEAN;
+	mutex_unlock(&meta->lock);
+	return ret;
+}
+
+/**
+ * lc_meta_abandon() - this cache must never be replayed again (S1)
+ * @core: the volume
+ * @lost: sectors that were only there
+ * @nr: how many, or LC_MARK_LOST_TOO_MANY: not known, or more than fit
+ *
+ * Return: 0 or a negative errno.
+ */
+int lc_meta_abandon(struct lc_core *core, const struct lc_lost *lost, u32 nr)
+{
+	struct lc_meta *meta = core->meta;
+	int ret;
+
+	mutex_lock(&meta->lock);
+	meta->mark.state = LC_MARK_ABANDONED;
+	meta->mark.epoch = core->sb.epoch;
+	meta->mark.nr_lost = nr;
+	if (lost)
+		memcpy(meta->mark.lost, lost, nr * sizeof(*lost));
+	ret = write_mark(core);
 	mutex_unlock(&meta->lock);
 	return ret;
 }

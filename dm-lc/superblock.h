@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Superblock of the SSD and mark of the HDD: reading them at start, and the four
+ * Superblock of the SSD and mark of the HDD: reading them at start, and the five
  * moments at which they change.  Every change is durable in both front copies,
  * one after the other, before the call returns (L9).  All may sleep.
  *
@@ -13,6 +13,7 @@
 
 struct block_device;
 struct lc_core;
+struct lc_lost;
 struct lc_meta;
 struct lc_sb;
 
@@ -27,6 +28,7 @@ int lc_meta_set_tail(struct lc_core *core, u64 segment, u64 seq);
 int lc_meta_end_clean(struct lc_core *core, u64 next_seq, u64 head_segment, u64 ckpt_entries,
 		      u64 fingerprint);
 int lc_meta_fingerprint(struct lc_core *core, u64 *fingerprint);
+int lc_meta_abandon(struct lc_core *core, const struct lc_lost *lost, u32 nr);
 u64 lc_meta_tail_seq(struct lc_core *core);
 
 #endif /* LC_SUPERBLOCK_H */

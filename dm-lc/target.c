@@ -13,6 +13,7 @@
 #include "core.h"
 #include "discard.h"
 #include "read.h"
+#include "rescue.h"
 #include "status.h"
 #include "write.h"
 #include "writeback.h"
@@ -133,6 +134,11 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 
 	io->core = lc->core;
 	io->referenced = false;
+	io->heals = false;
+	if (lc_core_mode(lc->core) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ) {
+		bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
+		return lc_bypass_map(lc->core, bio);
+	}
 	if (bio->bi_opf & REQ_PREFLUSH)
 		return lc_write_flush_map(lc->core, bio);
 	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
@@ -152,6 +158,8 @@ static int lc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 {
 	struct lc_target *lc = ti->private;
 
+	if (bio_op(bio) != REQ_OP_READ)
+		return lc_bypass_end(lc->core, bio, error);
 	return lc_read_end(lc->core, bio, error);
 }
 
@@ -248,9 +256,11 @@ static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char
 		lc_writeback_drain(lc->core->wb);
 		return 0;
 	}
+	if (argc >= 2 && !strcmp(argv[0], "list"))
+		return lc_status_list(lc->core, argc - 1, argv + 1, result, maxlen);
 	if (argc == 2)
 		return set_option(lc, argv[0], argv[1]);
-	lc_err(lc->core, "unknown message %s: expected flush, writeback or <option> <value>",
+	lc_err(lc->core, "unknown message %s: expected flush, writeback, list or <option> <value>",
 	       argv[0]);
 	return -EINVAL;
 }

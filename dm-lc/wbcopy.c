@@ -9,7 +9,10 @@
  * preallocated, started in the order of the HDD.
  *
  * A run only records its error; lc_wbcopy_run() returns the first one after all
- * runs have ended.
+ * runs have ended.  A slot that does not verify is read once more and then given up
+ * (LC_WB_DAMAGED); it is never written to the HDD.  Other errors end the batch, or,
+ * when told to judge, the worker of the run goes through its blocks one by one to
+ * find those that fail.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -19,6 +22,7 @@
 #include <linux/workqueue.h>
 
 #include "lc.h"
+#include "io.h"
 #include "wbcopy.h"
 
 #define RUN_ORDER	4
@@ -28,11 +32,12 @@
 struct run {
 	struct lc_wbcopy *copy;
 	struct list_head list;		/* copy->idle */
-	const struct lc_wb_item *items;
+	struct lc_wb_item *items;
 	u32 nr;
 	atomic_t pending;		/* bios of the phase, and its starter */
 	blk_status_t status;		/* any of them failed */
-	struct work_struct verify_work;
+	bool writing;			/* the phase */
+	struct work_struct work;	/* behind a phase */
 	struct page *pages[RUN_BLOCKS];
 };
 
@@ -44,6 +49,9 @@ struct lc_wbcopy {
 	struct list_head idle;		/* runs; lock */
 	u32 nr_idle;			/* lock */
 	int error;			/* the first; lock */
+	enum lc_wb_judge judge;
+	atomic_t nr_refused;
+	atomic_t nr_unread;
 	wait_queue_head_t wait;
 	u32 depth;
 	struct run *runs;
@@ -66,7 +74,11 @@ static void run_end(struct run *run, int error)
 
 static void write_done(struct run *run)
 {
-	if (atomic_dec_and_test(&run->pending))
+	if (!atomic_dec_and_test(&run->pending))
+		return;
+	if (run->status && run->copy->judge >= LC_WB_JUDGE_HDD)
+		queue_work(run->copy->wq, &run->work);
+	else
 		run_end(run, blk_status_to_errno(run->status));
 }
 
@@ -92,6 +104,17 @@ static struct bio *run_bio(struct run *run, struct block_device *bdev, blk_opf_t
 	return bio;
 }
 
+/* How many sectors from @first on are all in or all out of @mask? */
+static u32 stretch(u8 mask, u32 first)
+{
+	bool in = mask & 1u << first;
+	u32 n = 1;
+
+	while (first + n < LC_BLOCK_SECTORS && !!(mask & 1u << (first + n)) == in)
+		n++;
+	return n;
+}
+
 /* Write the valid sectors, each stretch of neighbours as one bio. */
 static void run_write(struct run *run)
 {
@@ -99,19 +122,18 @@ static void run_write(struct run *run)
 	struct bio *bio = NULL;
 	u32 i, j, n;
 
+	run->status = BLK_STS_OK;
+	run->writing = true;
 	atomic_set(&run->pending, 1);
 	for (i = 0; i < run->nr; i++) {
 		const struct lc_wb_item *item = &run->items[i];
+		u8 mask = item->fate == LC_WB_COPIED ? item->mask : 0;
 
 		for (j = 0; j < LC_BLOCK_SECTORS; j += n) {
-			bool valid = item->mask & 1u << j;
 			sector_t at = core->data_sector + (item->block << LC_BLOCK_SHIFT) + j;
 
-			for (n = 1; j + n < LC_BLOCK_SECTORS; n++) {
-				if (!!(item->mask & 1u << (j + n)) != valid)
-					break;
-			}
-			if (!valid)
+			n = stretch(mask, j);
+			if (!(mask & 1u << j))
 				continue;
 			if (bio && bio_end_sector(bio) != at) {
 				submit_bio(bio);
@@ -128,34 +150,132 @@ static void run_write(struct run *run)
 	write_done(run);
 }
 
-static void run_verify_work(struct work_struct *work)
+/* --- errors, in the worker of the run ------------------------------------ */
+
+/**
+ * lc_wbcopy_write_block() - write some sectors of a block to the HDD
+ * @core: the volume
+ * @block: block number
+ * @mask: sectors
+ * @data: of the whole block, physically contiguous
+ *
+ * May sleep.  Return: 0 or a negative errno.
+ */
+int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data)
 {
-	struct run *run = container_of(work, struct run, verify_work);
-	struct lc_core *core = run->copy->core;
+	u64 address = (core->data_sector << 9) + (block << LC_SLOT_SHIFT);
+	u32 i, n;
+	int ret = 0;
+
+	for (i = 0; i < LC_BLOCK_SECTORS && !ret; i += n) {
+		n = stretch(mask, i);
+		if (mask & 1u << i)
+			ret = lc_io_sync(core->backing, REQ_OP_WRITE, address + (i << 9),
+					 data + (i << 9), n << 9);
+	}
+	return ret;
+}
+
+/* Some bio failed: write block by block.  Return: 0, or -EIO if too many are refused. */
+static int judge_writes(struct run *run)
+{
+	struct lc_wbcopy *copy = run->copy;
 	u32 i;
 
-	if (run->status) {
-		run_end(run, blk_status_to_errno(run->status));
+	for (i = 0; i < run->nr; i++) {
+		struct lc_wb_item *item = &run->items[i];
+
+		if (item->fate != LC_WB_COPIED ||
+		    !lc_wbcopy_write_block(copy->core, item->block, item->mask,
+					   page_address(run->pages[i])))
+			continue;
+		if (atomic_inc_return(&copy->nr_refused) > LC_WB_MAX_BAD)
+			return -EIO;
+		lc_err_limit(copy->core, "%pg refuses block %llu, which stays in the cache",
+			     copy->core->backing, item->block);
+		item->fate = LC_WB_REFUSED;
+	}
+	return 0;
+}
+
+static int read_slot(struct run *run, u32 i)
+{
+	struct lc_core *core = run->copy->core;
+	u64 address = core->sb.geo.segments_offset + ((u64)run->items[i].slot << LC_SLOT_SHIFT);
+
+	return lc_io_sync(core->cache, REQ_OP_READ, address, page_address(run->pages[i]),
+			  LC_SLOT_BYTES);
+}
+
+/* Some bio failed: read slot by slot.  Return: 0, or -ENODATA if too many fail. */
+static int judge_reads(struct run *run)
+{
+	struct lc_wbcopy *copy = run->copy;
+	u32 i;
+
+	for (i = 0; i < run->nr; i++) {
+		struct lc_wb_item *item = &run->items[i];
+
+		if (item->fate != LC_WB_COPIED || !item->mask || !read_slot(run, i))
+			continue;
+		if (atomic_inc_return(&copy->nr_unread) > LC_WB_MAX_BAD)
+			return -ENODATA;
+		lc_err_limit(copy->core, "block %llu cannot be read from the cache device: lost",
+			     item->block);
+		item->fate = LC_WB_DAMAGED;
+	}
+	return 0;
+}
+
+static bool slot_whole(struct run *run, u32 i)
+{
+	const struct lc_wb_item *item = &run->items[i];
+
+	return item->csum == lc_format_slot_csum(&run->copy->core->sb, item->block,
+						 page_address(run->pages[i]));
+}
+
+static void verify_slots(struct run *run)
+{
+	u32 i;
+
+	for (i = 0; i < run->nr; i++) {
+		struct lc_wb_item *item = &run->items[i];
+
+		if (item->fate != LC_WB_COPIED || !item->mask || slot_whole(run, i))
+			continue;
+		if (!read_slot(run, i) && slot_whole(run, i))
+			continue;
+		lc_err_limit(run->copy->core, "block %llu is damaged on the cache device: lost",
+			     item->block);
+		item->fate = LC_WB_DAMAGED;
+	}
+}
+
+static void run_work(struct work_struct *work)
+{
+	struct run *run = container_of(work, struct run, work);
+	int ret = 0;
+
+	if (run->writing) {
+		run_end(run, judge_writes(run));
 		return;
 	}
-	for (i = 0; i < run->nr; i++) {
-		const struct lc_wb_item *item = &run->items[i];
-
-		if (item->mask && item->csum !=
-		    lc_format_slot_csum(&core->sb, item->block, page_address(run->pages[i]))) {
-			lc_err_limit(core, "block %llu is damaged on the cache device",
-				     item->block);
-			run_end(run, -EBADMSG);
-			return;
-		}
+	if (run->status)
+		ret = run->copy->judge < LC_WB_JUDGE_BOTH ? blk_status_to_errno(run->status) :
+							    judge_reads(run);
+	if (ret) {
+		run_end(run, ret);
+		return;
 	}
+	verify_slots(run);
 	run_write(run);
 }
 
 static void read_done(struct run *run)
 {
 	if (atomic_dec_and_test(&run->pending))
-		queue_work(run->copy->wq, &run->verify_work);
+		queue_work(run->copy->wq, &run->work);
 }
 
 static void read_bio_end(struct bio *bio)
@@ -176,6 +296,7 @@ static void run_start(struct run *run)
 	u32 i;
 
 	run->status = BLK_STS_OK;
+	run->writing = false;
 	atomic_set(&run->pending, 1);
 	for (i = 0; i < run->nr; i++) {
 		sector_t at = (core->sb.geo.segments_offset >> 9) +
@@ -232,19 +353,24 @@ static u32 run_length(const struct lc_wb_item *items, u32 nr)
  * @copy: the room
  * @items: sorted by block, each block once
  * @nr: how many
+ * @judge: what to do about errors
  * @stop: give up early when this becomes true
  *
- * May sleep.  On return nothing is in flight.  Return: 0, -EINTR, -EBADMSG if a
- * slot is damaged, or an I/O error.  The HDD is not flushed.
+ * May sleep.  On return nothing is in flight, and each item has its fate.
+ * Return: 0, -EINTR, -ENODATA if the SSD cannot be read any more, or an I/O error.
+ * The HDD is not flushed.
  */
-int lc_wbcopy_run(struct lc_wbcopy *copy, const struct lc_wb_item *items, u32 nr,
-		  const bool *stop)
+int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
+		  enum lc_wb_judge judge, const bool *stop)
 {
 	struct run *run = NULL;
 	u32 i = 0, n;
 	int ret = 0;
 
 	copy->error = 0;
+	copy->judge = judge;
+	atomic_set(&copy->nr_refused, 0);
+	atomic_set(&copy->nr_unread, 0);
 	while (i < nr && !READ_ONCE(copy->error)) {
 		if (READ_ONCE(*stop)) {
 			ret = -EINTR;
@@ -282,7 +408,7 @@ static int alloc_runs(struct lc_wbcopy *copy)
 		struct run *run = &copy->runs[i];
 
 		run->copy = copy;
-		INIT_WORK(&run->verify_work, run_verify_work);
+		INIT_WORK(&run->work, run_work);
 		for (c = 0; c < RUN_BLOCKS; c++) {
 			run->pages[c] = alloc_page(GFP_KERNEL);
 			if (!run->pages[c])

@@ -9,17 +9,36 @@ struct lc_core;
 struct workqueue_struct;
 struct lc_wbcopy;
 
+/* What became of a block on its way to the HDD. */
+enum lc_wb_fate {
+	LC_WB_COPIED,
+	LC_WB_DAMAGED,		/* the SSD does not give it back as it was written */
+	LC_WB_REFUSED,		/* the HDD did not take it */
+};
+
+/* What to do about errors: the first times it is better to stop and try again later. */
+enum lc_wb_judge {
+	LC_WB_STOP,		/* any error ends the batch */
+	LC_WB_JUDGE_HDD,	/* find out which blocks the HDD refuses */
+	LC_WB_JUDGE_BOTH,	/* also which slots the SSD does not deliver */
+};
+
+#define LC_WB_MAX_BAD	64	/* more in a batch: not sectors, the device fails */
+
 struct lc_wb_item {
 	u64 block;
 	u32 slot;
 	u32 csum;
 	u8 mask;
 	u8 lost;
+	u8 fate;	/* enum lc_wb_fate */
 };
 
 struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, struct workqueue_struct *wq, u32 depth);
 void lc_wbcopy_destroy(struct lc_wbcopy *copy);
-int lc_wbcopy_run(struct lc_wbcopy *copy, const struct lc_wb_item *items, u32 nr,
-		  const bool *stop);
+int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
+		  enum lc_wb_judge judge, const bool *stop);
+
+int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data);
 
 #endif /* LC_WBCOPY_H */

@@ -27,7 +27,9 @@
 #include "io.h"
 #include "log.h"
 #include "read.h"
+#include "rescue.h"
 #include "segment.h"
+#include "wbcopy.h"
 #include "write.h"
 
 /* An old slot read from the SSD; valid while segment is referenced. */
@@ -257,35 +259,51 @@ static void park(struct lc_core *core, struct lc_io *io);
 
 static void write_continue(struct lc_core *core, struct lc_io *io, int ret);
 
-static void merge_work(struct work_struct *work)
+/*
+ * Read the old slot and go on.  Return: as write_run(), or -EIO: the slot cannot be
+ * read now.  @last: then its sectors are lost.
+ */
+static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 {
-	struct lc_io *io = container_of(work, struct lc_io, work);
-	struct lc_core *core = io->core;
-	struct page *pages = mempool_alloc(&core->merge_pool, GFP_NOIO);
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	struct merge merge = {};
 	struct lc_mapping old;
+	struct page *pages;
 	int ret;
 
 	/* The reserve is writeback's: merging writes park too while it needs it (D1). */
-	if (READ_ONCE(core->relog_wanted)) {
-		ret = -EAGAIN;
-		goto done;
-	}
-	if (!merge_find(core, io, &old)) {
-		ret = write_run(core, io, NULL);
-		goto done;
-	}
+	if (READ_ONCE(core->relog_wanted) || atomic_read(&core->cache_failed))
+		return -EAGAIN;
+	if (!merge_find(core, io, &old))
+		return write_run(core, io, NULL);
+	pages = mempool_alloc(&core->merge_pool, GFP_NOIO);
 	ret = lc_read_slot(core, block, old.slot, page_address(pages));
-	if (!ret || ret == -EBADMSG) {
+	if (!ret || ret == -EBADMSG || last) {
 		merge.slot = old.slot;
 		merge.data = ret ? NULL : page_address(pages);
 		ret = write_run(core, io, &merge);
+	} else {
+		ret = -EIO;
 	}
 	lc_read_put_segment(core, old.slot);
-done:
 	mempool_free(pages, &core->merge_pool);
-	write_continue(core, io, ret);
+	return ret;
+}
+
+/* An I/O error may pass, so it is tried for some seconds; damage does not. */
+static void merge_work(struct work_struct *work)
+{
+	struct lc_io *io = container_of(work, struct lc_io, work);
+	unsigned long pause;
+	int ret;
+
+	for (pause = HZ / 2;; pause *= 2) {
+		ret = merge_try(io->core, io, pause > 4 * HZ);
+		if (ret != -EIO)
+			break;
+		schedule_timeout_idle(pause);
+	}
+	write_continue(io->core, io, ret);
 }
 
 /* --- no buffer ready ---------------------------------------------------- */
@@ -330,7 +348,7 @@ static void write_continue(struct lc_core *core, struct lc_io *io, int ret)
 		park(core, io);
 	} else if (ret == -EINPROGRESS) {
 		INIT_WORK(&io->work, merge_work);
-		queue_work(core->wq, &io->work);
+		queue_work(core->patient_wq, &io->work);
 	} else {
 		write_end(io, errno_to_blk_status(ret));
 	}
@@ -361,13 +379,16 @@ void lc_write_unpark_work(struct work_struct *work)
 	int ret;
 
 	while ((io = first_parked(core, &requeue))) {
+		enum lc_mode mode = lc_core_mode(core);
 		/* Writeback goes first for the reserve, and queues us then. */
 		bool wait = READ_ONCE(core->relog_wanted);
 
-		if (lc_core_mode(core) == LC_MODE_FAIL)
+		if (mode == LC_MODE_FAIL)
 			ret = -EIO;
 		else if (requeue)
 			ret = -ECANCELED;
+		else if (mode == LC_MODE_DEGRADED)
+			ret = -ENODEV;
 		else
 			ret = wait ? -EAGAIN : write_run(core, io, NULL);
 		if (ret == -EAGAIN)
@@ -377,6 +398,8 @@ void lc_write_unpark_work(struct work_struct *work)
 		spin_unlock_irq(&core->parked_lock);
 		if (ret == -ECANCELED)
 			write_end(io, BLK_STS_DM_REQUEUE);
+		else if (ret == -ENODEV)
+			lc_bypass_submit(core, io);
 		else
 			write_continue(core, io, ret);
 	}
@@ -425,29 +448,44 @@ int lc_write_flush_map(struct lc_core *core, struct bio *bio)
 }
 
 /**
- * lc_write_relog_lost() - log again that sectors of a block are lost
+ * lc_write_relog() - log a block again whose slot is about to leave the log
  * @core: the volume
  * @block: block number
- * @slot: that says so now and is about to leave the log
+ * @slot: its newest copy, unless it was overwritten meanwhile
+ * @fate: what became of it on its way to the HDD
+ * @data: LC_WB_REFUSED: the verified slot
  *
- * Process context, does not sleep.  Its valid sectors are on the HDD by now.
- * Return: 0 (also if the slot is no longer the newest), or -EAGAIN.
+ * Process context, does not sleep.  What the HDD refused is logged as data; of the
+ * rest only that its sectors are lost, the others are on the HDD by now.
+ * Return: 0 (also if there is nothing to log), or -EAGAIN.
  */
-int lc_write_relog_lost(struct lc_core *core, u64 block, u32 slot)
+int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fate,
+		   const void *data)
 {
 	struct lc_mapping old, replaced, map = { .dirty = true };
 	struct lc_cursor cur = {};
+	void *image;
 	u32 bucket;
 
 	if (lc_lane_reserve(core->lane, 1, &cur))
 		return -EAGAIN;
 	bucket = lc_index_lock(core->index, block);
-	if (lc_index_lookup(core->index, bucket, block, &old) && old.slot == slot && old.lost) {
+	if (lc_index_lookup(core->index, bucket, block, &old) && old.slot == slot) {
 		map.slot = lc_cursor_slot(&cur);
 		map.lost = old.lost;
-		memset(lc_cursor_image(&cur, map.slot), 0, LC_SLOT_BYTES);
-		lc_cursor_describe(&cur, map.slot, block, 0, map.lost);
+		image = lc_cursor_image(&cur, map.slot);
+		if (fate == LC_WB_REFUSED) {
+			map.mask = old.mask;
+			map.refused = true;
+			memcpy(image, data, LC_SLOT_BYTES);
+		} else {
+			if (fate == LC_WB_DAMAGED)
+				map.lost |= old.mask;
+			memset(image, 0, LC_SLOT_BYTES);
+		}
+		lc_cursor_describe(&cur, map.slot, block, map.mask, map.lost);
 		lc_index_set(core->index, bucket, block, &map, &replaced);
+		account_lost(core, old.lost, map.lost);
 		cur.next++;
 		atomic64_inc(&core->relogged);
 	}

@@ -5,6 +5,8 @@
 
 #include <linux/types.h>
 
+#include "wbcopy.h"
+
 struct bio;
 struct lc_core;
 struct work_struct;
@@ -12,6 +14,7 @@ struct work_struct;
 int lc_write_map(struct lc_core *core, struct bio *bio);
 int lc_write_flush_map(struct lc_core *core, struct bio *bio);
 void lc_write_unpark_work(struct work_struct *work);
-int lc_write_relog_lost(struct lc_core *core, u64 block, u32 slot);
+int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fate,
+		   const void *data);
 
 #endif /* LC_WRITE_H */

@@ -11,7 +11,8 @@
  *     neighbouring blocks, verify each, write them to the HDD in one go.
  *  4. FLUSH the HDD, once.
  *  5. Under each block's bucket lock, if the slot is still its newest copy, mark
- *     it clean.  Lost sectors are logged again at the head.
+ *     it clean.  What cannot be: lost sectors, slots that turned out damaged, blocks
+ *     the HDD refused, is logged again at the head, so that it pins nothing.
  *  6. Make the whole log durable: a copy we skipped because it was overwritten is
  *     not needed only once what overwrote it is durable (L5).
  *  7. Superblock with the new tail, then the segments are free.
@@ -28,6 +29,7 @@
 #include <linux/blkdev.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
@@ -39,6 +41,7 @@
 #include "index.h"
 #include "io.h"
 #include "log.h"
+#include "read.h"
 #include "segment.h"
 #include "superblock.h"
 #include "wbcopy.h"
@@ -47,7 +50,9 @@
 
 #define MAX_RELOG_TRIES	1000	/* ticks: seconds, while a FLUSH frees buffers */
 #define IDLE_AFTER	(HZ)	/* without writes: drain although below the watermark */
-#define MAX_FAILURES	6	/* batches in a row the HDD may fail, 31 s in all */
+#define MAX_FAILURES	5	/* batches in a row that may fail, 31 s in all */
+#define RETRY_REFUSED	(30 * HZ)	/* then twice that, and so on */
+#define RETRY_REFUSED_MAX (3600 * HZ)
 
 struct lc_writeback {
 	struct lc_core *core;
@@ -60,16 +65,18 @@ struct lc_writeback {
 	u32 max_items;
 	u32 nr_items;
 	struct lc_wbcopy *copy;
-	struct workqueue_struct *wq;	/* of every copy: a new one must not be made while suspended */
+	struct workqueue_struct *wq;	/* of every copy: none is made while suspended */
 
 	bool paused;		/* stay away from the devices; wait */
 	bool resting;		/* the thread honours that; wait */
 	bool filling;		/* between the watermarks: drain on; thread only */
 	u64 drain_to;		/* segment number the tail must reach; READ_ONCE() */
 	u32 failures;		/* thread only */
+	unsigned long retry_at;		/* jiffies: what the HDD refused is tried again */
+	unsigned long retry_pause;	/* 0: nothing is refused; thread only */
 	u32 relog_stuck;	/* tries without a buffer, in a row; thread only */
 	const char *state;	/* for status; READ_ONCE() */
-	void *header;		/* 4 KiB; thread only */
+	void *header;		/* two slots; thread only */
 };
 
 /* What a batch covers. */
@@ -106,12 +113,23 @@ static bool segment_settled(struct lc_core *core, u64 number)
 	return number < lc_lane_next_segment(core->lane) && !rcu_access_pointer(seg->buf);
 }
 
+/* Lost blocks stay dirty for ever, refused ones for a while: alone they are no reason. */
+static bool worth_draining(struct lc_writeback *wb)
+{
+	struct lc_core *core = wb->core;
+	u64 refused = lc_index_refused(core->index);
+
+	if (refused && time_after_eq(jiffies, READ_ONCE(wb->retry_at)))
+		return true;
+	return lc_index_dirty(core->index) > atomic64_read(&core->lost) + refused;
+}
+
 static bool should_run(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
 	u64 tail = lc_ring_tail(core->ring), used;
 
-	if (lc_core_mode(core) == LC_MODE_FAIL)
+	if (lc_core_mode(core) != LC_MODE_RW)
 		return false;
 	if (tail >= lc_lane_next_segment(core->lane))
 		return false;
@@ -128,9 +146,7 @@ static bool should_run(struct lc_writeback *wb)
 		wb->filling = true;
 	else if (used <= READ_ONCE(core->params.low_watermark))
 		wb->filling = false;
-	/* Lost blocks stay dirty for ever: alone they are no reason. */
-	return wb->filling || (is_idle(core) && lc_index_dirty(core->index) >
-						(u64)atomic64_read(&core->lost));
+	return wb->filling || (is_idle(core) && worth_draining(wb));
 }
 
 /* --- step 1: collect ---------------------------------------------------- */
@@ -149,6 +165,20 @@ static bool segment_dirty(struct lc_core *core, u64 position)
 
 	for (i = 0; i < core->sb.geo.seg_slots; i++) {
 		if (slot_dirty(core, base + i, &block))
+			return true;
+	}
+	return false;
+}
+
+/* Is anything dirty from @slot of the segment on? */
+static bool slots_left(struct lc_writeback *wb, u64 number, u32 slot)
+{
+	struct lc_core *core = wb->core;
+	u32 base = lc_ring_position(core->ring, number) << core->ring->slot_shift;
+	u64 block;
+
+	for (; slot < core->sb.geo.seg_slots; slot++) {
+		if (slot_dirty(core, base + slot, &block))
 			return true;
 	}
 	return false;
@@ -175,9 +205,16 @@ static void collect_record(struct lc_writeback *wb, const struct lc_record_info 
 	}
 }
 
+static enum lc_wb_judge judge(const struct lc_writeback *wb)
+{
+	if (!wb->failures)
+		return LC_WB_STOP;
+	return wb->failures < MAX_FAILURES ? LC_WB_JUDGE_HDD : LC_WB_JUDGE_BOTH;
+}
+
 /*
  * Follow the headers of a segment and collect its dirty slots.  What ends the chain
- * is not told from damage here (see all_collected()), and behind our last record
+ * is not told from damage here (see collect_orphans()), and behind our last record
  * there may be one that a crash killed: nothing is mapped to its slots.
  */
 static int walk_segment(struct lc_writeback *wb, u64 number)
@@ -192,12 +229,17 @@ static int walk_segment(struct lc_writeback *wb, u64 number)
 		ret = lc_io_sync(core->cache, REQ_OP_READ,
 				 lc_format_slot_address(&core->sb.geo, position, slot),
 				 wb->header, LC_SLOT_BYTES);
-		if (ret)
+		if (ret && judge(wb) < LC_WB_JUDGE_BOTH)
 			return ret;
-		if (lc_record_decode(wb->header, &core->sb, number, slot, &info, NULL))
+		if (!ret && !lc_record_decode(wb->header, &core->sb, number, slot, &info, NULL)) {
+			collect_record(wb, &info, position);
+			slot += LC_HEADER_SLOTS + info.nr_slots;
+			continue;
+		}
+		/* Damage, or the end.  A header behind it still names its slots (L13). */
+		if (!slots_left(wb, number, slot))
 			break;
-		collect_record(wb, &info, position);
-		slot += LC_HEADER_SLOTS + info.nr_slots;
+		slot++;
 	}
 	return 0;
 }
@@ -226,18 +268,29 @@ static int first_seq_of(struct lc_writeback *wb, u64 number, u64 *seq)
 	return ret;
 }
 
-/* Are all dirty slots of the segment in the list, from @from on? */
-static bool all_collected(struct lc_writeback *wb, u64 number, u32 from)
+/*
+ * Dirty slots of the segment that no header names: nothing says what they should
+ * hold, so they are damaged.  The list from @from on is in slot order.
+ */
+static void collect_orphans(struct lc_writeback *wb, u64 number, u32 from)
 {
 	struct lc_core *core = wb->core;
 	u32 base = lc_ring_position(core->ring, number) << core->ring->slot_shift;
-	u32 i, nr = 0;
+	u32 next = from, end = wb->nr_items, i;
 	u64 block;
 
-	for (i = 0; i < core->sb.geo.seg_slots; i++)
-		nr += slot_dirty(core, base + i, &block);
-	/* Blocks only ever become clean or move away meanwhile. */
-	return nr <= wb->nr_items - from;
+	for (i = 0; i < core->sb.geo.seg_slots; i++) {
+		bool named = next < end && wb->items[next].slot == base + i;
+
+		next += named;
+		if (named || !slot_dirty(core, base + i, &block))
+			continue;
+		lc_err_limit(core, "block %llu: its header on the cache device is damaged: lost",
+			     block);
+		wb->items[wb->nr_items++] = (struct lc_wb_item) {
+			.block = block, .slot = base + i, .fate = LC_WB_DAMAGED,
+		};
+	}
 }
 
 static int collect(struct lc_writeback *wb, struct batch *b)
@@ -264,8 +317,7 @@ static int collect(struct lc_writeback *wb, struct batch *b)
 			ret = walk_segment(wb, number);
 			if (ret)
 				return ret;
-			if (!all_collected(wb, number, from))
-				return -EBADMSG;
+			collect_orphans(wb, number, from);
 		}
 		b->end = ++number;
 		cond_resched();
@@ -284,18 +336,33 @@ static int compare_items(const void *a, const void *b)
 
 /* --- steps 5 to 7: finish ------------------------------------------------ */
 
+/* Log a block again that could not be drained.  Return: 0 or -EAGAIN. */
+static int relog(struct lc_writeback *wb, const struct lc_wb_item *item)
+{
+	enum lc_wb_fate fate = item->fate;
+
+	/* The segment cannot be reused: the tail has not passed it. */
+	if (fate == LC_WB_REFUSED &&
+	    lc_read_slot(wb->core, item->block, item->slot, wb->header))
+		fate = LC_WB_DAMAGED;
+	return lc_write_relog(wb->core, item->block, item->slot, fate, wb->header);
+}
+
+/* Step 5.  Return: 0 or -EAGAIN: what is done need not be done again. */
 static int mark_clean(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
 	struct lc_mapping map;
+	bool refused = false;
 	u32 i, bucket;
 	int ret;
 
 	for (i = 0; i < wb->nr_items; i++) {
 		const struct lc_wb_item *item = &wb->items[i];
 
-		if (item->lost) {
-			ret = lc_write_relog_lost(core, item->block, item->slot);
+		if (item->lost || item->fate != LC_WB_COPIED) {
+			refused |= item->fate == LC_WB_REFUSED;
+			ret = relog(wb, item);
 			if (ret)
 				return ret;
 			continue;
@@ -306,10 +373,34 @@ static int mark_clean(struct lc_writeback *wb)
 			lc_index_clean(core->index, bucket, item->slot);
 		lc_index_unlock(core->index, bucket);
 	}
+	if (refused) {
+		wb->retry_pause = clamp_t(unsigned long, wb->retry_pause * 2, RETRY_REFUSED,
+					  RETRY_REFUSED_MAX);
+		WRITE_ONCE(wb->retry_at, jiffies + wb->retry_pause);
+	} else if (!lc_index_refused(core->index)) {
+		wb->retry_pause = 0;
+	}
 	return 0;
 }
 
-static int move_tail(struct lc_writeback *wb, const struct batch *b)
+/*
+ * Where may the tail move to, at most @b->end?  To a segment whose first header can
+ * be read: the damaged ones in between are passed later.
+ */
+static int find_tail(struct lc_writeback *wb, struct batch *b, u64 *seq)
+{
+	int ret = -EBADMSG;
+
+	for (; b->end > b->first; b->end--) {
+		ret = first_seq_of(wb, b->end, seq);
+		if (ret != -EBADMSG)
+			break;
+	}
+	return ret;
+}
+
+/* Steps 6 and 7. */
+static int move_tail(struct lc_writeback *wb, struct batch *b)
 {
 	struct lc_core *core = wb->core;
 	u64 seq;
@@ -317,13 +408,11 @@ static int move_tail(struct lc_writeback *wb, const struct batch *b)
 
 	ret = lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
 	if (!ret)
-		ret = first_seq_of(wb, b->end, &seq);
+		ret = find_tail(wb, b, &seq);
 	if (!ret)
 		ret = lc_meta_set_tail(core, b->end, seq);
-	if (ret) {
-		lc_core_fail(core, "the tail of the log cannot be moved");
+	if (ret)
 		return ret;
-	}
 	lc_ring_set_tail(core->ring, b->end);
 	queue_work(core->wq, &core->refill_work);
 	return 0;
@@ -340,12 +429,12 @@ static void note_failure(struct lc_writeback *wb, int ret)
 {
 	struct lc_core *core = wb->core;
 
-	if (ret == -EBADMSG) {
-		lc_core_fail(core, "dirty data on the cache device is damaged");
-	} else if (++wb->failures >= MAX_FAILURES) {
+	if (ret == -ENODATA) {
+		lc_core_cache_failed(core, "the cache device cannot be used for writeback");
+	} else if (++wb->failures > MAX_FAILURES) {
 		lc_core_fail(core, "writeback fails again and again");
 	} else {
-		lc_err(core, "writeback failed with error %d, trying again", ret);
+		lc_err_limit(core, "writeback failed with error %d, trying again", ret);
 		wait_event_idle_timeout(wb->wait, must_stop(wb), HZ << (wb->failures - 1));
 	}
 }
@@ -360,7 +449,7 @@ static int copy_batch(struct lc_writeback *wb, struct batch *b)
 	if (ret || b->end == b->first)
 		return ret;
 	sort(wb->items, wb->nr_items, sizeof(*wb->items), compare_items, NULL);
-	ret = lc_wbcopy_run(wb->copy, wb->items, wb->nr_items, &wb->paused);
+	ret = lc_wbcopy_run(wb->copy, wb->items, wb->nr_items, judge(wb), &wb->paused);
 	if (!ret && wb->nr_items)
 		ret = lc_io_flush(core->backing);
 	return ret ? ret : mark_clean(wb);
@@ -398,16 +487,23 @@ static void run_batch(struct lc_writeback *wb)
 		note_failure(wb, ret);
 		return;
 	}
-	wb->failures = 0;
 	wb->relog_stuck = 0;
 	if (READ_ONCE(core->relog_wanted)) {
 		WRITE_ONCE(core->relog_wanted, false);
 		queue_work(core->wq, &core->unpark_work);
 	}
 	if (b.end > b.first) {
-		move_tail(wb, &b);
+		ret = move_tail(wb, &b);
+		/* It is the SSD that fails here. */
+		if (ret && wb->failures >= MAX_FAILURES)
+			ret = -ENODATA;
+		if (ret)
+			note_failure(wb, ret);
+		else
+			wb->failures = 0;
 		return;
 	}
+	wb->failures = 0;
 	/* The oldest segment is still in RAM: its flush must come first. */
 	if (lc_log_wait_durable(core->log, lc_lane_seal(core->lane, is_idle(core))))
 		return;
@@ -475,7 +571,7 @@ struct lc_writeback *lc_writeback_create(struct lc_core *core)
 	wb->state = "idle";
 	init_waitqueue_head(&wb->wait);
 	mutex_init(&wb->place_lock);
-	wb->header = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
+	wb->header = (void *)__get_free_pages(GFP_KERNEL, 1);
 	if (!wb->header)
 		goto free_wb;
 	wb->wq = alloc_workqueue("lc-wbcopy", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
@@ -494,7 +590,7 @@ free_items:
 destroy_wq:
 	destroy_workqueue(wb->wq);
 free_header:
-	kfree(wb->header);
+	free_pages((unsigned long)wb->header, 1);
 free_wb:
 	kfree(wb);
 	return NULL;
@@ -508,7 +604,7 @@ void lc_writeback_destroy(struct lc_writeback *wb)
 	lc_wbcopy_destroy(wb->copy);
 	destroy_workqueue(wb->wq);
 	vfree(wb->items);
-	kfree(wb->header);
+	free_pages((unsigned long)wb->header, 1);
 	kfree(wb);
 }
 

@@ -312,6 +312,7 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 	core->params.writeback_batch = 64;
 	core->params.writeback_depth = 1;
 	example_sb(&core->sb, LC_CSUM_CRC32C);
+	core->sb.mark_offset = LC_NO_MARK;	/* no HDD to save anything to */
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, fake_destroy, fake), 0);
 	KUNIT_ASSERT_EQ(test, lc_geometry_compute(&core->sb.geo, 64 << 20,
 						  options->segment_bytes ?:

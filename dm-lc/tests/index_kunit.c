@@ -380,7 +380,7 @@ static void memory(struct kunit *test)
 	index = lc_index_create(geo.nr_slots, geo.seg_slots);
 	KUNIT_ASSERT_NOT_NULL(test, index);
 	bytes = lc_index_bytes(index) + geo.nr_segments * sizeof(struct lc_segment);
-	locks = clamp_t(u64, roundup_pow_of_two(geo.nr_slots / 128 + 1), 64, 4096);
+	locks = clamp_t(u64, rounddown_pow_of_two(geo.nr_slots / 128 + 1), 16, 4096);
 	bytes -= locks * (round_up(sizeof(spinlock_t), SMP_CACHE_BYTES) - SMP_CACHE_BYTES);
 	blocks = geo.nr_slots - geo.nr_segments * LC_HEADER_SLOTS;
 	kunit_info(test, "%s: %llu blocks, %llu.%02llu bytes each", ram->name, blocks,

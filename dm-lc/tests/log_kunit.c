@@ -245,8 +245,11 @@ static void sleepers(struct kunit *test)
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(s[1].ret), 1);
+	/* The second sleeps on over a failure, and is woken by the end of the log. */
 	fake_finish(fake, 2, BLK_STS_IOERR);
-	/* Perhaps record 1's FLUSH was on its way; it counts for nobody now. */
+	fake_settle(fake);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(s[1].ret), 1);
+	lc_log_stop(fake->core.log);
 	fake_pass(fake);
 	for (i = 0; i < 2; i++)
 		kthread_stop(tasks[i]);
@@ -399,6 +402,7 @@ static void expect_failed(struct fake *fake, u64 durable_seq)
 	KUNIT_EXPECT_EQ(fake->test, lc_log_wait_durable(fake->core.log, durable_seq), 0);
 }
 
+/* L7, G4: a failed record holds back all above it until it has been written again. */
 static void failed_record(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
@@ -410,15 +414,27 @@ static void failed_record(struct kunit *test)
 		fio[i] = fake_flush(fake);
 	}
 	fake_finish(fake, 2, BLK_STS_IOERR);
-	for (i = 0; i < 3; i++)
-		KUNIT_EXPECT_EQ(test, fio[i]->ended, -EIO);
 	fake_finish(fake, 3, BLK_STS_OK);
 	fake_finish(fake, 1, BLK_STS_OK);
-	expect_flushes(fake, 0);
-	expect_failed(fake, 0);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio[0]->ended, 0);
+	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+	fake_finish(fake, 2, BLK_STS_IOERR);
+	expect_flushes(fake, 1);
+	KUNIT_EXPECT_EQ(test, fio[1]->ended, FAKE_PENDING);
+	KUNIT_EXPECT_EQ(test, fio[2]->ended, FAKE_PENDING);
+	fake_finish(fake, 2, BLK_STS_OK);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio[1]->ended, 0);
+	KUNIT_EXPECT_EQ(test, fio[2]->ended, 0);
+	KUNIT_EXPECT_EQ(test, durable(fake), 3);
+	KUNIT_EXPECT_EQ(test, lc_core_mode(&fake->core), LC_MODE_RW);
 }
 
-/* F2: the drive dropped its cache; the next FLUSH's success means nothing. */
+/*
+ * F2: the drive dropped its cache, and the success of the next FLUSH means nothing for
+ * what was in it; nor for a write that was on its way at that time.
+ */
 static void failed_flush(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
@@ -429,11 +445,38 @@ static void failed_flush(struct kunit *test)
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_wait(fake, 1);
 	record(fake, 1);
+	fake_wait(fake, 2);
 	fake_finish(fake, 0, BLK_STS_IOERR);
-	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
+	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+	fake_finish(fake, 2, BLK_STS_OK);
+	/* Both come again, and no FLUSH before they are written. */
 	fake_finish(fake, 2, BLK_STS_OK);
 	expect_flushes(fake, 1);
-	expect_failed(fake, 0);
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+}
+
+/* The same, if it was not the log's own: a superblock's PREFLUSH. */
+static void failed_foreign_flush(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct fake_io *fio;
+
+	fake_write(fake, 0, 1);
+	fio = fake_flush(fake);
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_wait(fake, 1);
+	lc_log_void(fake->core.log);
+	/* This one began before: it says nothing about what was dropped. */
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+	KUNIT_EXPECT_EQ(test, durable(fake), 0);
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	KUNIT_EXPECT_EQ(test, durable(fake), 1);
 }
 
 static void failed_fua(struct kunit *test)
@@ -445,8 +488,50 @@ static void failed_fua(struct kunit *test)
 	fake_write(fake, 0, 1);
 	fio = fake_flush(fake);
 	fake_finish(fake, 1, BLK_STS_MEDIUM);
+	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+	fake_finish(fake, 1, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+}
+
+/* G5: no error is retried for ever. */
+static void failed_for_good(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct fake_io *fio;
+
+	fake->core.params.ssd_patience_ms = 0;
+	fake_write(fake, 0, 1);
+	fio = fake_flush(fake);
+	fake_finish(fake, 1, BLK_STS_IOERR);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 1), -EIO);
+	/* Whoever waits may be told a moment before the bio is ended and the mode set. */
+	while (lc_core_mode(&fake->core) == LC_MODE_RW)
+		schedule_timeout_uninterruptible(1);
 	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
 	expect_failed(fake, 0);
+}
+
+/* A log that was stopped writes nothing; flushes end as whoever stopped it says. */
+static void stopped(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct fake_io *fio;
+
+	record(fake, 1);
+	fake_wait(fake, 1);
+	fake_write(fake, 10, 1);
+	lc_log_stop(fake->core.log);
+	lc_lane_stop(fake->core.lane);
+	fio = fake_flush(fake);
+	fake_finish(fake, 1, BLK_STS_OK);
+	lc_log_wait_stopped(fake->core.log);
+	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
+	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 2), -EIO);
+	lc_log_end_flushes(fake->core.log, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	KUNIT_EXPECT_EQ(test, fake_flush(fake)->ended, 0);
 }
 
 /* What was durable before stays so. */
@@ -470,28 +555,6 @@ static void failed_later(struct kunit *test)
 	fake_settle(fake);
 	KUNIT_EXPECT_STREQ(test, fake->core.fail_reason, "a test says so");
 	KUNIT_EXPECT_EQ(test, flush_to(fake, 2)->ended, -EIO);
-}
-
-/*
- * A FLUSH fails while somebody else is on the way through lc_core_fail(), after
- * the mode was set and before the log was told (it prints in between).
- */
-static void failed_flush_second(struct kunit *test)
-{
-	struct fake *fake = fake_create(test, NULL);
-	struct fake_io *fio;
-
-	fake_write(fake, 0, 1);
-	fio = fake_flush(fake);
-	fake_finish(fake, 1, BLK_STS_OK);
-	fake_wait(fake, 1);
-	WRITE_ONCE(fake->core.mode, LC_MODE_FAIL);
-	fake_finish(fake, 0, BLK_STS_IOERR);
-	record(fake, 1);
-	fake_finish(fake, 2, BLK_STS_OK);
-	expect_flushes(fake, 1);
-	KUNIT_EXPECT_EQ(test, durable(fake), 0);
-	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
 }
 
 /* --- buffers ------------------------------------------------------------------------ */
@@ -557,9 +620,11 @@ static struct kunit_case log_cases[] = {
 	KUNIT_CASE(fua_overtaken),
 	KUNIT_CASE(failed_record),
 	KUNIT_CASE(failed_flush),
+	KUNIT_CASE(failed_foreign_flush),
 	KUNIT_CASE(failed_fua),
+	KUNIT_CASE(failed_for_good),
+	KUNIT_CASE(stopped),
 	KUNIT_CASE(failed_later),
-	KUNIT_CASE(failed_flush_second),
 	KUNIT_CASE(retire),
 	KUNIT_CASE(retire_failed),
 	{}

@@ -41,6 +41,7 @@ static const struct line good_lines[] = {
 	{ "2 writeback on", "2 writeback on" },
 	{ "2 idle_seal_ms 0", "2 idle_seal_ms 0" },
 	{ "2 idle_seal_ms 3600000", "2 idle_seal_ms 3600000" },
+	{ "2 ssd_patience_ms 0", "2 ssd_patience_ms 0" },
 	{ "2 writeback_batch 1048576", "2 writeback_batch 1048576" },
 	{ "2 writeback_depth 1", "2 writeback_depth 1" },
 	{ "4 low_watermark 98 high_watermark 99", "4 high_watermark 99 low_watermark 98" },
@@ -108,6 +109,7 @@ static const struct line bad_lines[] = {
 	{ "2 writeback_depth 0", "writeback_depth must be a number from 1 to 256" },
 	{ "2 writeback_depth 257", "writeback_depth must be a number from 1 to 256" },
 	{ "2 idle_seal_ms 3600001", "idle_seal_ms must be a number from 0 to 3600000" },
+	{ "2 ssd_patience_ms 3600001", "ssd_patience_ms must be a number from 0 to 3600000" },
 	{ "2 idle_seal_ms 1.5", "idle_seal_ms must be a number from 0 to 3600000" },
 	{ "2 writeback 1", "writeback must be on or off" },
 	{ "2 writeback ON", "writeback must be on or off" },
@@ -148,7 +150,7 @@ static void presets(struct kunit *test)
 	static const struct lc_params preset = {
 		.buffers = 64, .high_watermark = 60, .low_watermark = 40,
 		.writeback_batch = 8192, .writeback_depth = 16, .idle_seal_ms = 1000,
-		.writeback = 1,
+		.writeback = 1, .ssd_patience_ms = 30000,
 	};
 	struct lc_params params;
 

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Devices that fail: nothing is lost in silence, nothing hangs, remove always ends."""
 
-from lclib import case, dm, sh
+import errno
+import random
+import threading
+
+from lclib import case, dm, sh, wait
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
@@ -16,9 +20,9 @@ class Breakable(dm.Device):
         super().__init__(name, dm.linear(path))
         self.under = path
 
-    def swap(self, target):
-        """Another target in place of the live one, without waiting for I/O in flight."""
-        sh.run("dmsetup", "load", self.name, input=dm.table(target))
+    def swap(self, *targets):
+        """Other targets in place of the live ones, without waiting for I/O in flight."""
+        sh.run("dmsetup", "load", self.name, input=dm.table(*targets))
         sh.run("dmsetup", "suspend", "--noflush", "--nolockfs", self.name)
         sh.run("dmsetup", "resume", self.name)
 
@@ -41,23 +45,48 @@ def write_fails(raw, at):
     return False
 
 
+def events(lc):
+    """How many events device mapper has counted for the volume."""
+    return int(sh.run("dmsetup", "info", "-c", "--noheadings", "-o", "events", lc.name))
+
+
+def fill(raw, first, count, tag):
+    """Blocks whose content tells their number and a tag."""
+    for block in range(first, first + count):
+        raw.write(block * BLOCK, content(block, tag))
+
+
+def content(block, tag):
+    """What fill() writes."""
+    return f"{tag} {block}\n".encode().ljust(BLOCK, b"+")
+
+
+def unreadable(raw, block):
+    """Whether a read of the block fails with EIO."""
+    try:
+        raw.read(block * BLOCK, BLOCK)
+    except OSError as error:
+        assert error.errno == errno.EIO, error
+        return True
+    return False
+
+
 @case(disks=PAIR, timeout=180)
-def dead_ssd_is_told(ctx):
-    """The SSD dies: the next FLUSH fails, and every later one; mode fail; remove ends."""
+def dead_ssd_without_mark_is_told(ctx):
+    """No mark, so no way to give the SSD up: the FLUSH fails, and every later one; mode fail."""
     with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path)
+        lc = LcStack(ctx.hdd, ssd.path, format=("--in-place", "--no-mark"), ssd_patience_ms=500)
         lc.format()
         lc.activate()
         with lc.open() as raw:
             raw.write(0, b"a" * BLOCK)
             raw.flush()
-            events = sh.run("dmsetup", "info", "-c", "--noheadings", "-o", "events", lc.name)
+            before = events(lc)
             ssd.fail()
             assert write_fails(raw, BLOCK)
             assert write_fails(raw, 2 * BLOCK)
             lc.wait(lambda fields: fields["mode"] == "fail", what="mode fail")
-            after = sh.run("dmsetup", "info", "-c", "--noheadings", "-o", "events", lc.name)
-            assert int(after) > int(events)
+            wait.until(lambda: events(lc) > before, 30, "an event")
         lc.remove()
         ssd.heal()
         # What was flushed is there, after a replay.
@@ -68,6 +97,89 @@ def dead_ssd_is_told(ctx):
 
 
 @case(disks=PAIR, timeout=180)
+def dead_ssd_is_given_up(ctx):
+    """The SSD dies: RAM is saved, what was only there is lost and listed, the rest goes on."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=500, writeback="off")
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 0, 64, "clean")
+            lc.drain()
+            # More than a segment: the first one leaves the memory once it is durable.
+            fill(raw, 100, 64, "only on the SSD")
+            fill(raw, 1000, 300, "partly")
+            raw.flush()
+            fill(raw, 200, 16, "in RAM")
+            raw.write(100 * BLOCK, b"p" * 512)
+            before = events(lc)
+            ssd.fail()
+            # Part of a block whose rest cannot be had any more.
+            raw.write(102 * BLOCK, b"p" * 512)
+            raw.flush()
+            fields = lc.wait(lambda fields: fields["mode"] == "degraded", what="degraded")
+            wait.until(lambda: events(lc) > before, 30, "an event")
+            lost = {block for block in (*range(100, 164), *range(1000, 1300))
+                    if unreadable(raw, block)}
+            assert fields["lost"] == len(lost), (fields, len(lost))
+            assert set(range(101, 164)) <= lost and 100 not in lost and 1299 not in lost, lost
+            assert raw.read(102 * BLOCK, 512) == b"p" * 512
+            for block in range(64):
+                assert raw.read(block * BLOCK, BLOCK) == content(block, "clean")
+            assert listed(lc, "lost") == {
+                sector for block in lost for sector in range(block * 8, block * 8 + 8)
+                if sector != 102 * 8}
+            for block in range(200, 216):
+                assert raw.read(block * BLOCK, BLOCK) == content(block, "in RAM")
+            assert raw.read(100 * BLOCK, 512) == b"p" * 512
+            assert raw.read(100 * BLOCK + 512, 512) == content(100, "only on the SSD")[512:1024]
+            # Overwritten, in part and whole, they come back.
+            raw.write(110 * BLOCK, b"q" * 1024)
+            assert raw.read(110 * BLOCK, 1024) == b"q" * 1024
+            assert unreadable(raw, 110)
+            fill(raw, 110, 2, "anew")
+            raw.write(300 * BLOCK, b"n" * BLOCK, fua=True)
+            raw.flush()
+            for block in (110, 111):
+                assert raw.read(block * BLOCK, BLOCK) == content(block, "anew")
+        with lc.paused():
+            pass
+        assert lc.fields()["mode"] == "degraded"
+        lc.remove()
+        ssd.heal()
+        code, text = sh.result("lc-resume", "lc0", ssd.path, ctx.hdd)
+        assert code == 1 and "went on without this cache" in text, (code, text)
+        with dm.Raw(ctx.hdd) as hdd:
+            for block in range(200, 216):
+                assert hdd.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "in RAM")
+
+
+@case(disks=PAIR, timeout=180)
+def ssd_that_recovers_is_kept(ctx):
+    """The SSD fails for a while: flushes wait, then all is as if nothing had been."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        with LcStack(ctx.hdd, ssd.path, writeback="off") as lc, lc.open() as raw:
+            for turn in range(3):
+                fill(raw, 0, 300, turn)
+                told = troubles()
+                ssd.fail()
+                flusher = sh.start("dmsetup", "message", lc.name, "0", "flush")
+                wait.until(lambda seen=told: troubles() > seen, 60, "a failed write")
+                fill(raw, 300, 8, turn)
+                ssd.heal()
+                sh.finish(flusher, 120)
+                raw.flush()
+                assert lc.fields()["mode"] == "rw"
+                fields = lc.fields()
+                assert fields["durable_seq"] == fields["head_seq"] - 1, fields
+        lc = LcStack(ctx.hdd, ssd.path)
+        lc.formatted = True
+        with lc, lc.open() as raw:
+            for block in range(308):
+                assert raw.read(block * BLOCK, BLOCK) == content(block, 2)
+
+
+@case(disks=PAIR, timeout=180)
 def dead_hdd_keeps_the_cache(ctx):
     """The HDD dies: writes go on into the cache until writeback gives up; nothing is lost."""
     with Breakable("hdd1", ctx.hdd) as hdd:
@@ -75,20 +187,20 @@ def dead_hdd_keeps_the_cache(ctx):
         lc.format()
         lc.activate()
         with lc.open() as raw:
-            for block in range(64):
+            for block in range(200):
                 raw.write(block * BLOCK, bytes([block]) * BLOCK)
             raw.flush()
             hdd.fail()
             sh.run("dmsetup", "message", lc.name, 0, "writeback")
             lc.wait(lambda fields: fields["mode"] == "fail", what="mode fail")
-            for block in range(64):
+            for block in range(200):
                 assert raw.read(block * BLOCK, BLOCK) == bytes([block]) * BLOCK
         lc.remove()
         hdd.heal()
         lc.activate()
         lc.drain()
         with lc.open() as raw:
-            for block in range(64):
+            for block in range(200):
                 assert raw.read(block * BLOCK, BLOCK) == bytes([block]) * BLOCK
         lc.remove()
 
@@ -112,28 +224,131 @@ def clean_block_is_read_from_the_hdd(ctx):
         lc.remove()
 
 
+def listed(lc, what):
+    """The sectors that the volume lists as lost or refused."""
+    found = set()
+    start = 0
+    while start is not None:
+        words = lc.message("list", what, start).split()
+        start = int(words[-1]) if "next" in words else None
+        for word in words:
+            first, plus, count = word.partition("+")
+            if plus:
+                found.update(range(int(first), int(first) + int(count)))
+    return found
+
+
+def troubles():
+    """How often the kernel said that the SSD fails."""
+    return sh.run("dmesg").count("fails writes or flushes: trying again")
+
+
+def rot(path, text):
+    """Change the first letter of the slot that starts with this text."""
+    with dm.Raw(path) as ssd:
+        at = next(offset for offset in range(1 << 20, ssd.size, BLOCK)
+                  if ssd.read(offset, len(text) + 511 & ~511).startswith(text))
+        ssd.write(at, b"#" + ssd.read(at, BLOCK)[1:])
+
+
 @case(disks=PAIR, timeout=180)
-def damaged_dirty_slot_is_not_drained(ctx):
-    """A flipped bit in a dirty slot: writeback refuses it, the HDD never sees it."""
+def damaged_dirty_slot_is_lost(ctx):
+    """A flipped bit in a dirty slot: never written to the HDD; lost, also after restarts."""
     lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0)
     lc.format()
     with dm.Raw(ctx.hdd) as hdd:
-        before = hdd.read(1 << 20, BLOCK)
+        before = hdd.read((1 << 20) + 3 * BLOCK, BLOCK)
     lc.activate()
     with lc.open() as raw:
-        raw.write(0, b"precious".ljust(BLOCK, b"!"))
-        sh.run("dmsetup", "message", lc.name, 0, "flush")
-    sh.run("dmsetup", "message", lc.name, 0, "writeback", "off")
-    with dm.Raw(ctx.ssd) as ssd:
-        # The first record of the first segment used: header, then the slot.
-        at = next(offset for offset in range(1 << 20, ssd.size, BLOCK)
-                  if ssd.read(offset, BLOCK).startswith(b"precious"))
-        ssd.write(at, b"Precious".ljust(BLOCK, b"!"))
-    sh.run("dmsetup", "message", lc.name, 0, "writeback")
-    lc.wait(lambda fields: fields["mode"] == "fail", what="mode fail")
+        fill(raw, 0, 8, "precious")
+        raw.flush()
+        rot(ctx.ssd, b"precious 3\n")
+        lc.drain()
+        fields = lc.fields()
+        assert fields["mode"] == "rw" and fields["lost"] == 1, fields
+        assert unreadable(raw, 3)
+    with dm.Raw(ctx.hdd) as hdd:
+        assert hdd.read((1 << 20) + 3 * BLOCK, BLOCK) == before
+        assert hdd.read((1 << 20) + 4 * BLOCK, BLOCK) == content(4, "precious")
+    # Clean stop, then one with a replay: still lost.
+    lc.remove()
+    lc.activate()
+    with lc.open() as raw:
+        assert unreadable(raw, 3) and lc.fields()["lost"] == 1
+        raw.write(50 * BLOCK, b"x" * BLOCK)
+        raw.flush()
+    lc.suspend()
+    lc.remove()
+    lc.activate()
+    with lc.open() as raw:
+        assert unreadable(raw, 3)
+        raw.write(3 * BLOCK, content(3, "anew"))
+        assert raw.read(3 * BLOCK, BLOCK) == content(3, "anew")
+        assert lc.fields()["lost"] == 0
+        lc.drain()
     lc.remove()
     with dm.Raw(ctx.hdd) as hdd:
-        assert hdd.read(1 << 20, BLOCK) == before
+        assert hdd.read((1 << 20) + 3 * BLOCK, BLOCK) == content(3, "anew")
+
+
+@case(disks=PAIR, timeout=180)
+def rotten_header_loses_only_its_record(ctx):
+    """The header of a dirty record rots: its blocks are lost, those behind it are drained."""
+    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0)
+    lc.format()
+    lc.activate()
+    with lc.open() as raw:
+        for block in range(4):
+            fill(raw, block, 1, "flushed")
+            raw.flush()
+        with dm.Raw(ctx.ssd) as ssd:
+            at = next(offset for offset in range(1 << 20, ssd.size, BLOCK)
+                      if ssd.read(offset, BLOCK).startswith(b"flushed 1\n"))
+            ssd.write(at - BLOCK, b"rot!" * 128)
+        lc.drain()
+        fields = lc.fields()
+        assert fields["mode"] == "rw" and fields["lost"] == 1, fields
+        assert unreadable(raw, 1)
+    lc.remove()
+    with dm.Raw(ctx.hdd) as hdd:
+        for block in (0, 2, 3):
+            assert hdd.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "flushed")
+
+
+@case(disks=PAIR, timeout=240)
+def bad_hdd_sector_pins_nothing(ctx):
+    """The HDD refuses one sector: its block stays in the cache, all others are drained."""
+    good = dm.sectors(ctx.hdd)
+    at = 2048 + 40 * 8 + 3
+    bad = (dm.linear(ctx.hdd, at), dm.error(1), dm.linear(ctx.hdd, good - at - 1, at + 1))
+    with Breakable("hdd1", ctx.hdd) as hdd:
+        lc = LcStack(hdd.path, ctx.ssd)
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 0, 80, "mine")
+            raw.flush()
+            hdd.swap(*bad)
+            lc.drain()
+            fields = lc.fields()
+            assert fields["mode"] == "rw" and fields["refused"] == 1, fields
+            assert fields["dirty"] == 1 and fields["relogged"] >= 1, fields
+            assert listed(lc, "refused") == set(range(320, 328))
+            for block in range(80):
+                assert raw.read(block * BLOCK, BLOCK) == content(block, "mine")
+        # It survives a restart, and is drained when the sector works again.
+        lc.remove()
+        lc.activate()
+        with lc.open() as raw:
+            assert raw.read(40 * BLOCK, BLOCK) == content(40, "mine")
+            hdd.heal()
+            lc.drain()
+            fields = lc.fields()
+            assert fields["refused"] == 0 and fields["dirty"] == 0, fields
+        lc.remove()
+    with dm.Raw(ctx.hdd) as hdd:
+        for block in range(80):
+            assert hdd.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "mine")
 
 
 @case(disks=PAIR, timeout=180)
@@ -151,3 +366,85 @@ def changed_hdd_is_refused(ctx):
         hdd.write(1 << 20, old)
     with stack as lc, lc.open() as raw:
         assert raw.read(0, BLOCK) == b"a" * BLOCK
+
+
+class Job(threading.Thread):
+    """Writes and reads a region of its own against a model of it, until told to stop."""
+
+    def __init__(self, lc, first, count, seed):
+        super().__init__()
+        self.lc = lc
+        self.first = first
+        self.count = count
+        self.random = random.Random(seed)
+        self.stop = threading.Event()
+        self.done = 0
+        self.eio = 0
+        self.lost = set()
+        self.wrong = []
+
+    def run(self):
+        model = {}
+        with self.lc.open() as raw:
+            while not self.stop.is_set() and not self.wrong:
+                block = self.first + self.random.randrange(self.count)
+                try:
+                    self.step(raw, model, block)
+                except OSError as error:
+                    self.wrong.append((block, str(error)))
+                self.done += 1
+
+    def step(self, raw, model, block):
+        """One operation; a read may end with EIO if the block is listed, all else must succeed."""
+        action = self.random.randrange(10)
+        if action < 6:
+            model[block] = content(block, self.done)
+            raw.write(block * BLOCK, model[block])
+        elif action < 7:
+            raw.flush()
+        elif block in model:
+            try:
+                data = raw.read(block * BLOCK, BLOCK)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                self.eio += 1
+                # Nobody else writes to it, so it is still in the list.
+                if block * 8 not in self.lost:
+                    self.lost = listed(self.lc, "lost")
+                if block * 8 not in self.lost:
+                    self.wrong.append((block, "EIO, but not listed as lost"))
+                return
+            if data != model[block]:
+                self.wrong.append((block, data[:40], model[block][:40]))
+
+
+@case(disks=PAIR, timeout=240)
+def ssd_dies_under_four_jobs(ctx):
+    """Four verified jobs go on over the death of the SSD; only blocks listed as lost fail."""
+    seed = ctx.seed
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=1000)
+        lc.format()
+        lc.activate()
+        jobs = [Job(lc, 4000 * n, 4000, seed + n) for n in range(4)]
+        for job in jobs:
+            job.start()
+        try:
+            wait.until(lambda: min(job.done for job in jobs) > 300, 120, "some load")
+            ssd.fail()
+            lc.wait(lambda fields: fields["mode"] == "degraded", what="mode degraded")
+            before = [job.done for job in jobs]
+            wait.until(lambda: all(job.done > old + 300 for job, old in zip(jobs, before)), 120,
+                       "the load going on")
+        finally:
+            for job in jobs:
+                job.stop.set()
+            for job in jobs:
+                job.join()
+        for job in jobs:
+            assert not job.wrong, job.wrong
+        ctx.figure("failed_reads", sum(job.eio for job in jobs))
+        assert lc.fields()["mode"] == "degraded"
+        lc.remove()
+        ssd.heal()

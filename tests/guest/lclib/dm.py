@@ -99,9 +99,10 @@ class Device:
         self.create()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         if self.exists():
-            self.remove()
+            # What went wrong before must not be hidden by a device still in use.
+            self.remove() if kind is None else sh.result("dmsetup", "remove", self.name)
 
     def create(self):
         """dmsetup create with the targets given."""

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Write buffers: their memory, the pool of them, and who holds one.  See buffer.h.
+ */
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+#include "lc.h"
+#include "buffer.h"
+#include "segment.h"
+
+#define CHUNK_MAX_ORDER	4
+
+struct lc_pool *lc_pool_create(void)
+{
+	struct lc_pool *pool = kzalloc(sizeof(*pool), GFP_KERNEL);
+
+	if (!pool)
+		return NULL;
+	spin_lock_init(&pool->lock);
+	INIT_LIST_HEAD(&pool->free);
+	INIT_LIST_HEAD(&pool->all);
+	pool->wanted = U32_MAX;
+	return pool;
+}
+
+static void buffer_free(struct lc_buffer *buf)
+{
+	u32 i;
+
+	for (i = 0; i < buf->nr_chunks; i++)
+		__free_pages(buf->chunks[i], buf->orders[i]);
+	kvfree(buf->chunks);
+	kvfree(buf->orders);
+	kvfree(buf->slots);
+	kvfree(buf->records);
+	kfree(buf);
+}
+
+/* The largest pieces the page allocator gives without effort, down to pages. */
+static int buffer_alloc_chunks(struct lc_buffer *buf, u32 nr_slots)
+{
+	unsigned int order = CHUNK_MAX_ORDER;
+	u32 slot = 0, i;
+
+	while (slot < nr_slots) {
+		gfp_t gfp = GFP_KERNEL | __GFP_ZERO;
+		struct page *page;
+
+		while (order && (1u << order) > nr_slots - slot)
+			order--;
+		if (order)
+			gfp |= __GFP_NORETRY | __GFP_NOWARN;
+		page = alloc_pages(gfp, order);
+		if (!page) {
+			if (!order)
+				return -ENOMEM;
+			order--;
+			continue;
+		}
+		buf->chunks[buf->nr_chunks] = page;
+		buf->orders[buf->nr_chunks++] = order;
+		for (i = 0; i < 1u << order; i++)
+			buf->slots[slot++] = page_address(page) + i * PAGE_SIZE;
+	}
+	return 0;
+}
+
+static struct lc_buffer *buffer_alloc(struct lc_core *core)
+{
+	u32 nr_slots = core->sb.geo.seg_slots;
+	struct lc_buffer *buf = kzalloc(sizeof(*buf), GFP_KERNEL);
+
+	if (!buf)
+		return NULL;
+	buf->core = core;
+	buf->slots = kvcalloc(nr_slots, sizeof(*buf->slots), GFP_KERNEL);
+	buf->chunks = kvcalloc(nr_slots, sizeof(*buf->chunks), GFP_KERNEL);
+	buf->orders = kvcalloc(nr_slots, sizeof(*buf->orders), GFP_KERNEL);
+	/* Every record has a header; one without data slots is possible. */
+	buf->records = kvcalloc(nr_slots, sizeof(*buf->records), GFP_KERNEL);
+	if (!buf->slots || !buf->chunks || !buf->orders || !buf->records ||
+	    buffer_alloc_chunks(buf, nr_slots)) {
+		buffer_free(buf);
+		return NULL;
+	}
+	return buf;
+}
+
+/**
+ * lc_buffers_alloc() - allocate write buffers
+ * @core: the volume
+ * @nr: how many
+ * @list: gets them, untouched on error
+ *
+ * May sleep.  Return: 0 or -ENOMEM.
+ */
+int lc_buffers_alloc(struct lc_core *core, u32 nr, struct list_head *list)
+{
+	LIST_HEAD(fresh);
+
+	BUILD_BUG_ON(PAGE_SIZE != LC_SLOT_BYTES);
+	while (nr--) {
+		struct lc_buffer *buf = buffer_alloc(core);
+
+		if (!buf) {
+			lc_buffers_free(&fresh);
+			return -ENOMEM;
+		}
+		list_add(&buf->list, &fresh);
+	}
+	list_splice(&fresh, list);
+	return 0;
+}
+
+void lc_buffers_free(struct list_head *list)
+{
+	struct lc_buffer *buf, *tmp;
+
+	list_for_each_entry_safe(buf, tmp, list, list)
+		buffer_free(buf);
+	INIT_LIST_HEAD(list);
+}
+
+/* Nobody uses a buffer any more; what they hold is given up. */
+void lc_pool_destroy(struct lc_pool *pool)
+{
+	struct lc_buffer *buf, *tmp;
+
+	if (!pool)
+		return;
+	list_for_each_entry_safe(buf, tmp, &pool->all, all)
+		buffer_free(buf);
+	kfree(pool);
+}
+
+void lc_pool_add(struct lc_pool *pool, struct list_head *list)
+{
+	struct lc_buffer *buf;
+	unsigned long flags;
+	u32 nr = 0;
+
+	spin_lock_irqsave(&pool->lock, flags);
+	list_for_each_entry(buf, list, list) {
+		list_add(&buf->all, &pool->all);
+		nr++;
+	}
+	list_splice_init(list, &pool->free);
+	pool->nr_free += nr;
+	pool->nr += nr;
+	spin_unlock_irqrestore(&pool->lock, flags);
+}
+
+/* Free what is free beyond the wanted number; the rest when it comes back. */
+static void pool_trim(struct lc_pool *pool)
+{
+	struct lc_buffer *buf;
+	LIST_HEAD(drop);
+
+	spin_lock_irq(&pool->lock);
+	while (pool->nr > pool->wanted && pool->nr_free) {
+		buf = list_first_entry(&pool->free, struct lc_buffer, list);
+		list_move(&buf->list, &drop);
+		list_del(&buf->all);
+		pool->nr_free--;
+		pool->nr--;
+	}
+	spin_unlock_irq(&pool->lock);
+	/* lc_buffer_pin() or lc_lane_reserve() may be looking at one of them. */
+	if (!list_empty(&drop))
+		synchronize_rcu();
+	lc_buffers_free(&drop);
+}
+
+/* Keep @nr buffers; those in use are freed when they come back.  May sleep. */
+void lc_pool_shrink(struct lc_pool *pool, u32 nr)
+{
+	WRITE_ONCE(pool->wanted, nr);
+	pool_trim(pool);
+}
+
+/**
+ * lc_pool_get() - take a free buffer, pinned by its owner
+ * @pool: the pool
+ *
+ * May sleep.  Return: NULL if none is free.
+ */
+struct lc_buffer *lc_pool_get(struct lc_pool *pool)
+{
+	struct lc_buffer *buf;
+
+	if (READ_ONCE(pool->nr) > READ_ONCE(pool->wanted))
+		pool_trim(pool);
+	spin_lock_irq(&pool->lock);
+	buf = list_first_entry_or_null(&pool->free, struct lc_buffer, list);
+	if (buf) {
+		list_del(&buf->list);
+		pool->nr_free--;
+	}
+	spin_unlock_irq(&pool->lock);
+	if (buf)
+		atomic_set(&buf->pins, 1);
+	return buf;
+}
+
+u32 lc_pool_used(struct lc_pool *pool)
+{
+	return READ_ONCE(pool->nr) - READ_ONCE(pool->nr_free);
+}
+
+/**
+ * lc_buffer_unpin() - let go of a buffer
+ * @buf: the buffer
+ *
+ * Any context.  The last one puts it back and wakes the refill worker.
+ */
+void lc_buffer_unpin(struct lc_buffer *buf)
+{
+	struct lc_core *core = buf->core;
+	unsigned long flags;
+
+	if (!atomic_dec_and_test(&buf->pins))
+		return;
+	spin_lock_irqsave(&core->pool->lock, flags);
+	list_add(&buf->list, &core->pool->free);
+	core->pool->nr_free++;
+	spin_unlock_irqrestore(&core->pool->lock, flags);
+	queue_work(core->wq, &core->refill_work);
+}
+
+/**
+ * lc_buffer_pin() - keep the RAM image of a slot, if it has one
+ * @core: the volume
+ * @slot: mapped by a block whose bucket the caller has locked
+ *
+ * Return: the buffer, pinned, or NULL: the slot is durable on the SSD.
+ */
+struct lc_buffer *lc_buffer_pin(struct lc_core *core, u32 slot)
+{
+	struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+	struct lc_buffer *buf;
+
+	if (!rcu_access_pointer(seg->buf))
+		return NULL;
+	rcu_read_lock();
+	buf = rcu_dereference(seg->buf);
+	if (buf && !atomic_inc_not_zero(&buf->pins))
+		buf = NULL;
+	/*
+	 * It may have been recycled for another segment between the two steps;
+	 * then this segment was durable before we looked.
+	 */
+	if (buf && rcu_access_pointer(seg->buf) != buf) {
+		lc_buffer_unpin(buf);
+		buf = NULL;
+	}
+	rcu_read_unlock();
+	return buf;
+}
+
+void *lc_buffer_slot(struct lc_core *core, const struct lc_buffer *buf, u32 slot)
+{
+	return buf->slots[lc_ring_slot_in_segment(core->ring, slot)];
+}
