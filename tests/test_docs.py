@@ -3,7 +3,7 @@
 
 import re
 
-from lib import host
+from lib import guests, host
 
 DOCS = host.TOP / "docs"
 MODULE = host.TOP / "dm-lc"
@@ -102,3 +102,20 @@ def test_names_of_tests():
     gone += [name for name in re.findall(r"mutant (\w[\w-]+)", table)
              if f'"{name}":' not in host_tests]
     assert not gone, gone
+
+
+def fault_table():
+    """The table of faults, made from the cases."""
+    rows = sorted((case.fault, case.name) for case in guests.cases(host.TESTS / "guest/cases")
+                  if case.fault)
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 6 24 44 26", "",
+             "   * - where", "     - what", "     - required", "     - test"]
+    for (where, what, required), name in rows:
+        lines += [f"   * - {where}", f"     - {what}", f"     - {required}", f"     - {name}"]
+    return "\n".join(lines) + "\n"
+
+
+def test_fault_table():
+    """The table in docs/testing.rst is that of the cases; if not, the right one is printed."""
+    table = fault_table()
+    assert table in text_of(DOCS / "testing.rst"), table

@@ -6,33 +6,11 @@ import random
 import threading
 
 from lclib import case, dm, sh, wait
+from lclib.faulty import BLOCK, Breakable, content, events, fill, listed, rot, troubles, unreadable
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
-BLOCK = 4096
-
-
-class Breakable(dm.Device):
-    """A linear device that can be made to fail and to heal."""
-
-    def __init__(self, name, path):
-        super().__init__(name, dm.linear(path))
-        self.under = path
-
-    def swap(self, *targets):
-        """Other targets in place of the live ones, without waiting for I/O in flight."""
-        sh.run("dmsetup", "load", self.name, input=dm.table(*targets))
-        sh.run("dmsetup", "suspend", "--noflush", "--nolockfs", self.name)
-        sh.run("dmsetup", "resume", self.name)
-
-    def fail(self):
-        """Every access is an error from now on."""
-        self.swap(dm.error(dm.sectors(self.under)))
-
-    def heal(self):
-        """As it was."""
-        self.swap(dm.linear(self.under))
 
 
 def write_fails(raw, at):
@@ -45,33 +23,9 @@ def write_fails(raw, at):
     return False
 
 
-def events(lc):
-    """How many events device mapper has counted for the volume."""
-    return int(sh.run("dmsetup", "info", "-c", "--noheadings", "-o", "events", lc.name))
-
-
-def fill(raw, first, count, tag):
-    """Blocks whose content tells their number and a tag."""
-    for block in range(first, first + count):
-        raw.write(block * BLOCK, content(block, tag))
-
-
-def content(block, tag):
-    """What fill() writes."""
-    return f"{tag} {block}\n".encode().ljust(BLOCK, b"+")
-
-
-def unreadable(raw, block):
-    """Whether a read of the block fails with EIO."""
-    try:
-        raw.read(block * BLOCK, BLOCK)
-    except OSError as error:
-        assert error.errno == errno.EIO, error
-        return True
-    return False
-
-
-@case(disks=PAIR, timeout=180)
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "gone for good, no mark",
+             "mode fail; no FLUSH claims success; remove ends; a resume replays"))
 def dead_ssd_without_mark_is_told(ctx):
     """No mark, so no way to give the SSD up: the FLUSH fails, and every later one; mode fail."""
     with Breakable("ssd1", ctx.ssd) as ssd:
@@ -96,7 +50,10 @@ def dead_ssd_without_mark_is_told(ctx):
         lc.remove()
 
 
-@case(disks=PAIR, timeout=180)
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "gone for good",
+             "RAM is saved to the HDD; mode degraded; what was only there is EIO and listed; "
+             "the SSD is refused later"))
 def dead_ssd_is_given_up(ctx):
     """The SSD dies: RAM is saved, what was only there is lost and listed, the rest goes on."""
     with Breakable("ssd1", ctx.ssd) as ssd:
@@ -154,7 +111,9 @@ def dead_ssd_is_given_up(ctx):
                 assert hdd.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "in RAM")
 
 
-@case(disks=PAIR, timeout=180)
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "write and flush errors for a while",
+             "flushes wait, then succeed; mode rw; nothing lost"))
 def ssd_that_recovers_is_kept(ctx):
     """The SSD fails for a while: flushes wait, then all is as if nothing had been."""
     with Breakable("ssd1", ctx.ssd) as ssd:
@@ -179,7 +138,9 @@ def ssd_that_recovers_is_kept(ctx):
                 assert raw.read(block * BLOCK, BLOCK) == content(block, 2)
 
 
-@case(disks=PAIR, timeout=180)
+@case(disks=PAIR, timeout=180,
+      fault=("HDD", "gone for good",
+             "writes go on into the cache, then mode fail; nothing lost"))
 def dead_hdd_keeps_the_cache(ctx):
     """The HDD dies: writes go on into the cache until writeback gives up; nothing is lost."""
     with Breakable("hdd1", ctx.hdd) as hdd:
@@ -205,7 +166,9 @@ def dead_hdd_keeps_the_cache(ctx):
         lc.remove()
 
 
-@case(disks=PAIR, timeout=180)
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "read error, clean block",
+             "read from the HDD"))
 def clean_block_is_read_from_the_hdd(ctx):
     """A clean block that the SSD cannot deliver comes from the HDD."""
     with Breakable("ssd1", ctx.ssd) as ssd:
@@ -224,34 +187,9 @@ def clean_block_is_read_from_the_hdd(ctx):
         lc.remove()
 
 
-def listed(lc, what):
-    """The sectors that the volume lists as lost or refused."""
-    found = set()
-    start = 0
-    while start is not None:
-        words = lc.message("list", what, start).split()
-        start = int(words[-1]) if "next" in words else None
-        for word in words:
-            first, plus, count = word.partition("+")
-            if plus:
-                found.update(range(int(first), int(first) + int(count)))
-    return found
-
-
-def troubles():
-    """How often the kernel said that the SSD fails."""
-    return sh.run("dmesg").count("fails writes or flushes: trying again")
-
-
-def rot(path, text):
-    """Change the first letter of the slot that starts with this text."""
-    with dm.Raw(path) as ssd:
-        at = next(offset for offset in range(1 << 20, ssd.size, BLOCK)
-                  if ssd.read(offset, len(text) + 511 & ~511).startswith(text))
-        ssd.write(at, b"#" + ssd.read(at, BLOCK)[1:])
-
-
-@case(disks=PAIR, timeout=180)
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "bit flip, dirty block",
+             "never written to the HDD; lost, also after restarts, until overwritten"))
 def damaged_dirty_slot_is_lost(ctx):
     """A flipped bit in a dirty slot: never written to the HDD; lost, also after restarts."""
     lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0)
@@ -291,7 +229,9 @@ def damaged_dirty_slot_is_lost(ctx):
         assert hdd.read((1 << 20) + 3 * BLOCK, BLOCK) == content(3, "anew")
 
 
-@case(disks=PAIR, timeout=180)
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "bit flip, header of a dirty record",
+             "its blocks are lost, those behind it drained"))
 def rotten_header_loses_only_its_record(ctx):
     """The header of a dirty record rots: its blocks are lost, those behind it are drained."""
     lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0)
@@ -315,7 +255,9 @@ def rotten_header_loses_only_its_record(ctx):
             assert hdd.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "flushed")
 
 
-@case(disks=PAIR, timeout=240)
+@case(disks=PAIR, timeout=240,
+      fault=("HDD", "write error, one sector",
+             "logged again, listed, pins nothing, drained when it works again"))
 def bad_hdd_sector_pins_nothing(ctx):
     """The HDD refuses one sector: its block stays in the cache, all others are drained."""
     good = dm.sectors(ctx.hdd)
@@ -351,7 +293,9 @@ def bad_hdd_sector_pins_nothing(ctx):
             assert hdd.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "mine")
 
 
-@case(disks=PAIR, timeout=180)
+@case(disks=PAIR, timeout=180,
+      fault=("HDD", "changed while the cache was detached",
+             "refused"))
 def changed_hdd_is_refused(ctx):
     """A HDD written to while the cache was detached is refused; put back, it starts."""
     stack = LcStack(ctx.hdd, ctx.ssd)
@@ -419,7 +363,9 @@ class Job(threading.Thread):
                 self.wrong.append((block, data[:40], model[block][:40]))
 
 
-@case(disks=PAIR, timeout=240)
+@case(disks=PAIR, timeout=240,
+      fault=("SSD", "gone for good, under load",
+             "the load goes on; only reads of blocks listed as lost fail"))
 def ssd_dies_under_four_jobs(ctx):
     """Four verified jobs go on over the death of the SSD; only blocks listed as lost fail."""
     seed = ctx.seed

@@ -50,6 +50,7 @@ class Case:
     memory: str
     long: bool
     append: str      # more kernel parameters
+    fault: tuple     # device, what goes wrong, required behaviour; or empty
 
     @property
     def about(self):
@@ -58,10 +59,12 @@ class Case:
 
 
 def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=2,
-         memory="1G", long=False, append=""):
+         memory="1G", long=False, append="", fault=()):
     """Register the function below as a guest case; it must have a docstring.
 
-    `timeout` is in seconds on the stock kernel; the debug kernel gets three times that.
+    `fault` (device, what goes wrong, required behaviour) puts it into the table of faults
+    in docs/testing.rst.  `timeout` is in seconds on the stock kernel; the debug kernel
+    gets three times that.
     """
     def register(function):
         name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
@@ -70,7 +73,7 @@ def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=
         if name in CASES:
             raise ValueError(f"two cases are called {name}")
         CASES[name] = Case(name, function, tuple(kernels), tuple(disks), timeout, module, smp,
-                           memory, long, append)
+                           memory, long, append, tuple(fault))
         return function
     return register
 

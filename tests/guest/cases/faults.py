@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One fault each, where it strikes and what must come of it; see the table in docs/testing.rst."""
+
+from lclib import case, dm, sh, wait
+from lclib.disk import MIB, drop_caches
+from lclib.faulty import BLOCK, Breakable, content, fill, listed, rot, unreadable
+from lclib.lc import LcStack
+from lclib.registry import Disk
+
+PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
+# A segment of 1 MiB and more: what was written before it has left the memory.
+ANOTHER_SEGMENT = 300
+
+
+def with_hole(path, first, count):
+    """A linear device of which some sectors fail every access."""
+    end = first + count
+    return dm.linear(path, first), dm.error(count), dm.linear(path, dm.sectors(path) - end, end)
+
+
+def slot_sector(path, text):
+    """Where on the SSD the slot that starts with this text lies, in sectors."""
+    with dm.Raw(path) as ssd:
+        return next(offset for offset in range(MIB, ssd.size, BLOCK)
+                    if ssd.read(offset, 512).startswith(text)) // 512
+
+
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "read error, one dirty block",
+             "an error when it is read; lost after half a minute of tries; all others drained"))
+def unreadable_dirty_slot_is_lost(ctx):
+    """A dirty slot that the SSD does not deliver is given up alone."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, writeback="off")
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 0, 16, "dirty")
+            fill(raw, 1000, ANOTHER_SEGMENT, "more")
+            raw.flush()
+            ssd.swap(*with_hole(ctx.ssd, slot_sector(ctx.ssd, b"dirty 5\n"), 8))
+            assert unreadable(raw, 5)
+            assert raw.read(6 * BLOCK, BLOCK) == content(6, "dirty")
+            lc.message("writeback")
+            fields = lc.wait(lambda fields: fields["lost"] == 1, 120, "the block to be lost")
+            assert fields["mode"] == "rw", fields
+            assert listed(lc, "lost") == set(range(40, 48))
+            ssd.heal()
+            lc.drain()
+            assert unreadable(raw, 5)
+        lc.remove()
+    with dm.Raw(ctx.hdd) as hdd:
+        for block in (*range(5), *range(6, 16)):
+            assert hdd.read(MIB + block * BLOCK, BLOCK) == content(block, "dirty")
+
+
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "read error for a while, dirty block", "the read waits and succeeds"))
+def read_waits_for_the_ssd(ctx):
+    """A read that the SSD fails is repeated, and succeeds when the SSD works again."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, writeback="off")
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 0, 4, "dirty")
+            fill(raw, 1000, ANOTHER_SEGMENT, "more")
+            raw.flush()
+            tries = sh.run("dmesg").count("failed a read, trying again")
+            ssd.fail()
+            reader = sh.start("dd", f"if={lc.path}", "of=/tmp/read", "bs=4096", "count=4",
+                              "iflag=direct")
+            wait.until(lambda: sh.run("dmesg").count("failed a read, trying again") > tries, 60,
+                       "a failed read")
+            ssd.heal()
+            sh.finish(reader, 60)
+            with open("/tmp/read", "rb") as got:
+                assert got.read() == b"".join(content(block, "dirty") for block in range(4))
+        lc.remove()
+
+
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "bit flip, dirty block that is written in part",
+             "its other sectors are lost, never laundered with a fresh checksum (C3)"))
+def rot_is_not_merged(ctx):
+    """A partial write over a rotten slot keeps nothing of it."""
+    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off")
+    lc.format()
+    lc.activate()
+    with lc.open() as raw:
+        fill(raw, 0, 4, "rotting")
+        fill(raw, 1000, ANOTHER_SEGMENT, "more")
+        raw.flush()
+        rot(ctx.ssd, b"rotting 2\n")
+        raw.write(2 * BLOCK + 1024, b"n" * 512)
+        assert raw.read(2 * BLOCK + 1024, 512) == b"n" * 512
+        assert unreadable(raw, 2)
+        assert listed(lc, "lost") == {16, 17, 19, 20, 21, 22, 23}
+        lc.drain()
+        assert raw.read(2 * BLOCK + 1024, 512) == b"n" * 512
+        assert unreadable(raw, 2)
+    lc.remove()
+    with dm.Raw(ctx.hdd) as hdd:
+        data = hdd.read(MIB + 2 * BLOCK, BLOCK)
+        assert data[1024:1536] == b"n" * 512 and b"otting" not in data
+
+
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "one superblock copy unreadable at start", "the other one is used"))
+def superblock_copy_unreadable(ctx):
+    """Either front copy of the superblock is enough to start."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path)
+        lc.format()
+        with lc, lc.open() as raw:
+            fill(raw, 0, 4, "kept")
+        for first in (0, 1024):
+            bad = first, 8
+            table = dm.table(*with_hole(ctx.ssd, *bad)) if first else dm.table(
+                dm.error(8), dm.linear(ctx.ssd, dm.sectors(ctx.ssd) - 8, 8))
+            ssd.remove()
+            sh.run("dmsetup", "create", ssd.name, input=table)
+            # Nothing can be written to that copy, so the start must be refused, after reading.
+            code, text = sh.result("lc-resume", "lc0", ssd.path, ctx.hdd)
+            assert code == 1 and "superblock" in text, (code, text)
+            ssd.heal()
+            lc.activate()
+            with lc.open() as raw:
+                assert raw.read(0, BLOCK) == content(0, "kept")
+            lc.remove()
+
+
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "slow", "slow is not failed: everything goes on"))
+def slow_ssd_is_not_failed(ctx):
+    """An SSD that takes 300 ms for each command, with less patience than that."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=0)
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            ssd.swap(dm.delay(ctx.ssd, 300))
+            for turn in range(4):
+                fill(raw, 0, 8, turn)
+                raw.flush()
+            ssd.heal()
+            assert raw.read(0, BLOCK) == content(0, 3)
+            assert lc.fields()["mode"] == "rw"
+        lc.remove()
+
+
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "hung", "flushes wait; writes go on while buffers are free; then all is well"))
+def hung_ssd_is_waited_for(ctx):
+    """An SSD that answers nothing for a while, and then everything."""
+    hang(ctx, "ssd")
+
+
+@case(disks=PAIR, timeout=180,
+      fault=("HDD", "hung", "writes, flushes and reads of cached blocks go on"))
+def hung_hdd_is_waited_for(ctx):
+    """A HDD that answers nothing for a while, and then everything."""
+    hang(ctx, "hdd")
+
+
+def hang(ctx, which):
+    """Load over a device that hangs in the middle of it."""
+    with Breakable("slow1", getattr(ctx, which)) as under:
+        paths = {"hdd": ctx.hdd, "ssd": ctx.ssd, which: under.path}
+        lc = LcStack(paths["hdd"], paths["ssd"], ssd_patience_ms=0)
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 0, 64, "before")
+            raw.flush()
+            under.suspend("--noflush", "--nolockfs")
+            fill(raw, 64, 64, "during")
+            flusher = sh.start("dmsetup", "message", lc.name, "0", "flush")
+            drain = sh.start("dmsetup", "message", lc.name, "0", "writeback")
+            if which == "hdd":
+                sh.finish(flusher, 60)
+                raw.flush()
+            for block in range(128):
+                assert raw.read(block * BLOCK, BLOCK)[:6] in (b"before", b"during")
+            under.resume()
+            if which == "ssd":
+                sh.finish(flusher, 60)
+            sh.finish(drain, 60)
+            raw.flush()
+            assert lc.fields()["mode"] == "rw"
+            lc.drain()
+        lc.remove()
+    with dm.Raw(ctx.hdd) as hdd:
+        assert hdd.read(MIB + 100 * BLOCK, BLOCK) == content(100, "during")
+
+
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "write error, one region, for good",
+             "given up as a whole: RAM and what can be read is saved, nothing lost"))
+def bad_region_costs_nothing(ctx):
+    """Every write to one segment fails, all reads succeed: degraded, but no block is lost."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=500, writeback="off")
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 0, 500, "first")
+            raw.flush()
+            size = dm.sectors(ctx.ssd)
+            ssd.swap(dm.flakey(ctx.ssd, 0, 3600, "error_writes", length=size))
+            fill(raw, 300, 300, "second")
+            raw.flush()
+            fields = lc.wait(lambda fields: fields["mode"] == "degraded", what="mode degraded")
+            assert fields["lost"] == 0, fields
+            for block in range(600):
+                tag = "second" if block >= 300 else "first"
+                assert raw.read(block * BLOCK, BLOCK) == content(block, tag)
+        lc.remove()
+        ssd.heal()
+
+
+@case(disks=PAIR, timeout=180,
+      fault=("HDD", "write errors for a while", "writeback waits and goes on; nothing lost"))
+def hdd_that_recovers(ctx):
+    """The HDD refuses all writes for some seconds."""
+    with Breakable("hdd1", ctx.hdd) as hdd:
+        lc = LcStack(hdd.path, ctx.ssd)
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 0, 500, "mine")
+            raw.flush()
+            tries = sh.run("dmesg").count("writeback failed with error")
+            size = dm.sectors(ctx.hdd)
+            hdd.swap(dm.flakey(ctx.hdd, 0, 3600, "error_writes", length=size))
+            lc.message("writeback")
+            wait.until(lambda: sh.run("dmesg").count("writeback failed with error") > tries, 60,
+                       "a failed batch")
+            hdd.heal()
+            lc.drain()
+            fields = lc.fields()
+            assert fields["mode"] == "rw" and not fields["dirty"], fields
+        lc.remove()
+    with dm.Raw(ctx.hdd) as raw:
+        for block in range(500):
+            assert raw.read(MIB + block * BLOCK, BLOCK) == content(block, "mine")
+
+
+@case(disks=PAIR, timeout=180,
+      fault=("HDD", "read error", "an error for blocks that are not cached; cached ones are read"))
+def hdd_read_error(ctx):
+    """A sector of the HDD cannot be read: only uncached reads notice, and a write heals it."""
+    with Breakable("hdd1", ctx.hdd) as hdd:
+        lc = LcStack(hdd.path, ctx.ssd)
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            hdd.swap(*with_hole(ctx.hdd, 2048 + 80, 8))
+            assert unreadable(raw, 10)
+            raw.write(10 * BLOCK, content(10, "new"))
+            drop_caches()
+            assert raw.read(10 * BLOCK, BLOCK) == content(10, "new")
+            hdd.heal()
+            lc.drain()
+        lc.remove()
+
+
+@case(disks=PAIR, timeout=180,
+      fault=("HDD", "one mark copy unusable at start", "refused until it works again"))
+def mark_copy_unreadable(ctx):
+    """A mark of which one copy cannot be written cannot open a life."""
+    with Breakable("hdd1", ctx.hdd) as hdd:
+        lc = LcStack(hdd.path, ctx.ssd)
+        lc.format()
+        with lc, lc.open() as raw:
+            fill(raw, 0, 4, "kept")
+        hdd.remove()
+        sh.run("dmsetup", "create", hdd.name, input=dm.table(*with_hole(ctx.hdd, 1024, 8)))
+        code, text = sh.result("lc-resume", "lc0", ctx.ssd, hdd.path)
+        assert code == 1, text
+        hdd.heal()
+        lc.activate()
+        with lc.open() as raw:
+            assert raw.read(3 * BLOCK, BLOCK) == content(3, "kept")
+        lc.remove()
+
+
+@case(disks=PAIR, timeout=180,
+      fault=("SSD", "log full, writeback off", "writeback yields, suspend ends (D2)"))
+def full_log_does_not_hang_suspend(ctx):
+    """Four times the SSD is written with writeback off; suspend and remove still end."""
+    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", buffers=8)
+    lc.format()
+    lc.activate()
+    # The writer is stopped by the suspend, wherever it is then.
+    with lc.open() as raw:
+        for turn in range(4):
+            for at in range(0, 64 * MIB, 4 * MIB):
+                raw.write(at, bytes([turn + 1]) * (4 * MIB))
+            with lc.paused():
+                pass
+        assert lc.fields()["mode"] == "rw"
+        assert raw.read(5 * MIB, BLOCK) == b"\x04" * BLOCK
+    lc.remove()

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Devices that can be broken and healed, and blocks that tell who wrote them."""
+
+import errno
+
+from . import dm, sh
+
+BLOCK = 4096
+
+
+class Breakable(dm.Device):
+    """A linear device that can be made to fail and to heal."""
+
+    def __init__(self, name, path):
+        super().__init__(name, dm.linear(path))
+        self.under = path
+
+    def swap(self, *targets):
+        """Other targets in place of the live ones, without waiting for I/O in flight."""
+        sh.run("dmsetup", "load", self.name, input=dm.table(*targets))
+        sh.run("dmsetup", "suspend", "--noflush", "--nolockfs", self.name)
+        sh.run("dmsetup", "resume", self.name)
+
+    def fail(self):
+        """Every access is an error from now on."""
+        self.swap(dm.error(dm.sectors(self.under)))
+
+    def heal(self):
+        """As it was."""
+        self.swap(dm.linear(self.under))
+
+
+def events(lc):
+    """How many events device mapper has counted for the volume."""
+    return int(sh.run("dmsetup", "info", "-c", "--noheadings", "-o", "events", lc.name))
+
+
+def fill(raw, first, count, tag):
+    """Blocks whose content tells their number and a tag."""
+    for block in range(first, first + count):
+        raw.write(block * BLOCK, content(block, tag))
+
+
+def content(block, tag):
+    """What fill() writes."""
+    return f"{tag} {block}\n".encode().ljust(BLOCK, b"+")
+
+
+def unreadable(raw, block):
+    """Whether a read of the block fails with EIO."""
+    try:
+        raw.read(block * BLOCK, BLOCK)
+    except OSError as error:
+        assert error.errno == errno.EIO, error
+        return True
+    return False
+
+
+def listed(lc, what):
+    """The sectors that the volume lists as lost or refused."""
+    found = set()
+    start = 0
+    while start is not None:
+        words = lc.message("list", what, start).split()
+        start = int(words[-1]) if "next" in words else None
+        for word in words:
+            first, plus, count = word.partition("+")
+            if plus:
+                found.update(range(int(first), int(first) + int(count)))
+    return found
+
+
+def troubles():
+    """How often the kernel said that the SSD fails."""
+    return sh.run("dmesg").count("fails writes or flushes: trying again")
+
+
+def rot(path, text):
+    """Change the first letter of the slot that starts with this text."""
+    with dm.Raw(path) as ssd:
+        at = next(offset for offset in range(1 << 20, ssd.size, BLOCK)
+                  if ssd.read(offset, len(text) + 511 & ~511).startswith(text))
+        ssd.write(at, b"#" + ssd.read(at, BLOCK)[1:])
