@@ -48,7 +48,7 @@ def pytest_generate_tests(metafunc):
     items = [(kernel, case) for case in guests.cases(metafunc.module.CASE_FOLDER)
              for kernel in case.kernels
              if wanted in (None, kernel)
-             and (not case.long or metafunc.config.getoption("--long"))]
+             and (kernel not in case.long or metafunc.config.getoption("--long"))]
     names = [f"{kernel}-{case.name}" for kernel, case in items]
     metafunc.parametrize("guest_case", items, ids=names)
 

@@ -25,7 +25,7 @@ def slot_sector(path, text):
                     if ssd.read(offset, 512).startswith(text)) // 512
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "read error, one dirty block",
              "an error when it is read; lost after half a minute of tries; all others drained"))
 def unreadable_dirty_slot_is_lost(ctx):
@@ -54,7 +54,7 @@ def unreadable_dirty_slot_is_lost(ctx):
             assert hdd.read(MIB + block * BLOCK, BLOCK) == content(block, "dirty")
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "read error for a while, dirty block", "the read waits and succeeds"))
 def read_waits_for_the_ssd(ctx):
     """A read that the SSD fails is repeated, and succeeds when the SSD works again."""
@@ -79,7 +79,7 @@ def read_waits_for_the_ssd(ctx):
         lc.remove()
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "bit flip, dirty block that is written in part",
              "its other sectors are lost, never laundered with a fresh checksum (C3)"))
 def rot_is_not_merged(ctx):
@@ -105,7 +105,7 @@ def rot_is_not_merged(ctx):
         assert data[1024:1536] == b"n" * 512 and b"otting" not in data
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "one superblock copy unreadable at start", "the other one is used"))
 def superblock_copy_unreadable(ctx):
     """Either front copy of the superblock is enough to start."""
@@ -130,7 +130,7 @@ def superblock_copy_unreadable(ctx):
             lc.remove()
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "slow", "slow is not failed: everything goes on"))
 def slow_ssd_is_not_failed(ctx):
     """An SSD that takes 300 ms for each command, with less patience than that."""
@@ -149,14 +149,14 @@ def slow_ssd_is_not_failed(ctx):
         lc.remove()
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "hung", "flushes wait; writes go on while buffers are free; then all is well"))
 def hung_ssd_is_waited_for(ctx):
     """An SSD that answers nothing for a while, and then everything."""
     hang(ctx, "ssd")
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("HDD", "hung", "writes, flushes and reads of cached blocks go on"))
 def hung_hdd_is_waited_for(ctx):
     """A HDD that answers nothing for a while, and then everything."""
@@ -194,7 +194,7 @@ def hang(ctx, which):
         assert hdd.read(MIB + 100 * BLOCK, BLOCK) == content(100, "during")
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "write error, one region, for good",
              "given up as a whole: RAM and what can be read is saved, nothing lost"))
 def bad_region_costs_nothing(ctx):
@@ -219,7 +219,7 @@ def bad_region_costs_nothing(ctx):
         ssd.heal()
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("HDD", "write errors for a while", "writeback waits and goes on; nothing lost"))
 def hdd_that_recovers(ctx):
     """The HDD refuses all writes for some seconds."""
@@ -246,7 +246,7 @@ def hdd_that_recovers(ctx):
             assert raw.read(MIB + block * BLOCK, BLOCK) == content(block, "mine")
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("HDD", "read error", "an error for blocks that are not cached; cached ones are read"))
 def hdd_read_error(ctx):
     """A sector of the HDD cannot be read: only uncached reads notice, and a write heals it."""
@@ -265,7 +265,7 @@ def hdd_read_error(ctx):
         lc.remove()
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("HDD", "one mark copy unusable at start", "refused until it works again"))
 def mark_copy_unreadable(ctx):
     """A mark of which one copy cannot be written cannot open a life."""
@@ -285,7 +285,7 @@ def mark_copy_unreadable(ctx):
         lc.remove()
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "log full, writeback off", "writeback yields, suspend ends (D2)"))
 def full_log_does_not_hang_suspend(ctx):
     """Four times the SSD is written with writeback off; suspend and remove still end."""

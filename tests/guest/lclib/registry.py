@@ -48,7 +48,7 @@ class Case:
     module: str      # "dm-lc", "dm-lc-kunit", or "" for none
     smp: int
     memory: str
-    long: bool
+    long: tuple      # kernels on which it runs only with --long
     append: str      # more kernel parameters
     fault: tuple     # device, what goes wrong, required behaviour; or empty
 
@@ -59,12 +59,12 @@ class Case:
 
 
 def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=2,
-         memory="1G", long=False, append="", fault=()):
+         memory="1G", long=(), append="", fault=()):
     """Register the function below as a guest case; it must have a docstring.
 
-    `fault` (device, what goes wrong, required behaviour) puts it into the table of faults
-    in docs/testing.rst.  `timeout` is in seconds on the stock kernel; the debug kernel
-    gets three times that.
+    `long` (True, or names of kernels) keeps it for --long.  `fault` (device, what goes
+    wrong, required behaviour) puts it into the table of faults in docs/testing.rst.
+    `timeout` is in seconds on the stock kernel; the debug kernel gets three times that.
     """
     def register(function):
         name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
@@ -72,8 +72,9 @@ def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=
             raise ValueError(f"case {name} does not say what it proves")
         if name in CASES:
             raise ValueError(f"two cases are called {name}")
+        only_long = tuple(kernels) if long is True else tuple(long)
         CASES[name] = Case(name, function, tuple(kernels), tuple(disks), timeout, module, smp,
-                           memory, long, append, tuple(fault))
+                           memory, only_long, append, tuple(fault))
         return function
     return register
 
