@@ -92,13 +92,18 @@ static void save_block(struct lc_rescue *rescue, const struct item *item)
 	struct lc_mapping map, old;
 	struct lc_buffer *buf = NULL;
 	void *data = rescue->pages;
+	bool found;
 	u32 bucket;
 	int ret;
 
 	bucket = lc_index_lock(core->index, item->block);
-	if (lc_index_lookup(core->index, bucket, item->block, &map))
+	found = lc_index_lookup(core->index, bucket, item->block, &map) &&
+		map.slot == item->slot && map.dirty;
+	if (found)
 		buf = lc_buffer_pin(core, map.slot);
 	lc_index_unlock(core->index, bucket);
+	if (WARN_ON_ONCE(!found))
+		return;
 
 	if (buf) {
 		data = lc_buffer_slot(core, buf, item->slot);
@@ -283,7 +288,9 @@ void lc_rescue_run(struct lc_rescue *rescue)
 		lc_core_fail(core, "neither cache nor backing device can be written");
 		return;
 	}
-	WRITE_ONCE(core->mode, LC_MODE_DEGRADED);
+	/* Mode fail may have come meanwhile, and stays. */
+	if (cmpxchg(&core->mode, LC_MODE_RW, LC_MODE_DEGRADED) != LC_MODE_RW)
+		return;
 	lc_err(core, "mode degraded: going on without the cache, %lld blocks are lost",
 	       (long long)atomic64_read(&core->lost));
 	lc_log_end_flushes(core->log, rescue->ram_lost ? BLK_STS_IOERR : BLK_STS_OK);

@@ -136,7 +136,9 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 	io->referenced = false;
 	io->heals = false;
 	if (lc_core_mode(lc->core) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ) {
-		bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
+		if (bio_sectors(bio))
+			bio->bi_iter.bi_sector = dm_target_offset(ti,
+								  bio->bi_iter.bi_sector);
 		return lc_bypass_map(lc->core, bio);
 	}
 	if (bio->bi_opf & REQ_PREFLUSH)
@@ -241,6 +243,17 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 	return ret;
 }
 
+static int flush_message(struct lc_core *core)
+{
+	int ret = lc_core_flush(core);
+
+	if (!ret || !atomic_read(&core->cache_failed))
+		return ret;
+	/* The SSD is being given up: what was asked for will be on the HDD. */
+	lc_rescue_wait(core->rescue);
+	return lc_core_flush(core);
+}
+
 static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
 		      unsigned int maxlen)
 {
@@ -251,7 +264,7 @@ static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char
 		return -EBUSY;
 	}
 	if (argc == 1 && !strcmp(argv[0], "flush"))
-		return lc_core_flush(lc->core);
+		return flush_message(lc->core);
 	if (argc == 1 && !strcmp(argv[0], "writeback")) {
 		lc_writeback_drain(lc->core->wb);
 		return 0;

@@ -222,16 +222,21 @@ static int walk_segment(struct lc_writeback *wb, u64 number)
 	struct lc_core *core = wb->core;
 	u64 position = lc_ring_position(core->ring, number);
 	struct lc_record_info info;
+	u64 epoch = 0;		/* all records of a segment are of one life (R7) */
 	u32 slot = 0;
 	int ret;
 
+	if (number >= core->lane->start_segment)
+		epoch = core->sb.epoch;
 	while (slot < core->sb.geo.seg_slots) {
 		ret = lc_io_sync(core->cache, REQ_OP_READ,
 				 lc_format_slot_address(&core->sb.geo, position, slot),
 				 wb->header, LC_SLOT_BYTES);
 		if (ret && judge(wb) < LC_WB_JUDGE_BOTH)
 			return ret;
-		if (!ret && !lc_record_decode(wb->header, &core->sb, number, slot, &info, NULL)) {
+		if (!ret && !lc_record_decode(wb->header, &core->sb, number, slot, &info, NULL) &&
+		    (!epoch || info.epoch == epoch)) {
+			epoch = info.epoch;
 			collect_record(wb, &info, position);
 			slot += LC_HEADER_SLOTS + info.nr_slots;
 			continue;
