@@ -586,6 +586,14 @@ void lc_record_seal(struct lc_record_header *raw, const struct lc_sb *sb,
 	raw->csum = cpu_to_le64(meta_csum(sb->csum_type, sb->generation, raw));
 }
 
+/* Sectors of a block that the volume has: all, but of the last block. */
+static u8 volume_mask(const struct lc_sb *sb, u64 block)
+{
+	u64 left = sb->volume_sectors - block * LC_BLOCK_SECTORS;
+
+	return left < LC_BLOCK_SECTORS ? (1u << left) - 1 : 0xff;
+}
+
 static int record_check_entries(const struct lc_record_header *raw, const struct lc_sb *sb,
 				const struct lc_record_info *info, const char **why)
 {
@@ -603,7 +611,8 @@ static int record_check_entries(const struct lc_record_header *raw, const struct
 			return bad(why, -ERANGE, "entry type unknown");
 		if (raw->entries[i].backing)
 			return bad(why, -EOPNOTSUPP, "entry of another backing device");
-		if (e.block >= nr_blocks || !e.nr_blocks || e.nr_blocks > nr_blocks - e.block)
+		if (e.block >= nr_blocks || !e.nr_blocks || e.nr_blocks > nr_blocks - e.block ||
+		    ((e.mask | e.lost) & ~volume_mask(sb, e.block)))
 			return bad(why, -ERANGE, "entry beyond the end of the volume");
 		if (e.mask & e.lost)
 			return bad(why, -ERANGE, "sector both valid and lost");
@@ -747,6 +756,7 @@ int lc_ckpt_item_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb,
 	item->flags = e->flags;
 	if (item->slot >= sb->geo.nr_slots || item->block >= nr_blocks ||
 	    (item->mask & item->lost) || !(item->mask | item->lost) ||
+	    ((item->mask | item->lost) & ~volume_mask(sb, item->block)) ||
 	    (item->flags & ~LC_CKPT_ENTRY_DIRTY))
 		return -ERANGE;
 	return 0;

@@ -192,6 +192,38 @@ static void hostile(const struct lc_sb *sb)
 	}
 }
 
+/* The last block of a volume may have fewer sectors: nothing may claim the others. */
+static void partial_last_block(void)
+{
+	struct lc_record_info info = { .segment = 77, .seq = 2, .epoch_first_seq = 1,
+				       .type = LC_RECORD_DATA, .nr_entries = 1, .nr_slots = 1 };
+	struct lc_record_header raw;
+	struct lc_ckpt_block ckpt;
+	struct lc_ckpt_item back;
+	struct lc_sb sb;
+	unsigned int bit;
+
+	random_sb(&sb);
+	sb.volume_sectors -= 5;
+	for (bit = 0; bit < 16; bit++) {
+		struct lc_entry_info e = { .type = LC_ENTRY_DATA, .block = sb.volume_sectors / 8 };
+		struct lc_ckpt_item item = { .block = e.block };
+		bool ok = bit % 8 < 3;
+
+		e.mask = item.mask = bit < 8 ? 1 << bit : 0;
+		e.lost = item.lost = bit < 8 ? 0 : 1 << (bit - 8);
+		memset(&raw, 0, sizeof(raw));
+		lc_entry_encode(&raw, 0, &e);
+		lc_record_seal(&raw, &sb, &info);
+		check(!lc_record_decode(&raw, &sb, 77, 0, &info, NULL) == ok,
+		      "sectors behind the volume's end");
+		memset(&ckpt, 0, sizeof(ckpt));
+		lc_ckpt_encode(&ckpt, 0, &item);
+		check(!lc_ckpt_item_decode(&ckpt, &sb, 0, &back) == ok,
+		      "checkpointed sectors behind the volume's end");
+	}
+}
+
 static void one_round(void)
 {
 	union {
@@ -219,6 +251,7 @@ static void one_round(void)
 	lc_ckpt_seal(&raw.ckpt, &sb, 5, 0);
 	flip_all(raw.bytes, decode_ckpt, &sb);
 	hostile(&sb);
+	partial_last_block();
 }
 
 int main(int argc, char **argv)
