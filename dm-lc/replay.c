@@ -43,17 +43,22 @@ static int compare_records(const void *a, const void *b)
 		return x->epoch > y->epoch ? -1 : 1;
 	if (x->segment != y->segment)
 		return x->segment > y->segment ? -1 : 1;
+	/* No order left to chance: sort() here and qsort() in the tools break ties differently. */
+	if (x->first_slot != y->first_slot)
+		return x->first_slot < y->first_slot ? -1 : 1;
 	return 0;
 }
 
-/* By epoch, the highest first. */
+/* By epoch, the highest first, and within it by what the headers say its first seq was. */
 static int compare_epochs(const void *a, const void *b)
 {
 	const struct lc_replay_record *x = a, *y = b;
 
-	if (x->epoch == y->epoch)
-		return 0;
-	return x->epoch > y->epoch ? -1 : 1;
+	if (x->epoch != y->epoch)
+		return x->epoch > y->epoch ? -1 : 1;
+	if (x->epoch_first_seq != y->epoch_first_seq)
+		return x->epoch_first_seq < y->epoch_first_seq ? -1 : 1;
+	return 0;
 }
 
 /* By segment, the highest epoch first. */
@@ -97,11 +102,8 @@ static void drop_dead(const struct lc_sb *sb, struct lc_replay_record *records, 
 			epoch = r->epoch;
 			epoch_first = r->epoch_first_seq;
 		} else if (r->epoch_first_seq != epoch_first) {
-			/* Two first seqs for one epoch: believe neither header above the lower. */
-			if (r->epoch_first_seq < epoch_first && r->epoch < sb->epoch)
-				epoch_first = r->epoch_first_seq;
-			else
-				continue;
+			/* Two first seqs for one epoch: believe the superblock, or the lowest. */
+			continue;
 		}
 		r->keep = r->seq < limit;
 	}

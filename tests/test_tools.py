@@ -900,8 +900,8 @@ def test_replay_of_random_lives():
 MUTANTS = {
     "R1-L2": ("r->keep = r->seq < limit;", "r->keep = 1;"),
     "R1-later-epochs": ("if (epoch_first < limit)", "if (0)"),
-    "R2-rewritten": ("return x->segment > y->segment ? -1 : 1;\n\treturn 0;",
-                     "return x->segment < y->segment ? -1 : 1;\n\treturn 0;"),
+    "R2-rewritten": ("return x->segment > y->segment ? -1 : 1;",
+                     "return y->segment > x->segment ? -1 : 1;"),
     "R3-tail": ("u64 expect = sb->tail_seq;", "u64 expect = 1;"),
     "R4-gap-L1": ("if (r->seq == expect)", "if (r->seq >= expect)"),
     "R5-L4": ("records[i].durable_seq > result->durable_seq",

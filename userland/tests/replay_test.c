@@ -515,6 +515,34 @@ static void leftover(void)
 	}
 }
 
+/* Headers that contradict each other: the same run, whatever order they are found in. */
+static void any_order(void)
+{
+	const struct lc_replay_record found[] = {
+		{ .seq = 3, .epoch = 1, .epoch_first_seq = 1, .segment = 1, .first_slot = 5 },
+		{ .seq = 4, .epoch = 1, .epoch_first_seq = 3, .segment = 2 },
+		{ .seq = 3, .epoch = 1, .epoch_first_seq = 1, .segment = 1, .first_slot = 2 },
+	};
+	struct lc_replay_record r[3];
+	struct lc_replay_result run;
+	size_t i, first;
+
+	for (first = 0; first < 3; first++) {
+		start_round();
+		sb.epoch = 2;
+		sb.epoch_first_seq = 5;
+		sb.tail_seq = 3;
+		for (i = 0; i < 3; i++)
+			r[i] = found[(first + i) % 3];
+		if (lc_replay_select(&sb, r, 3, &run) != -EUCLEAN || run.last_seq != 3)
+			die("of two first seqs of one life the lower one was not believed");
+		for (i = 0; i < 3; i++) {
+			if (r[i].keep != (r[i].first_slot == 2))
+				die("of two copies in a segment the lower slot was not taken");
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 0) : 20000, i;
@@ -524,6 +552,7 @@ int main(int argc, char **argv)
 	printf("replay_test: %lu rounds from seed %llu\n", rounds, seed);
 	stale_superblock();
 	leftover();
+	any_order();
 	for (i = 0; i < rounds; i++, seed++) {
 		state = seed * 0x9e3779b97f4a7c15ULL + 1;
 		start_round();
