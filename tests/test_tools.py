@@ -713,6 +713,34 @@ def test_check_lost_segment(image):
     assert run_of(disk) == (1, 5)
 
 
+LIVES = ("sb epoch=2 first=5 tail=1 tail_segment=1\n"
+         "data segment=1 slot=0 seq=1 epoch=1 first=1 durable=0 blocks=10,11,12\n"
+         "data segment=1 slot=4 seq=2 epoch=1 first=1 durable=1 blocks=20,21\n"
+         "data segment=1 slot=7 seq=3 epoch=1 first=1 durable=2 blocks=30\n"
+         "data segment=1 slot=9 seq=4 epoch=1 first=1 durable=3 blocks=40\n"
+         "data segment=2 slot=0 seq=5 durable=4 blocks=50\n"
+         "data segment=2 slot=2 seq=6 durable=5 blocks=60\n"
+         "data segment=3 slot=0 seq=7 durable=6 blocks=70\n")
+
+
+@pytest.mark.parametrize("rotten", [
+    ((2, 0), (2, 2)), ((1, 9), (2, 0)), ((1, 0), (1, 4), (1, 7), (1, 9)), ((1, 9),), ((2, 0),),
+], ids=["new-life", "both-ends", "old-life", "end-of-old", "start-of-new"])
+def test_check_keeps_lives_apart(image, rotten):
+    """A placeholder takes the place of no record of another life that is whole (R7)."""
+    disk = image(LIVES)
+    good = {(r["segment"], r["slot"]): r for r in dump(disk.path, "--entries")["records"]}
+    for segment, slot in rotten:
+        disk.write(slot_at(segment, slot) + 200, b"rot")
+        del good[segment, slot]
+    assert_repairs(disk)
+    assert run_of(disk) == (1, 7)
+    after = {(r["segment"], r["slot"]): r for r in dump(disk.path, "--entries")["records"]}
+    for place, record in good.items():
+        after[place]["hidden"] = record["hidden"]
+        assert after[place] == record
+
+
 def test_check_does_not_bring_back_what_is_not_durable(image):
     """A gap above the durable seq ends the log; what is behind stays dead (P2)."""
     disk = image(LOG + "data segment=2 slot=3 seq=5 durable=3 blocks=50\n"

@@ -16,6 +16,10 @@
  * Only seqs up to the highest durable one are filled in: behind that the log
  * may end anywhere, and what survives behind a gap there must not come back.
  *
+ * A placeholder is of the life its seq belongs to, and shares no segment with another
+ * life's records: of one segment only the latest life's exist (rule R7 of replay.c),
+ * so it would not exist, or end the existence of good ones.
+ *
  * Written from low slots to high ones, each durable before the next: after a
  * crash in between the hole is smaller and the next lc-check --repair goes on.
  */
@@ -43,6 +47,7 @@ struct life {
 /* The log's records that exist by the replay rules, sorted by seq. */
 struct alive {
 	struct check *c;
+	bool *exists;		/* by their index in the scan */
 	const struct lc_record_info **record;
 	size_t nr;
 	struct life *life;
@@ -54,8 +59,12 @@ static void add_life(struct alive *a, u64 epoch, u64 first_seq)
 	size_t i;
 
 	for (i = 0; i < a->nr_lives; i++) {
-		if (a->life[i].epoch == epoch)
-			return;
+		if (a->life[i].epoch != epoch)
+			continue;
+		/* The superblock's, which is the first, or the lowest, as for replay. */
+		if (i && first_seq < a->life[i].first_seq)
+			a->life[i].first_seq = first_seq;
+		return;
 	}
 	a->life = xrealloc(a->life, a->nr_lives + 1, sizeof(*a->life));
 	a->life[a->nr_lives++] = (struct life){ epoch, first_seq };
@@ -79,7 +88,54 @@ static struct life life_of(const struct alive *a, u64 seq)
 
 static bool lives(const struct alive *a, const struct lc_record_info *r)
 {
-	return life_of(a, r->seq).epoch == r->epoch;
+	return a->exists[r - a->c->scan.found];
+}
+
+/* Index of the first record of a segment, or of what follows if it has none. */
+static size_t first_of_segment(const struct scan *scan, u64 segment)
+{
+	size_t low = 0, high = scan->nr;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (scan->found[mid].segment < segment)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* The latest life that has a record in a segment, 0 if none has. */
+static u64 latest_epoch(const struct scan *scan, u64 segment)
+{
+	size_t i = first_of_segment(scan, segment);
+	u64 latest = 0;
+
+	for (; i < scan->nr && scan->found[i].segment == segment; i++) {
+		if (scan->found[i].epoch > latest)
+			latest = scan->found[i].epoch;
+	}
+	return latest;
+}
+
+static void find_existing(struct alive *a)
+{
+	const struct scan *scan = &a->c->scan;
+	u64 segment = 0, latest = 0;
+	size_t i;
+
+	for (i = 0; i < scan->nr; i++) {
+		const struct lc_record_info *r = &scan->found[i];
+		struct life life = life_of(a, r->seq);
+
+		if (!i || r->segment != segment)
+			latest = latest_epoch(scan, r->segment);
+		segment = r->segment;
+		a->exists[i] = r->epoch == latest && r->epoch == life.epoch &&
+			       r->epoch_first_seq == life.first_seq;
+	}
 }
 
 static int compare_alive(const void *x, const void *y)
@@ -97,9 +153,11 @@ static void find_alive(struct check *c, struct alive *a)
 	memset(a, 0, sizeof(*a));
 	a->c = c;
 	a->record = xcalloc(c->scan.nr, sizeof(*a->record));
+	a->exists = xcalloc(c->scan.nr, sizeof(*a->exists));
 	add_life(a, c->sb.epoch, c->sb.epoch_first_seq);
 	for (i = 0; i < c->scan.nr; i++)
 		add_life(a, c->scan.found[i].epoch, c->scan.found[i].epoch_first_seq);
+	find_existing(a);
 	for (i = 0; i < c->scan.nr; i++) {
 		if (lives(a, &c->scan.found[i]))
 			a->record[a->nr++] = &c->scan.found[i];
@@ -110,6 +168,7 @@ static void find_alive(struct check *c, struct alive *a)
 static void free_alive(struct alive *a)
 {
 	free(a->record);
+	free(a->exists);
 	free(a->life);
 }
 
@@ -242,6 +301,8 @@ static int fill_holes(const struct alive *a)
 			continue;
 		at = at_or_above(a, r->seq);
 		hole.from = at ? a->record[at - 1]->seq : 0;
+		if (hole.from < r->epoch_first_seq - 1)
+			hole.from = r->epoch_first_seq - 1;	/* what is below is of another life */
 		ret = fill_hole(a, &hole);
 	}
 	return ret;
@@ -250,22 +311,38 @@ static int fill_holes(const struct alive *a)
 /* Where the records of a segment that follow each other from slot 0 on end. */
 static u32 chain_end(const struct scan *scan, u64 segment)
 {
+	size_t i = first_of_segment(scan, segment);
 	u32 end = 0;
-	size_t i;
 
-	for (i = 0; i < scan->nr; i++) {
+	for (; i < scan->nr && scan->found[i].segment == segment; i++) {
 		const struct lc_record_info *r = &scan->found[i];
 
-		if (r->segment == segment && r->first_slot == end)
+		if (r->first_slot == end)
 			end = r->first_slot + LC_HEADER_SLOTS + r->nr_slots;
 	}
 	return end;
 }
 
-/* Place for a record between two neighbours, either of which may be NULL. */
-static bool find_room(const struct check *c, const struct lc_record_info *before,
+/* Can a record of @epoch exist in a segment, and whatever exists there go on to? */
+static bool may_hold(const struct alive *a, u64 segment, u64 epoch)
+{
+	const struct scan *scan = &a->c->scan;
+	size_t i = first_of_segment(scan, segment);
+
+	for (; i < scan->nr && scan->found[i].segment == segment; i++) {
+		const struct lc_record_info *r = &scan->found[i];
+
+		if (r->epoch > epoch || (r->epoch < epoch && lives(a, r)))
+			return false;
+	}
+	return true;
+}
+
+/* Place for a record of @epoch between two neighbours, either of which may be NULL. */
+static bool find_room(const struct alive *a, u64 epoch, const struct lc_record_info *before,
 		      const struct lc_record_info *behind, u64 *segment, u32 *slot)
 {
+	const struct check *c = a->c;
 	u64 from = c->sb.tail_segment, to;
 
 	if (before && before->segment > from)
@@ -273,7 +350,7 @@ static bool find_room(const struct check *c, const struct lc_record_info *before
 	to = behind && behind->segment > from ? behind->segment : from + c->sb.lane_limit;
 	for (*segment = from; *segment < to; ++*segment) {
 		*slot = chain_end(&c->scan, *segment);
-		if (*slot < c->sb.geo.seg_slots)
+		if (*slot < c->sb.geo.seg_slots && may_hold(a, *segment, epoch))
 			return true;
 	}
 	return false;
@@ -312,8 +389,8 @@ static int fill_rest(struct alive *a)
 	while (!ret && (seq = first_missing(a))) {
 		size_t at = at_or_above(a, seq);
 
-		if (!find_room(c, at ? a->record[at - 1] : NULL, at < a->nr ? a->record[at] : NULL,
-			       &segment, &slot)) {
+		if (!find_room(a, life_of(a, seq).epoch, at ? a->record[at - 1] : NULL,
+			       at < a->nr ? a->record[at] : NULL, &segment, &slot)) {
 			complain(c->ssd->path, "no room for a record in place of the missing %llu; "
 				 "the log stays broken", seq);
 			return 0;
