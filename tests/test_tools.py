@@ -840,7 +840,7 @@ def test_check_checkpoint(image):
 
 def test_check_mark(image, tmp_path):
     """A bad copy is repaired, an abandoned or a foreign mark cannot be."""
-    hdd = Disk(tmp_path / "hdd", 2 * MIB)
+    hdd = Disk(tmp_path / "hdd", 513 * MIB)
     disk = image(LOG + f"mark file={hdd.path}\n")
     with_hdd = ("--backing", hdd.path)
     assert check(disk, *with_hdd).code == 0
@@ -853,6 +853,16 @@ def test_check_mark(image, tmp_path):
         done = check(disk, *with_hdd)
         assert done.code == 4 and says in done.out
         assert check(disk, "--repair", *with_hdd).code == 4
+
+
+def test_check_of_a_hard_disk_that_shrank(image, tmp_path):
+    """Told, and nothing is written behind its end: not even an image in a file grows."""
+    hdd = Disk(tmp_path / "hdd", MIB // 2)
+    disk = image(LOG + f"mark file={hdd.path}\n")
+    os.truncate(hdd.path, MIB // 2)
+    done = check(disk, "--repair", "--backing", hdd.path)
+    assert done.code == 4 and "when it was formatted" in done.out
+    assert hdd.path.stat().st_size == MIB // 2
 
 
 def test_check_refuses(pair):

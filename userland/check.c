@@ -84,7 +84,15 @@ static int check_mark(struct check *c)
 	unsigned int i;
 	int ret;
 
-	if (c->sb.mark_offset == LC_NO_MARK || !c->hdd)
+	if (!c->hdd)
+		return 0;
+	if (c->hdd->bytes < c->sb.backing_bytes) {
+		check_damage(c, "%s has %llu bytes but had %llu when it was formatted", c->hdd->path,
+			     c->hdd->bytes, c->sb.backing_bytes);
+		c->beyond_repair = true;
+		return 0;
+	}
+	if (c->sb.mark_offset == LC_NO_MARK)
 		return 0;
 	ret = marks_read(&c->marks, c->hdd, c->sb.mark_offset);
 	if (ret)
