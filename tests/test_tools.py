@@ -741,6 +741,21 @@ def test_check_keeps_lives_apart(image, rotten):
         assert after[place] == record
 
 
+def test_check_never_wraps_onto_the_tail(image):
+    """No room for the missing record in a full ring: the tail's segment is not free."""
+    disk = image("sb epoch=1\n")
+    ring = dump(disk.path)["superblock"]["nr_segments"]
+    full = ",".join(str(block) for block in range(SEGMENT // SLOT - 1))
+    mklog(disk.path, "sb epoch=2 first=" + str(ring + 2) + "\n" + "".join(
+        f"data segment={n} slot=0 seq={n} epoch=1 first=1 durable={n - 1} blocks={full}\n"
+        for n in range(1, ring + 1)))
+    assert run_of(disk) == (1, ring)
+    before = disk.read(MIB, ring * SEGMENT)
+    done = check(disk, "--repair")
+    assert done.code == 4 and f"no room for a record in place of the missing {ring + 1}" in done.err
+    assert disk.read(MIB, ring * SEGMENT) == before
+
+
 def test_check_does_not_bring_back_what_is_not_durable(image):
     """A gap above the durable seq ends the log; what is behind stays dead (P2)."""
     disk = image(LOG + "data segment=2 slot=3 seq=5 durable=3 blocks=50\n"

@@ -343,11 +343,13 @@ static bool find_room(const struct alive *a, u64 epoch, const struct lc_record_i
 		      const struct lc_record_info *behind, u64 *segment, u32 *slot)
 {
 	const struct check *c = a->c;
-	u64 from = c->sb.tail_segment, to;
+	u64 from = c->sb.tail_segment, end = from + c->sb.geo.nr_segments, to;
 
 	if (before && before->segment > from)
 		from = before->segment;
 	to = behind && behind->segment > from ? behind->segment : from + c->sb.lane_limit;
+	/* The segment behind the last one of the ring is the tail's. */
+	to = to < end ? to : end;
 	for (*segment = from; *segment < to; ++*segment) {
 		*slot = chain_end(&c->scan, *segment);
 		if (*slot < c->sb.geo.seg_slots && may_hold(a, *segment, epoch))
