@@ -853,6 +853,13 @@ def test_check_checkpoint(image):
     assert_repairs(disk)
 
 
+def test_check_names_the_bad_checkpoint_block(image):
+    """The number is that of the block, also if what is wrong is inside."""
+    disk = image(CLEAN.replace("first=9", "first=5").replace("18:11:1", "99999999:11:1"))
+    done = check(disk)
+    assert done.code == 4 and "checkpoint block 0: an entry is out of bounds" in done.out
+
+
 def test_check_mark(image, tmp_path):
     """A bad copy is repaired, an abandoned or a foreign mark cannot be."""
     hdd = Disk(tmp_path / "hdd", 513 * MIB)

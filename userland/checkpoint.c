@@ -128,7 +128,7 @@ int check_checkpoint(struct check *c)
 	u64 index, seen = 0;
 	u32 i, nr;
 
-	for (index = 0; seen < c->sb.ckpt_entries && !why; index++, seen += nr) {
+	for (index = 0; seen < c->sb.ckpt_entries; index++, seen += nr) {
 		nr = 0;
 		if ((index + 1) * LC_SLOT_BYTES > c->sb.geo.ckpt_bytes)
 			why = "it has fewer entries than the superblock says";
@@ -144,6 +144,8 @@ int check_checkpoint(struct check *c)
 			if (lc_ckpt_item_decode(&raw, &c->sb, i, &items[seen + i]))
 				why = "an entry is out of bounds";
 		}
+		if (why)
+			break;
 	}
 	if (!why && seen != c->sb.ckpt_entries)
 		why = "it has more entries than the superblock says";
