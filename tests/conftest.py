@@ -33,6 +33,7 @@ def pytest_configure(config):
         seed = int(os.environ.get("LC_SEED") or random.SystemRandom().randrange(1, 1 << 31))
     os.environ["LC_SEED"] = os.environ["DM_LC_SEED"] = str(seed)
     config.seed = seed
+    config.addinivalue_line("markers", "long: only with --long")
 
 
 def pytest_report_header(config):
@@ -56,9 +57,11 @@ def pytest_generate_tests(metafunc):
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     """Those that match; guests of one kind behind each other, host tests before them."""
-    match = config.getoption("--match")
-    if match:
-        dropped = [item for item in items if not re.search(match, item.nodeid)]
+    match = config.getoption("--match") or ""
+    long = config.getoption("--long")
+    dropped = [item for item in items if not re.search(match, item.nodeid)
+               or (item.get_closest_marker("long") and not long)]
+    if dropped:
         items[:] = [item for item in items if item not in dropped]
         config.hook.pytest_deselected(items=dropped)
 

@@ -32,6 +32,13 @@ def build_module(kernel, kunit=False):
     return host.BUILD / f"{kernel.release}{'-kunit' if kunit else ''}" / "dm-lc/dm-lc.ko"
 
 
+def build_tree(kernel, tree, kunit, log):
+    """The module from sources elsewhere (Kbuild, dm-lc/), built there; the path of dm-lc.ko."""
+    words = ["LC_KUNIT=y"] if kunit else []
+    host.run("make", "-s", "-C", kernel.kdir, f"M={tree}", "modules", *words, log=log)
+    return tree / "dm-lc/dm-lc.ko"
+
+
 def build_tools():
     """make tools; the path of the binary, or None without sources."""
     if not (host.TOP / "userland/Makefile").exists():

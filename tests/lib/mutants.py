@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Deliberately broken modules: read their patches, build them, run the cases against them."""
+
+import dataclasses
+import json
+import pathlib
+import re
+import time
+
+from lclib import CASES, registry
+
+from . import host, kernels, payload, products, vm
+
+FOLDER = host.TESTS / "mutants"
+WORK = host.BUILD / "mutants"
+FIELDS = ("Breaks", "Hazard", "Caught-by", "Kernel")
+SUITE = "dm-lc-kunit"
+# A case that fails for one of these says nothing about the mutant.
+UNRELATED = re.compile(r"modprobe dm-lc:|: insmod \S+ ended with|the guest does not know this case"
+                       r"|QEMU did not start|the guest's runner broke|not reported")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """One patch and what its head says."""
+
+    name: str
+    path: pathlib.Path
+    breaks: str
+    hazards: tuple
+    cases: tuple     # names; one of them must fail
+    kernel: str
+
+
+def read(path):
+    """Parse one patch; ValueError if its head is not complete."""
+    head, mark, _ = path.read_text(encoding="ascii").partition("\n--- a/dm-lc/")
+    if not mark:
+        raise ValueError(f"{path.name}: no change of dm-lc/")
+    fields = dict(re.findall(r"^([A-Z][a-z-]+): (\S.*)$", head, re.M))
+    for field in FIELDS:
+        if field not in fields:
+            raise ValueError(f"{path.name}: no line {field}:")
+    return Mutant(path.stem, path, fields["Breaks"], tuple(fields["Hazard"].split()),
+                  tuple(fields["Caught-by"].split()), fields["Kernel"])
+
+
+def names():
+    """Of all patches."""
+    return sorted(path.stem for path in FOLDER.glob("*.patch"))
+
+
+def load(name):
+    """The mutant of this name."""
+    return read(FOLDER / f"{name}.patch")
+
+
+def find_case(name, kernel):
+    """The guest case of this name; ValueError if it does not exist or not on this kernel."""
+    registry.load(host.TESTS / "guest/cases")
+    case = CASES.get(name)
+    if case is None or kernel not in case.kernels:
+        raise ValueError(f"no case {name} on the {kernel} kernel")
+    return case
+
+
+def refresh(tree):
+    """Make the copy equal to the sources; what is equal keeps its time, for make's sake."""
+    wanted = {pathlib.Path("Kbuild")}
+    wanted |= {path.relative_to(host.TOP) for path in (host.TOP / "dm-lc").rglob("*")
+               if path.suffix in (".c", ".h") or path.name == "Kbuild"}
+    present = {path.relative_to(tree) for path in tree.rglob("*")
+               if path.suffix in (".c", ".h") and not path.name.endswith(".mod.c")}
+    for stale in present - wanted:
+        (tree / stale).unlink()
+    for path in wanted:
+        data = (host.TOP / path).read_bytes()
+        target = tree / path
+        if not target.exists() or target.read_bytes() != data:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+
+
+def build(kernel, patch, kunit):
+    """The module with the patch (None: without any), built in a copy of the sources."""
+    tree = WORK / f"{kernel.release}{'-kunit' if kunit else ''}"
+    tree.mkdir(parents=True, exist_ok=True)
+    refresh(tree)
+    log = WORK / f"{patch.stem if patch else 'none'}-{kernel.name}.log"
+    log.unlink(missing_ok=True)
+    if patch:
+        host.run("patch", "-p1", "--batch", "--fuzz=0", "--no-backup-if-mismatch", "-i", patch,
+                 "-d", tree, log=log)
+    return products.build_tree(kernel, tree, kunit, log)
+
+
+def started(folder, case):
+    """Did the guest come as far as to start this case?"""
+    try:
+        lines = (folder / "protocol").read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return False
+    return any(line.startswith("{") and line.endswith("}") and
+               json.loads(line).get("start") == case.name for line in lines)
+
+
+class Lab:
+    """Builds and boots, one mutant after the other, and remembers what came of it."""
+
+    def __init__(self, seed):
+        self.seed = seed
+        self.ready = {}     # kernel name: kernel and the unchanged products
+        self.results = []
+
+    def guest(self, kernel_name, module_kind, patch):
+        """Kernel and payload with the module a case of this kind loads, patched."""
+        WORK.mkdir(parents=True, exist_ok=True)
+        with host.locked("build", host.run_folder().parent):
+            if kernel_name not in self.ready:
+                kernel = kernels.get(kernel_name)
+                self.ready[kernel_name] = kernel, products.build(kernel)
+            kernel, made = self.ready[kernel_name]
+            kunit = module_kind == SUITE
+            module = build(kernel, patch, kunit)
+            made = dataclasses.replace(made, **{"kunit_module" if kunit else "module": module})
+            folder = host.run_folder() / "payload" / f"mutants-{kernel_name}"
+            return kernel, payload.make(kernel, made, folder)
+
+    def run(self, kernel_name, case, patch):
+        """The outcome of one case; RuntimeError if the harness failed, not the case."""
+        kernel, files = self.guest(kernel_name, case.module, patch)
+        name = patch.stem if patch else "none"
+        folder = host.run_folder() / "logs" / f"mutant-{name}-{kernel_name}-{case.name}"
+        outcome = vm.Boot(kernel, files, [case], folder, self.seed).run().get(case.name)
+        if outcome is None or not started(folder, case):
+            raise RuntimeError(f"the guest never started {case.name}, see {folder}")
+        if outcome.verdict == "skipped":
+            raise RuntimeError(f"{case.name} was skipped: {outcome.reason}")
+        if outcome.verdict != "passed" and UNRELATED.search(outcome.reason):
+            raise RuntimeError(f"{case.name} did not get as far as the mutant: {outcome.reason}")
+        return outcome
+
+    def hunt(self, mutant):
+        """Run its cases until one fails; returns that one's name or None."""
+        begin = time.monotonic()
+        result = {"mutant": mutant.name, "breaks": mutant.breaks, "hazards": mutant.hazards,
+                  "kernel": mutant.kernel, "caught_by": None, "case_seconds": None,
+                  "verdict": "", "seed": self.seed}
+        for name in mutant.cases:
+            outcome = self.run(mutant.kernel, find_case(name, mutant.kernel), mutant.path)
+            if outcome.verdict == "failed":
+                result.update(caught_by=name, case_seconds=outcome.seconds,
+                              verdict=outcome.reason.strip().splitlines()[0][:200])
+                break
+        result["seconds"] = round(time.monotonic() - begin, 1)
+        self.results.append(result)
+        self.write()
+        return result["caught_by"]
+
+    def write(self):
+        """build/mutants.json and build/mutants.md: the mutants of this run."""
+        (host.BUILD / "mutants.json").write_text(json.dumps(self.results, indent=1) + "\n",
+                                                 encoding="ascii")
+        rows = ["| mutant | hazard | kernel | caught by | seconds |", "|---|---|---|---|---|"]
+        rows += [f"| {got['mutant']} | {' '.join(got['hazards'])} | {got['kernel']} "
+                 f"| {got['caught_by'] or 'NOT CAUGHT'} | {got['seconds']} |"
+                 for got in self.results]
+        (host.BUILD / "mutants.md").write_text("\n".join(rows) + "\n", encoding="ascii")

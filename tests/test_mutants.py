@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Would it be noticed? Broken variants of the module, each of which some case must catch.
+
+Every tests/mutants/*.patch breaks one rule. With --long each is built and booted, and one
+of the cases it names must fail; the same cases must pass without it. The table of what
+caught what is written to build/mutants.md and build/mutants.json.
+"""
+
+import subprocess
+
+import pytest
+
+from lib import host, mutants
+
+HAZARDS = host.TOP / "docs/design.rst"
+
+
+def pytest_generate_tests(metafunc):
+    """Mutants by name; of long tests only those with the wanted kernel."""
+    wanted = metafunc.config.getoption("--kernel")
+    if "name" in metafunc.fixturenames:
+        metafunc.parametrize("name", mutants.names())
+        return
+    found = [mutants.load(name) for name in mutants.names()]
+    found = [mutant for mutant in found if wanted in (None, mutant.kernel)]
+    if "mutant" in metafunc.fixturenames:
+        metafunc.parametrize("mutant", found, ids=[mutant.name for mutant in found])
+    if "control" in metafunc.fixturenames:
+        pairs = sorted({(mutant.kernel, case) for mutant in found for case in mutant.cases})
+        metafunc.parametrize("control", pairs, ids=["-".join(pair) for pair in pairs])
+
+
+@pytest.fixture(scope="module")
+def lab(request):
+    """Where mutants are built and booted."""
+    return mutants.Lab(request.config.seed)
+
+
+def test_mutant_is_complete(name):
+    """The patch applies to the sources as they are, and its head names what exists."""
+    mutant = mutants.load(name)
+    done = subprocess.run(["patch", "-p1", "--dry-run", "--batch", "--fuzz=0", "-i", mutant.path],
+                          cwd=host.TOP, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for case in mutant.cases:
+        mutants.find_case(case, mutant.kernel)
+    known = HAZARDS.read_text(encoding="utf-8").split()
+    assert mutant.hazards and not [one for one in mutant.hazards if one not in known]
+
+
+@pytest.mark.parametrize("missing", mutants.FIELDS)
+def test_incomplete_head_is_refused(missing, tmp_path):
+    """The check above can fail: each line of the head is wanted."""
+    whole = (mutants.FOLDER / f"{mutants.names()[0]}.patch").read_text(encoding="ascii")
+    path = tmp_path / "x.patch"
+    path.write_text(whole.replace(f"{missing}: ", "X: "), encoding="ascii")
+    with pytest.raises(ValueError, match=missing):
+        mutants.read(path)
+
+
+def test_copy_follows_the_sources(tmp_path):
+    """The next mutant is not built on top of the last one."""
+    mutants.refresh(tmp_path)
+    changed = tmp_path / "dm-lc/log.c"
+    changed.write_text("broken", encoding="ascii")
+    (tmp_path / "dm-lc/stale.c").write_text("stale", encoding="ascii")
+    kept = (tmp_path / "dm-lc/read.c").stat().st_mtime_ns
+    mutants.refresh(tmp_path)
+    assert changed.read_bytes() == (host.TOP / "dm-lc/log.c").read_bytes()
+    assert not (tmp_path / "dm-lc/stale.c").exists()
+    assert (tmp_path / "dm-lc/read.c").stat().st_mtime_ns == kept
+
+
+@pytest.mark.long
+def test_passes_without_mutant(control, lab):
+    """What is to fail with a mutant passes without."""
+    kernel, name = control
+    outcome = lab.run(kernel, mutants.find_case(name, kernel), None)
+    assert outcome.verdict == "passed", outcome.reason
+
+
+@pytest.mark.long
+def test_mutant_is_caught(mutant, lab):
+    """One of the cases it names fails."""
+    if not lab.hunt(mutant):
+        pytest.fail(f"{mutant.name} ({mutant.breaks}) passed {' '.join(mutant.cases)}; "
+                    f"seed {lab.seed}", pytrace=False)
