@@ -17,7 +17,8 @@ FIELDS = ("Breaks", "Hazard", "Caught-by", "Kernel")
 SUITE = "dm-lc-kunit"
 # A case that fails for one of these says nothing about the mutant.
 UNRELATED = re.compile(r"modprobe dm-lc:|: insmod \S+ ended with|the guest does not know this case"
-                       r"|QEMU did not start|the guest's runner broke|not reported")
+                       r"|QEMU did not start|the guest's runner broke|not reported"
+                       r"|^the guest ended without a verdict")
 
 
 @dataclasses.dataclass(frozen=True)
