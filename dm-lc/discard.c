@@ -138,7 +138,10 @@ static void discard_work(struct work_struct *work)
 						   r.nr << LC_BLOCK_SHIFT, GFP_NOIO);
 		lc_writeback_release_places(core->wb);
 	}
-	/* No buffer, or no log any more: a discard is a hint, and dropping it is an answer that loses nothing. */
+	/*
+	 * No buffer, or no log any more: a discard is a hint, and dropping it is an answer
+	 * that loses nothing.
+	 */
 	if (ret == -EAGAIN || ret == -EOPNOTSUPP || atomic_read(&core->cache_failed))
 		ret = 0;
 	bio->bi_status = errno_to_blk_status(ret);
