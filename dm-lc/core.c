@@ -15,7 +15,7 @@
  * left, so no bio, message or status call can come.  postsuspend ran for the live
  * table, and device mapper waited for its bios; what may still be queued are
  * workers, and each is cancelled or flushed here in the order in which they can
- * queue one another: rescue, idle -> (log) -> refill -> unpark.
+ * queue one another: idle -> (log) -> rescue -> refill -> unpark.
  */
 #include <linux/mempool.h>
 #include <linux/sched/mm.h>
@@ -380,13 +380,13 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	lc_writeback_pause(core->wb);
 	cancel_delayed_work_sync(&core->idle_work);
 	ret = lc_core_flush(core);
-	if (ret && atomic_read(&core->cache_failed)) {
+	lc_log_quiesce(core->log);
+	if (atomic_read(&core->cache_failed)) {
 		/* It may be on its way, but must not be at work while suspended. */
 		lc_rescue_run(core->rescue);
 		ret = lc_core_flush(core);
 	}
 	core->running = false;
-	lc_log_quiesce(core->log);
 	flush_work(&core->refill_work);
 	if (ret)
 		lc_err(core, "the log could not be made durable");
@@ -402,11 +402,11 @@ unlock:
 
 static void core_free(struct lc_core *core)
 {
-	lc_rescue_destroy(core->rescue);
 	if (core->wq)
 		cancel_delayed_work_sync(&core->idle_work);
 	if (core->log)
 		lc_log_quiesce(core->log);
+	lc_rescue_destroy(core->rescue);
 	if (core->wq) {
 		cancel_work_sync(&core->refill_work);
 		cancel_work_sync(&core->unpark_work);

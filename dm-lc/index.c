@@ -341,6 +341,10 @@ void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 	assert_locked(index, bucket);
 	n->lost |= mask;
 	n->mask = 0;
+	if (n->flags & NODE_REFUSED) {
+		atomic64_dec(&index->refused);
+		WRITE_ONCE(n->flags, n->flags & ~NODE_REFUSED);
+	}
 }
 
 /**

@@ -48,6 +48,7 @@ struct lc_log {
 	u32 nr_failed;			/* records in stage FAILED; lock */
 	bool trouble;			/* something failed and is not durable yet; lock */
 	unsigned long trouble_since;	/* jiffies; lock */
+	u64 trouble_seq;		/* last_seq at the last failure; lock */
 	unsigned long retry_pause;	/* lock */
 	u32 nr_writes;			/* record bios in flight, completions at work; lock */
 	struct list_head waiters;	/* struct lc_io; lock */
@@ -118,6 +119,12 @@ void lc_log_start(struct lc_log *log, u64 next_seq)
 	log->written_seq = log->last_seq;
 	log->durable_seq = log->last_seq;
 	log->want_seq = log->last_seq;
+}
+
+/* Records are waiting to be written again, a hint. */
+bool lc_log_in_trouble(const struct lc_log *log)
+{
+	return READ_ONCE(log->trouble);
 }
 
 u64 lc_log_last_seq(struct lc_log *log)
@@ -233,9 +240,10 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 	struct lc_record *rec, *tmp;
 	struct lc_io *io, *next;
 
-	if (log->trouble && !log->nr_failed) {
+	/* All that there was at the last failure is durable. */
+	if (log->trouble && log->durable_seq >= log->trouble_seq) {
 		lc_info(log->core, "the cache device takes writes again");
-		log->trouble = false;
+		WRITE_ONCE(log->trouble, false);
 	}
 	list_for_each_entry_safe(rec, tmp, &log->pending, list) {
 		if (rec->seq > log->durable_seq)
@@ -286,10 +294,11 @@ static void retry_later(struct lc_log *log)
 {
 	if (log->failed || log->stopped)
 		return;
+	log->trouble_seq = log->last_seq;
 	if (!log->trouble) {
 		lc_err(log->core, "the cache device fails writes or flushes: trying again for %u ms",
 		       READ_ONCE(log->core->params.ssd_patience_ms));
-		log->trouble = true;
+		WRITE_ONCE(log->trouble, true);
 		log->trouble_since = jiffies;
 		log->retry_pause = RETRY_FIRST;
 	}
@@ -348,10 +357,10 @@ static void log_retry_work(struct work_struct *work)
 		spin_unlock_irq(&log->lock);
 		return;
 	}
-	give_up = time_after(jiffies, log->trouble_since + patience);
 	log->retry_pause = min_t(unsigned long, log->retry_pause * 2, RETRY_LAST);
 	if (!log->nr_failed && log->written_seq == log->durable_seq)
-		log->trouble = false;	/* nothing that could show it is over */
+		WRITE_ONCE(log->trouble, false);	/* nothing could show that it is over */
+	give_up = log->trouble && time_after(jiffies, log->trouble_since + patience);
 	list_for_each_entry(rec, &log->pending, list) {
 		if (give_up || rec->stage != LC_RECORD_FAILED)
 			continue;

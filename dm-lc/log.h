@@ -54,6 +54,7 @@ void lc_log_stop(struct lc_log *log);
 void lc_log_wait_stopped(struct lc_log *log);
 void lc_log_end_flushes(struct lc_log *log, blk_status_t status);
 
+bool lc_log_in_trouble(const struct lc_log *log);
 u64 lc_log_last_seq(struct lc_log *log);
 u64 lc_log_durable_seq(struct lc_log *log);
 

@@ -168,8 +168,12 @@ static int find_record(struct lc_core *core, u32 slot, struct lc_record_header *
 				 header, LC_SLOT_BYTES);
 		if (ret)
 			return ret;
-		if (lc_record_decode(header, &core->sb, seg->number, first, info, NULL))
-			return -EBADMSG;
+		/* A header that rotted does not hide those behind it (L13, R7). */
+		if (lc_record_decode(header, &core->sb, seg->number, first, info, NULL) ||
+		    (seg->number >= core->lane->start_segment && info->epoch != core->sb.epoch)) {
+			first++;
+			continue;
+		}
 		if (wanted <= first + info->nr_slots)
 			return 0;
 		first += LC_HEADER_SLOTS + info->nr_slots;

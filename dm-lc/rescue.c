@@ -9,10 +9,14 @@
  *     blocks unknown: from here on this cache is never replayed (S1).
  *  3. Every dirty block goes to the HDD: from RAM if its image is still there,
  *     otherwise from the SSD, if that still gives it back verified.  The others are
- *     lost.  Blocks the HDD holds leave the index; what stays in it is lost.
- *  4. FLUSH the HDD; the mark gets the list of lost blocks (S4).
+ *     lost.
+ *  4. FLUSH the HDD.  Only then the blocks it holds leave the index (F3); what stays
+ *     in it is lost, and its list goes into the mark (S4).
  *  5. Mode `degraded`: parked writes and all that follow go straight to the HDD,
  *     flushes that waited end well: what they waited for was in RAM, and was saved.
+ *
+ * If something that was only in RAM is refused by the HDD too, or the FLUSH fails, no
+ * FLUSH may end well any more (F1): mode fail.
  *
  * Without a mark nothing could keep the SSD from being replayed when it comes back,
  * so there mode `fail` is all that is left (lc_core_cache_failed()).
@@ -28,7 +32,6 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
-#include <linux/vmalloc.h>
 
 #include "lc.h"
 #include "buffer.h"
@@ -43,6 +46,9 @@
 
 #define MAX_ITEMS	1024
 #define MAX_DEAD_READS	64	/* slots in a row that cannot be read: the SSD is gone */
+#define MAX_TRIES	5	/* of a write to the HDD, a second apart */
+#define MAX_HOPELESS	16	/* blocks that all of them did not help */
+#define MAX_RANGES	16384	/* lost ones, before neighbours are joined */
 
 struct item {
 	u64 block;
@@ -55,7 +61,9 @@ struct lc_rescue {
 	struct work_struct work;
 	struct item *items;		/* MAX_ITEMS */
 	void *pages;			/* two slots */
+	struct lc_lost *ranges;		/* MAX_RANGES */
 	u32 dead_reads;			/* in a row */
+	u32 hopeless;			/* blocks the HDD refused for good */
 	bool ram_lost;			/* what a FLUSH was to save could not be */
 };
 
@@ -85,11 +93,23 @@ static int read_from_ssd(struct lc_rescue *rescue, const struct item *item)
 	return ret;
 }
 
+/* The HDD has no copy of it: be patient, but not with each of many blocks. */
+static int write_patiently(struct lc_rescue *rescue, u64 block, u8 mask, void *data)
+{
+	u32 tries = rescue->hopeless < MAX_HOPELESS ? MAX_TRIES : 1;
+	int ret;
+
+	while ((ret = lc_wbcopy_write_block(rescue->core, block, mask, data)) && --tries)
+		schedule_timeout_idle(HZ);
+	rescue->hopeless += !!ret;
+	return ret;
+}
+
 /* Nobody but us changes the mapping of a block now. */
 static void save_block(struct lc_rescue *rescue, const struct item *item)
 {
 	struct lc_core *core = rescue->core;
-	struct lc_mapping map, old;
+	struct lc_mapping map;
 	struct lc_buffer *buf = NULL;
 	void *data = rescue->pages;
 	bool found;
@@ -112,7 +132,7 @@ static void save_block(struct lc_rescue *rescue, const struct item *item)
 		ret = map.mask ? read_from_ssd(rescue, item) : 0;
 	}
 	if (!ret)
-		ret = lc_wbcopy_write_block(core, item->block, map.mask, data);
+		ret = write_patiently(rescue, item->block, map.mask, data);
 	if (ret && buf)
 		rescue->ram_lost = true;
 	if (buf)
@@ -121,23 +141,34 @@ static void save_block(struct lc_rescue *rescue, const struct item *item)
 	bucket = lc_index_lock(core->index, item->block);
 	if (ret)
 		lc_index_lose(core->index, bucket, item->slot, map.mask);
-	else if (map.lost)
-		lc_index_lose(core->index, bucket, item->slot, 0);
 	else
-		lc_index_remove(core->index, bucket, item->block, &old);
+		lc_index_clean(core->index, bucket, item->slot);
 	lc_index_unlock(core->index, bucket);
 	if (ret && !map.lost)
 		atomic64_inc(&core->lost);
 }
 
-static void forget_clean(struct lc_core *core, u64 block, u32 slot)
+/* The HDD durably holds everything but what is lost: only that stays in the index. */
+static void forget_all(struct lc_core *core)
 {
-	u32 bucket = lc_index_lock(core->index, block);
 	struct lc_mapping map;
+	u64 slot, block;
+	u32 bucket;
 
-	if (lc_index_lookup(core->index, bucket, block, &map) && map.slot == slot && !map.dirty)
-		lc_index_remove(core->index, bucket, block, &map);
-	lc_index_unlock(core->index, bucket);
+	for (slot = 0; slot < core->sb.geo.nr_slots; slot++) {
+		if (!(slot & 1023))
+			cond_resched();
+		if (!lc_index_peek(core->index, slot, &block, &map))
+			continue;
+		bucket = lc_index_lock(core->index, block);
+		if (lc_index_lookup(core->index, bucket, block, &map) && map.slot == slot) {
+			if (map.lost)
+				lc_index_lose(core->index, bucket, slot, 0);
+			else
+				lc_index_remove(core->index, bucket, block, &map);
+		}
+		lc_index_unlock(core->index, bucket);
+	}
 }
 
 /* All blocks, a batch at a time, each in the order of the HDD. */
@@ -155,9 +186,7 @@ static void save_all(struct lc_rescue *rescue)
 				cond_resched();
 			if (!lc_index_peek(core->index, slot, &block, &map))
 				continue;
-			if (!map.dirty)
-				forget_clean(core, block, slot);
-			else
+			if (map.dirty)
 				rescue->items[nr++] = (struct item) { block, slot };
 		}
 		sort(rescue->items, nr, sizeof(*rescue->items), compare_items, NULL);
@@ -219,53 +248,62 @@ static u64 merge_ranges(struct lc_lost *ranges, u64 nr)
  */
 int lc_rescue_record_lost(struct lc_core *core)
 {
-	/* A block has four ranges at most: every other sector. */
-	u64 room = (atomic64_read(&core->lost) + 1) * (LC_BLOCK_SECTORS / 2);
+	struct lc_lost *ranges = core->rescue->ranges;
 	u64 slot, block, nr = 0;
-	struct lc_lost *ranges;
 	struct lc_mapping map;
-	int ret;
 
-	ranges = __vmalloc(array_size(room, sizeof(*ranges)), GFP_NOIO | __GFP_NOWARN);
-	if (!ranges)
-		return lc_meta_abandon(core, NULL, LC_MARK_LOST_TOO_MANY);
 	for (slot = 0; slot < core->sb.geo.nr_slots; slot++) {
 		if (!(slot & 1023))
 			cond_resched();
 		if (!lc_index_peek(core->index, slot, &block, &map) || !map.lost)
 			continue;
-		if (nr + LC_BLOCK_SECTORS / 2 > room)
-			break;
+		/* A block has four ranges at most: every other sector. */
+		if (nr + LC_BLOCK_SECTORS / 2 > MAX_RANGES)
+			return lc_meta_abandon(core, NULL, LC_MARK_LOST_TOO_MANY);
 		nr += block_ranges(block, map.lost, ranges + nr);
 	}
 	nr = merge_ranges(ranges, nr);
-	if (nr > LC_MARK_LOST || slot < core->sb.geo.nr_slots)
-		ret = lc_meta_abandon(core, NULL, LC_MARK_LOST_TOO_MANY);
-	else
-		ret = lc_meta_abandon(core, ranges, nr);
-	vfree(ranges);
-	return ret;
+	if (nr > LC_MARK_LOST)
+		return lc_meta_abandon(core, NULL, LC_MARK_LOST_TOO_MANY);
+	return lc_meta_abandon(core, ranges, nr);
 }
 
 /* --- the whole ----------------------------------------------------------- */
+
+/* Half a mark is the worst: the cache is refused, but nothing was saved. */
+static int abandon(struct lc_rescue *rescue)
+{
+	u32 tries = MAX_TRIES;
+	int ret;
+
+	while ((ret = lc_meta_abandon(rescue->core, NULL, LC_MARK_LOST_TOO_MANY)) && --tries)
+		schedule_timeout_idle(HZ);
+	return ret;
+}
 
 static int save_and_abandon(struct lc_rescue *rescue)
 {
 	struct lc_core *core = rescue->core;
 	int ret;
 
-	lc_lane_stop(core->lane);
-	lc_log_wait_stopped(core->log);
 	if (core->running)
 		lc_writeback_pause(core->wb);
+	lc_lane_stop(core->lane);
+	lc_log_wait_stopped(core->log);
 	lc_writeback_own_places(core->wb);
-	ret = lc_meta_abandon(core, NULL, LC_MARK_LOST_TOO_MANY);
+	ret = abandon(rescue);
 	if (!ret) {
 		save_all(rescue);
 		ret = lc_io_flush(core->backing);
 	}
-	if (!ret)
-		ret = lc_rescue_record_lost(core);
+	if (!ret && rescue->ram_lost)
+		ret = -EIO;
+	if (!ret) {
+		forget_all(core);
+		/* If that fails, the mark goes on saying "too many". */
+		if (lc_rescue_record_lost(core))
+			lc_warn(core, "the mark does not list the lost blocks");
+	}
 	lc_writeback_release_places(core->wb);
 	return ret;
 }
@@ -285,7 +323,7 @@ void lc_rescue_run(struct lc_rescue *rescue)
 		return;
 	lc_err(core, "%s: giving it up, saving what is in memory", core->fail_reason);
 	if (save_and_abandon(rescue)) {
-		lc_core_fail(core, "neither cache nor backing device can be written");
+		lc_core_fail(core, "neither cache nor backing device takes what is in memory");
 		return;
 	}
 	/* Mode fail may have come meanwhile, and stays. */
@@ -293,7 +331,7 @@ void lc_rescue_run(struct lc_rescue *rescue)
 		return;
 	lc_err(core, "mode degraded: going on without the cache, %lld blocks are lost",
 	       (long long)atomic64_read(&core->lost));
-	lc_log_end_flushes(core->log, rescue->ram_lost ? BLK_STS_IOERR : BLK_STS_OK);
+	lc_log_end_flushes(core->log, BLK_STS_OK);
 	queue_work(core->wq, &core->unpark_work);
 	queue_work(core->slow_wq, &core->event_work);
 }
@@ -324,8 +362,9 @@ struct lc_rescue *lc_rescue_create(struct lc_core *core)
 	INIT_WORK(&rescue->work, rescue_work);
 	rescue->items = kvcalloc(MAX_ITEMS, sizeof(*rescue->items), GFP_KERNEL);
 	rescue->pages = (void *)__get_free_pages(GFP_KERNEL, 1);
+	rescue->ranges = kvcalloc(MAX_RANGES, sizeof(*rescue->ranges), GFP_KERNEL);
 	rescue->wq = alloc_ordered_workqueue("lc-rescue", WQ_MEM_RECLAIM);
-	if (rescue->items && rescue->pages && rescue->wq)
+	if (rescue->items && rescue->pages && rescue->ranges && rescue->wq)
 		return rescue;
 	lc_rescue_destroy(rescue);
 	return NULL;
@@ -338,6 +377,7 @@ void lc_rescue_destroy(struct lc_rescue *rescue)
 	if (rescue->wq)
 		destroy_workqueue(rescue->wq);
 	free_pages((unsigned long)rescue->pages, 1);
+	kvfree(rescue->ranges);
 	kvfree(rescue->items);
 	kfree(rescue);
 }

@@ -6,6 +6,7 @@
  */
 #include <linux/device-mapper.h>
 #include <linux/module.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "lc.h"
@@ -223,10 +224,13 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 {
 	struct lc_core *core = lc->core;
 	struct lc_params next;
+	unsigned int noio;
 	const char *error;
 	int ret;
 
 	mutex_lock(&core->life_lock);
+	/* Memory must not be reclaimed through this volume: a rescue may wait for the lock. */
+	noio = memalloc_noio_save();
 	next = lc->params;
 	ret = lc_params_set(&next, key, value, true, &error);
 	if (ret)
@@ -238,6 +242,7 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 		lc->params = next;
 		core->params = next;
 	}
+	memalloc_noio_restore(noio);
 	mutex_unlock(&core->life_lock);
 	lc_writeback_kick(core->wb);
 	return ret;

@@ -50,6 +50,7 @@ struct lc_wbcopy {
 	u32 nr_idle;			/* lock */
 	int error;			/* the first; lock */
 	enum lc_wb_judge judge;
+	const bool *stop;
 	atomic_t nr_refused;
 	atomic_t nr_unread;
 	wait_queue_head_t wait;
@@ -176,7 +177,7 @@ int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data)
 	return ret;
 }
 
-/* Some bio failed: write block by block.  Return: 0, or -EIO if too many are refused. */
+/* Some bio failed: write block by block.  Return: 0, -EINTR, -EIO if too many are refused. */
 static int judge_writes(struct run *run)
 {
 	struct lc_wbcopy *copy = run->copy;
@@ -185,6 +186,8 @@ static int judge_writes(struct run *run)
 	for (i = 0; i < run->nr; i++) {
 		struct lc_wb_item *item = &run->items[i];
 
+		if (READ_ONCE(*copy->stop))
+			return -EINTR;
 		if (item->fate != LC_WB_COPIED ||
 		    !lc_wbcopy_write_block(copy->core, item->block, item->mask,
 					   page_address(run->pages[i])))
@@ -207,7 +210,7 @@ static int read_slot(struct run *run, u32 i)
 			  LC_SLOT_BYTES);
 }
 
-/* Some bio failed: read slot by slot.  Return: 0, or -ENODATA if too many fail. */
+/* Some bio failed: read slot by slot.  Return: 0, -EINTR, -ENODATA if too many fail. */
 static int judge_reads(struct run *run)
 {
 	struct lc_wbcopy *copy = run->copy;
@@ -216,6 +219,8 @@ static int judge_reads(struct run *run)
 	for (i = 0; i < run->nr; i++) {
 		struct lc_wb_item *item = &run->items[i];
 
+		if (READ_ONCE(*copy->stop))
+			return -EINTR;
 		if (item->fate != LC_WB_COPIED || !item->mask || !read_slot(run, i))
 			continue;
 		if (atomic_inc_return(&copy->nr_unread) > LC_WB_MAX_BAD)
@@ -262,8 +267,7 @@ static void run_work(struct work_struct *work)
 		return;
 	}
 	if (run->status)
-		ret = run->copy->judge < LC_WB_JUDGE_BOTH ? blk_status_to_errno(run->status) :
-							    judge_reads(run);
+		ret = run->copy->judge < LC_WB_JUDGE_BOTH ? -EREMOTEIO : judge_reads(run);
 	if (ret) {
 		run_end(run, ret);
 		return;
@@ -357,7 +361,8 @@ static u32 run_length(const struct lc_wb_item *items, u32 nr)
  * @stop: give up early when this becomes true
  *
  * May sleep.  On return nothing is in flight, and each item has its fate.
- * Return: 0, -EINTR, -ENODATA if the SSD cannot be read any more, or an I/O error.
+ * Return: 0, -EINTR, -EREMOTEIO for an error of the SSD, -ENODATA if too many of its
+ * slots cannot be read, or an error of the HDD.
  * The HDD is not flushed.
  */
 int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
@@ -369,6 +374,7 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 
 	copy->error = 0;
 	copy->judge = judge;
+	copy->stop = stop;
 	atomic_set(&copy->nr_refused, 0);
 	atomic_set(&copy->nr_unread, 0);
 	while (i < nr && !READ_ONCE(copy->error)) {

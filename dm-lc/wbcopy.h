@@ -16,7 +16,10 @@ enum lc_wb_fate {
 	LC_WB_REFUSED,		/* the HDD did not take it */
 };
 
-/* What to do about errors: the first times it is better to stop and try again later. */
+/*
+ * What to do about errors: the first times it is better to stop and try again later.
+ * Those of the SSD's reads come back as -EREMOTEIO, those of the HDD as they are.
+ */
 enum lc_wb_judge {
 	LC_WB_STOP,		/* any error ends the batch */
 	LC_WB_JUDGE_HDD,	/* find out which blocks the HDD refuses */

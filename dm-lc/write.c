@@ -32,6 +32,8 @@
 #include "wbcopy.h"
 #include "write.h"
 
+#define MERGE_PATIENCE_MS	8000u	/* at least: sectors are at stake */
+
 /* An old slot read from the SSD; valid while segment is referenced. */
 struct merge {
 	u32 slot;
@@ -290,18 +292,17 @@ static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 	return ret;
 }
 
-/* An I/O error may pass, so it is tried for some seconds; damage does not. */
+/* An I/O error may pass, so it is tried as long as the SSD may fail; damage does not. */
 static void merge_work(struct work_struct *work)
 {
 	struct lc_io *io = container_of(work, struct lc_io, work);
-	unsigned long pause;
+	u32 patience = max(READ_ONCE(io->core->params.ssd_patience_ms), MERGE_PATIENCE_MS);
+	unsigned long end = jiffies + msecs_to_jiffies(patience), pause = HZ / 2;
 	int ret;
 
-	for (pause = HZ / 2;; pause *= 2) {
-		ret = merge_try(io->core, io, pause > 4 * HZ);
-		if (ret != -EIO)
-			break;
+	while ((ret = merge_try(io->core, io, time_after(jiffies, end))) == -EIO) {
 		schedule_timeout_idle(pause);
+		pause = min_t(unsigned long, pause * 2, 4 * HZ);
 	}
 	write_continue(io->core, io, ret);
 }

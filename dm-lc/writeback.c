@@ -72,6 +72,8 @@ struct lc_writeback {
 	bool filling;		/* between the watermarks: drain on; thread only */
 	u64 drain_to;		/* segment number the tail must reach; READ_ONCE() */
 	u32 failures;		/* thread only */
+	u32 unread;		/* times the SSD failed a read, in a row; thread only */
+	unsigned long unread_since;	/* jiffies of the first of them */
 	unsigned long retry_at;		/* jiffies: what the HDD refused is tried again */
 	unsigned long retry_pause;	/* 0: nothing is refused; thread only */
 	u32 relog_stuck;	/* tries without a buffer, in a row; thread only */
@@ -86,6 +88,11 @@ struct batch {
 };
 
 /* --- when --------------------------------------------------------------- */
+
+static bool must_stop(struct lc_writeback *wb)
+{
+	return READ_ONCE(wb->paused) || kthread_should_stop();
+}
 
 static u64 used_percent(struct lc_core *core)
 {
@@ -129,7 +136,7 @@ static bool should_run(struct lc_writeback *wb)
 	struct lc_core *core = wb->core;
 	u64 tail = lc_ring_tail(core->ring), used;
 
-	if (lc_core_mode(core) != LC_MODE_RW)
+	if (lc_core_mode(core) != LC_MODE_RW || atomic_read(&core->cache_failed))
 		return false;
 	if (tail >= lc_lane_next_segment(core->lane))
 		return false;
@@ -205,11 +212,15 @@ static void collect_record(struct lc_writeback *wb, const struct lc_record_info 
 	}
 }
 
+/* A slot is lost only after the SSD has failed for as long as it may. */
 static enum lc_wb_judge judge(const struct lc_writeback *wb)
 {
-	if (!wb->failures)
-		return LC_WB_STOP;
-	return wb->failures < MAX_FAILURES ? LC_WB_JUDGE_HDD : LC_WB_JUDGE_BOTH;
+	u32 patience = READ_ONCE(wb->core->params.ssd_patience_ms);
+
+	if (wb->unread > 1 &&
+	    time_after(jiffies, wb->unread_since + msecs_to_jiffies(patience)))
+		return LC_WB_JUDGE_BOTH;
+	return wb->failures || wb->unread ? LC_WB_JUDGE_HDD : LC_WB_STOP;
 }
 
 /*
@@ -232,8 +243,10 @@ static int walk_segment(struct lc_writeback *wb, u64 number)
 		ret = lc_io_sync(core->cache, REQ_OP_READ,
 				 lc_format_slot_address(&core->sb.geo, position, slot),
 				 wb->header, LC_SLOT_BYTES);
+		if (must_stop(wb))
+			return -EINTR;
 		if (ret && judge(wb) < LC_WB_JUDGE_BOTH)
-			return ret;
+			return -EREMOTEIO;
 		if (!ret && !lc_record_decode(wb->header, &core->sb, number, slot, &info, NULL) &&
 		    (!epoch || info.epoch == epoch)) {
 			epoch = info.epoch;
@@ -341,26 +354,31 @@ static int compare_items(const void *a, const void *b)
 
 /* --- steps 5 to 7: finish ------------------------------------------------ */
 
-/* Log a block again that could not be drained.  Return: 0 or -EAGAIN. */
+/* Log a block again that could not be drained.  Return: 0, -EAGAIN or -EREMOTEIO. */
 static int relog(struct lc_writeback *wb, const struct lc_wb_item *item)
 {
 	enum lc_wb_fate fate = item->fate;
+	int ret;
 
 	/* The segment cannot be reused: the tail has not passed it. */
-	if (fate == LC_WB_REFUSED &&
-	    lc_read_slot(wb->core, item->block, item->slot, wb->header))
-		fate = LC_WB_DAMAGED;
+	if (fate == LC_WB_REFUSED) {
+		ret = lc_read_slot(wb->core, item->block, item->slot, wb->header);
+		if (ret && ret != -EBADMSG)
+			return -EREMOTEIO;
+		if (ret)
+			fate = LC_WB_DAMAGED;
+	}
 	return lc_write_relog(wb->core, item->block, item->slot, fate, wb->header);
 }
 
-/* Step 5.  Return: 0 or -EAGAIN: what is done need not be done again. */
+/* Step 5.  Return: as relog(); what is done need not be done again. */
 static int mark_clean(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
 	struct lc_mapping map;
 	bool refused = false;
 	u32 i, bucket;
-	int ret;
+	int ret = 0;
 
 	for (i = 0; i < wb->nr_items; i++) {
 		const struct lc_wb_item *item = &wb->items[i];
@@ -369,7 +387,7 @@ static int mark_clean(struct lc_writeback *wb)
 			refused |= item->fate == LC_WB_REFUSED;
 			ret = relog(wb, item);
 			if (ret)
-				return ret;
+				break;
 			continue;
 		}
 		bucket = lc_index_lock(core->index, item->block);
@@ -385,7 +403,7 @@ static int mark_clean(struct lc_writeback *wb)
 	} else if (!lc_index_refused(core->index)) {
 		wb->retry_pause = 0;
 	}
-	return 0;
+	return ret;
 }
 
 /*
@@ -398,7 +416,7 @@ static int find_tail(struct lc_writeback *wb, struct batch *b, u64 *seq)
 
 	for (; b->end > b->first; b->end--) {
 		ret = first_seq_of(wb, b->end, seq);
-		if (ret != -EBADMSG)
+		if (!ret)
 			break;
 	}
 	return ret;
@@ -425,9 +443,10 @@ static int move_tail(struct lc_writeback *wb, struct batch *b)
 
 /* --- the thread ---------------------------------------------------------- */
 
-static bool must_stop(struct lc_writeback *wb)
+static void note_success(struct lc_writeback *wb)
 {
-	return READ_ONCE(wb->paused) || kthread_should_stop();
+	wb->failures = 0;
+	wb->unread = 0;
 }
 
 static void note_failure(struct lc_writeback *wb, int ret)
@@ -436,12 +455,25 @@ static void note_failure(struct lc_writeback *wb, int ret)
 
 	if (ret == -ENODATA) {
 		lc_core_cache_failed(core, "the cache device cannot be used for writeback");
+		return;
+	}
+	if (ret == -EREMOTEIO) {
+		if (!wb->unread++)
+			wb->unread_since = jiffies;
 	} else if (++wb->failures > MAX_FAILURES) {
 		lc_core_fail(core, "writeback fails again and again");
-	} else {
-		lc_err_limit(core, "writeback failed with error %d, trying again", ret);
-		wait_event_idle_timeout(wb->wait, must_stop(wb), HZ << (wb->failures - 1));
+		return;
 	}
+	lc_err_limit(core, "writeback failed with error %d, trying again", ret);
+	wait_event_idle_timeout(wb->wait, must_stop(wb),
+				HZ << min_t(u32, max(wb->failures, wb->unread) - 1, 4));
+}
+
+/* Patience is over: are these a few slots, or is nothing to be read any more? */
+static bool cache_unreadable(struct lc_writeback *wb)
+{
+	return judge(wb) == LC_WB_JUDGE_BOTH &&
+	       lc_io_sync(wb->core->cache, REQ_OP_READ | REQ_META, 0, wb->header, LC_SLOT_BYTES);
 }
 
 /* Steps 1 to 5.  Return: 0, -EINTR if told to stop, or an error. */
@@ -450,6 +482,10 @@ static int copy_batch(struct lc_writeback *wb, struct batch *b)
 	struct lc_core *core = wb->core;
 	int ret;
 
+	b->first = 0;
+	b->end = 0;
+	if (cache_unreadable(wb))
+		return -ENODATA;
 	ret = collect(wb, b);
 	if (ret || b->end == b->first)
 		return ret;
@@ -483,6 +519,8 @@ static void run_batch(struct lc_writeback *wb)
 		WRITE_ONCE(core->relog_wanted, true);
 		queue_work(core->wq, &core->refill_work);
 		flush_work(&core->refill_work);
+		if (lc_log_in_trouble(core->log) || atomic_read(&core->cache_failed))
+			wb->relog_stuck = 0;
 		if (++wb->relog_stuck >= MAX_RELOG_TRIES)
 			lc_core_fail(core, "no room to log lost blocks again");
 		schedule_timeout_idle(1);
@@ -505,10 +543,10 @@ static void run_batch(struct lc_writeback *wb)
 		if (ret)
 			note_failure(wb, ret);
 		else
-			wb->failures = 0;
+			note_success(wb);
 		return;
 	}
-	wb->failures = 0;
+	note_success(wb);
 	/* The oldest segment is still in RAM: its flush must come first. */
 	if (lc_log_wait_durable(core->log, lc_lane_seal(core->lane, is_idle(core))))
 		return;

@@ -23,7 +23,7 @@ def write_fails(raw, at):
     return False
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "gone for good, no mark",
              "mode fail; no FLUSH claims success; remove ends; a resume replays"))
 def dead_ssd_without_mark_is_told(ctx):
@@ -111,7 +111,7 @@ def dead_ssd_is_given_up(ctx):
                 assert hdd.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "in RAM")
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "write and flush errors for a while",
              "flushes wait, then succeed; mode rw; nothing lost"))
 def ssd_that_recovers_is_kept(ctx):
@@ -138,7 +138,7 @@ def ssd_that_recovers_is_kept(ctx):
                 assert raw.read(block * BLOCK, BLOCK) == content(block, 2)
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("HDD", "gone for good",
              "writes go on into the cache, then mode fail; nothing lost"))
 def dead_hdd_keeps_the_cache(ctx):
@@ -166,7 +166,7 @@ def dead_hdd_keeps_the_cache(ctx):
         lc.remove()
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "read error, clean block",
              "read from the HDD"))
 def clean_block_is_read_from_the_hdd(ctx):
@@ -229,7 +229,7 @@ def damaged_dirty_slot_is_lost(ctx):
         assert hdd.read((1 << 20) + 3 * BLOCK, BLOCK) == content(3, "anew")
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "bit flip, header of a dirty record",
              "its blocks are lost, those behind it drained"))
 def rotten_header_loses_only_its_record(ctx):
@@ -255,7 +255,7 @@ def rotten_header_loses_only_its_record(ctx):
             assert hdd.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "flushed")
 
 
-@case(disks=PAIR, timeout=240,
+@case(disks=PAIR, timeout=240, long=("debug",),
       fault=("HDD", "write error, one sector",
              "logged again, listed, pins nothing, drained when it works again"))
 def bad_hdd_sector_pins_nothing(ctx):
@@ -293,7 +293,7 @@ def bad_hdd_sector_pins_nothing(ctx):
             assert hdd.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "mine")
 
 
-@case(disks=PAIR, timeout=180,
+@case(disks=PAIR, timeout=180, long=("debug",),
       fault=("HDD", "changed while the cache was detached",
              "refused"))
 def changed_hdd_is_refused(ctx):
