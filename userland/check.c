@@ -87,8 +87,8 @@ static int check_mark(struct check *c)
 	if (!c->hdd)
 		return 0;
 	if (c->hdd->bytes < c->sb.backing_bytes) {
-		check_damage(c, "%s has %llu bytes but had %llu when it was formatted", c->hdd->path,
-			     c->hdd->bytes, c->sb.backing_bytes);
+		check_damage(c, "%s has %llu bytes but had %llu when it was formatted",
+			     c->hdd->path, c->hdd->bytes, c->sb.backing_bytes);
 		c->beyond_repair = true;
 		return 0;
 	}

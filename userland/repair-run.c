@@ -301,8 +301,9 @@ static int fill_holes(const struct alive *a)
 			continue;
 		at = at_or_above(a, r->seq);
 		hole.from = at ? a->record[at - 1]->seq : 0;
+		/* What is below the first seq is of another life. */
 		if (hole.from < r->epoch_first_seq - 1)
-			hole.from = r->epoch_first_seq - 1;	/* what is below is of another life */
+			hole.from = r->epoch_first_seq - 1;
 		ret = fill_hole(a, &hole);
 	}
 	return ret;
