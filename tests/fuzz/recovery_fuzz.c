@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The module's own start (superblock.c, recovery.c, replay.c, checkpoint.c, index.c,
+ * segment.c) on an image in memory, then a crash or a clean stop, and another start.
+ *
+ * Input: an image (see images.h), of which every block can be read; bit 0 of the options:
+ * stop cleanly, bit 1: let lc-check --repair have it first.
+ *
+ * Besides no warning and nothing out of bounds:
+ *  - a start that refuses has not written, one that succeeds only superblock and mark
+ *  - the index is sound: each copy in one chain, inside the volume, as the counters say
+ *  - what was replayed once is replayed again, block for block, to the same next record;
+ *    after a clean stop the checkpoint says the same, too
+ *  - where lc-check finds no damage, or has repaired it, there is none; and the log ends
+ *    where lc-check says it does
+ */
+#include "kernel.h"
+#include "checkpoint.h"
+#include "expect.h"
+#include "images.h"
+#include "index.h"
+#include "recovery.h"
+#include "segment.h"
+#include "superblock.h"
+#include "toolcheck.h"
+
+#define MOST_SLOTS	MEDIUM_BLOCKS
+
+/* A volume that was started, and what was found. */
+struct volume {
+	struct lc_core core;
+	bool started;
+	bool was_clean;		/* and its checkpoint was good */
+	int error;		/* or what it refused with */
+	u64 next_seq, next_segment;
+	struct copy {
+		bool used;
+		u64 block;
+		struct lc_mapping map;
+	} copies[MOST_SLOTS];
+};
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	return freopen("/dev/null", "w", stdout) ? 0 : -1;
+}
+
+/* --- the start, as in core.c ---------------------------------------------- */
+
+static int open_devices(struct lc_core *core)
+{
+	const char *why;
+	int ret;
+
+	core->cache = &kernel.bdev[MEDIUM_SSD];
+	core->backing = &kernel.bdev[MEDIUM_HDD];
+	/* Room for two superblocks is less than any format leaves. */
+	if (core->cache->bytes < LC_MARK_BYTES)
+		return -EINVAL;
+	ret = lc_meta_read_sb(core->cache, &core->sb, &why);
+	if (ret)
+		return ret;
+	if (core->cache->bytes < core->sb.geo.cache_bytes ||
+	    core->backing->bytes < core->sb.backing_bytes)
+		return -EINVAL;
+	core->nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
+	core->data_sector = core->sb.data_offset >> 9;
+	core->meta = lc_meta_create(core);
+	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
+	core->ring = lc_ring_create(&core->sb.geo);
+	EXPECT(core->meta && core->index && core->ring);
+	return 0;
+}
+
+static int load_clean(struct volume *v)
+{
+	struct lc_core *core = &v->core;
+	u64 fingerprint;
+	int ret;
+
+	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.head_segment);
+	ret = lc_recovery_check_clean(core);
+	if (!ret)
+		ret = lc_meta_fingerprint(core, &fingerprint);
+	if (ret)
+		return ret;
+	if (fingerprint != core->sb.fingerprint)
+		return -EXDEV;	/* told from all else */
+	if (!lc_checkpoint_load(core)) {
+		v->next_seq = core->sb.next_seq;
+		v->next_segment = core->sb.head_segment;
+		v->was_clean = true;
+		return 0;
+	}
+	lc_index_clear(core->index);
+	atomic64_set(&core->lost, 0);
+	ret = lc_recovery_run(core, &v->next_seq, &v->next_segment);
+	return !ret && v->next_seq != core->sb.next_seq ? -EUCLEAN : ret;
+}
+
+static int start(struct volume *v, struct medium *medium)
+{
+	struct lc_core *core = &v->core;
+	int ret;
+
+	memset(v, 0, sizeof(*v));
+	kernel_boot(medium);
+	ret = open_devices(core);
+	if (!ret)
+		ret = lc_meta_check_pair(core);
+	if (!ret)
+		ret = core->sb.flags & LC_SB_CLEAN ? load_clean(v) :
+		      lc_recovery_run(core, &v->next_seq, &v->next_segment);
+	EXPECT(!kernel.nr_writes && !kernel.nr_outside);
+	if (ret)
+		return ret;
+	if (core->sb.tail_seq == v->next_seq)
+		core->sb.tail_segment = v->next_segment;
+	lc_ring_start(core->ring, core->sb.tail_segment, v->next_segment);
+	return lc_meta_begin_epoch(core, v->next_seq);
+}
+
+static void stop(struct volume *v)
+{
+	struct lc_core *core = &v->core;
+	u64 fingerprint, entries;
+
+	EXPECT(!lc_meta_fingerprint(core, &fingerprint));
+	EXPECT(!lc_checkpoint_write(core, &entries));
+	EXPECT(!lc_meta_end_clean(core, v->next_seq, v->next_segment, entries, fingerprint));
+	EXPECT(!kernel.nr_outside);
+}
+
+static void forget(struct volume *v)
+{
+	lc_meta_destroy(v->core.meta);
+	lc_index_destroy(v->core.index);
+	lc_ring_destroy(v->core.ring);
+}
+
+/* --- what was found -------------------------------------------------------- */
+
+static u8 volume_mask(const struct lc_core *core, u64 block)
+{
+	u64 left = core->sb.volume_sectors - block * LC_BLOCK_SECTORS;
+
+	return left < LC_BLOCK_SECTORS ? (1u << left) - 1 : 0xff;
+}
+
+static void look_at_copy(struct lc_core *core, u32 slot, const struct copy *copy)
+{
+	struct lc_mapping map;
+	u32 bucket;
+
+	EXPECT(copy->block < core->nr_blocks);
+	EXPECT(!(copy->map.mask & copy->map.lost));
+	EXPECT(!((copy->map.mask | copy->map.lost) & ~volume_mask(core, copy->block)));
+	bucket = lc_index_lock(core->index, copy->block);
+	EXPECT(lc_index_lookup(core->index, bucket, copy->block, &map));
+	EXPECT(map.slot == slot && map.mask == copy->map.mask && map.lost == copy->map.lost);
+	lc_index_unlock(core->index, bucket);
+}
+
+static void look_at_index(struct volume *v)
+{
+	u64 cached = 0, dirty = 0, lost = 0;
+	struct lc_core *core = &v->core;
+	u32 slot;
+
+	EXPECT(core->sb.geo.nr_slots <= MOST_SLOTS);
+	for (slot = 0; slot < core->sb.geo.nr_slots; slot++) {
+		struct copy *copy = &v->copies[slot];
+
+		copy->used = lc_index_peek(core->index, slot, &copy->block, &copy->map);
+		if (!copy->used)
+			continue;
+		look_at_copy(core, slot, copy);
+		cached++;
+		dirty += copy->map.dirty;
+		lost += !!copy->map.lost;
+	}
+	EXPECT(cached == lc_index_cached(core->index));
+	EXPECT(dirty == lc_index_dirty(core->index));
+	EXPECT(lost == (u64)atomic64_read(&core->lost));
+}
+
+static void look_at_ends(const struct volume *v)
+{
+	const struct lc_sb *sb = &v->core.sb;
+
+	EXPECT(v->next_seq >= sb->tail_seq && sb->epoch_first_seq == v->next_seq);
+	EXPECT(v->next_segment >= sb->tail_segment);
+	EXPECT(v->next_segment - sb->tail_segment <= sb->geo.nr_segments);
+	EXPECT(kernel.nr_writes == LC_SB_COPIES + (sb->mark_offset == LC_NO_MARK ? 0 : 2));
+	EXPECT(!kernel.nr_outside);
+}
+
+static void begin(struct volume *v, struct medium *medium)
+{
+	v->error = start(v, medium);
+	v->started = !v->error;
+	if (!v->started)
+		return;
+	look_at_index(v);
+	look_at_ends(v);
+}
+
+static void expect_same(const struct volume *a, const struct volume *b, bool dirty_too)
+{
+	u32 slot;
+
+	EXPECT(a->next_seq == b->next_seq);
+	for (slot = 0; slot < MOST_SLOTS; slot++) {
+		const struct copy *x = &a->copies[slot], *y = &b->copies[slot];
+
+		EXPECT(x->used == y->used);
+		if (!x->used)
+			continue;
+		EXPECT(x->block == y->block && x->map.mask == y->map.mask &&
+		       x->map.lost == y->map.lost);
+		EXPECT(!dirty_too || x->map.dirty == y->map.dirty);
+	}
+}
+
+/* Does the module agree with lc-check, if it was told the truth? */
+static void expect_agreement(const struct volume *v, const struct verdict *verdict)
+{
+	if (verdict->nested || verdict->contradicts || verdict->beyond || verdict->lost)
+		return;
+	/*
+	 * lc-check has not got the hard disk's content, and does not mind records of a later
+	 * version: nothing is lost with them.
+	 */
+	if (verdict->code == 0 && v->error != -EXDEV && v->error != -EOPNOTSUPP) {
+		if (!v->started)
+			fprintf(stderr, "error %d: %s\n", v->error, kernel.said);
+		EXPECT(v->started);
+	}
+	if (v->started && !v->was_clean && verdict->has_log)
+		EXPECT(v->next_seq == verdict->last_seq + 1);
+}
+
+/* Copies without a sector, which no writer makes, cannot be checkpointed. */
+static bool has_empty_copy(const struct volume *v)
+{
+	u32 slot;
+
+	for (slot = 0; slot < MOST_SLOTS; slot++) {
+		if (v->copies[slot].used && !(v->copies[slot].map.mask | v->copies[slot].map.lost))
+			return true;
+	}
+	return false;
+}
+
+/* The next life's numbers are too large for the format: a disk would be too old for that. */
+static bool numbers_end(const struct volume *v)
+{
+	u64 top = 1ULL << 62;
+
+	return v->core.sb.epoch >= top || v->next_seq >= top || v->next_segment >= top;
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	static struct volume first, second;
+	static struct medium medium;
+	struct input in = { data, size };
+	u8 options = input_u8(&in);
+	struct verdict verdict;
+
+	input_u8(&in);
+	medium_unpack(&medium, in.data, in.size);
+	if (options & 2)
+		toolcheck_repair(&medium);
+	toolcheck(&medium, &verdict);
+	begin(&first, &medium);
+	expect_agreement(&first, &verdict);
+	if (first.started && options & 1)
+		stop(&first);
+	forget(&first);
+	if (!first.started || numbers_end(&first))
+		return 0;
+	begin(&second, &medium);
+	if (options & 1 && !has_empty_copy(&first)) {
+		EXPECT(second.started);
+		expect_same(&first, &second, true);
+	} else if (!first.was_clean && !verdict.contradicts) {
+		EXPECT(second.started);
+		expect_same(&first, &second, false);
+	}
+	forget(&second);
+	return 0;
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * lc_replay_select() and lc_replay_cut() against a slow implementation of the same
+ * rules, on any facts at all: also such as no life of a log leaves.
+ *
+ * Input: u8 how, then the superblock's epoch, first seq, tail seq and tail segment and
+ * up to 48 records, with numbers of one byte, or of eight bytes if bit 0 of how is
+ * set.  Bit 1: only what lc_record_decode() lets through.  Bits 2-3: what seqs count
+ * from.  Bit 4: the seqs' first seqs and epochs are those of a few lives.
+ */
+#include <errno.h>
+
+#include "expect.h"
+#include "replay.h"
+#include "rng.h"
+
+#define MAX_RECORDS	48
+
+struct facts {
+	struct lc_sb sb;
+	struct lc_replay_record records[MAX_RECORDS];
+	size_t nr;
+};
+
+/* --- the rules, one by one (docs/design.rst) ----------------------------- */
+
+/* The first seq of a life: of several that are told, the lowest; the superblock knows best. */
+static u64 first_seq(const struct facts *f, u64 epoch)
+{
+	u64 lowest = ~0ULL;
+	size_t i;
+
+	if (epoch == f->sb.epoch)
+		return f->sb.epoch_first_seq;
+	for (i = 0; i < f->nr; i++) {
+		if (f->records[i].epoch == epoch && f->records[i].epoch_first_seq < lowest)
+			lowest = f->records[i].epoch_first_seq;
+	}
+	return lowest;
+}
+
+static bool rule1(const struct facts *f, const struct lc_replay_record *r)
+{
+	size_t i;
+
+	if (r->epoch > f->sb.epoch || r->epoch_first_seq != first_seq(f, r->epoch))
+		return false;
+	if (r->epoch < f->sb.epoch && r->seq >= f->sb.epoch_first_seq)
+		return false;
+	for (i = 0; i < f->nr; i++) {
+		u64 later = f->records[i].epoch;
+
+		if (later > r->epoch && later <= f->sb.epoch && r->seq >= first_seq(f, later))
+			return false;
+	}
+	return true;
+}
+
+static bool rule7(const struct facts *f, const struct lc_replay_record *r)
+{
+	size_t i;
+
+	for (i = 0; i < f->nr; i++) {
+		if (f->records[i].segment == r->segment && f->records[i].epoch > r->epoch)
+			return false;
+	}
+	return true;
+}
+
+static bool exists(const struct facts *f, const struct lc_replay_record *r)
+{
+	return rule1(f, r) && rule7(f, r);
+}
+
+/* Rule 2, and where it leaves a choice: the higher segment, there the lower slot. */
+static bool better(const struct lc_replay_record *a, const struct lc_replay_record *b)
+{
+	if (a->epoch != b->epoch)
+		return a->epoch > b->epoch;
+	if (a->segment != b->segment)
+		return a->segment > b->segment;
+	return a->first_slot < b->first_slot;
+}
+
+static const struct lc_replay_record *record_of(const struct facts *f, u64 seq)
+{
+	const struct lc_replay_record *best = NULL;
+	size_t i;
+
+	for (i = 0; i < f->nr; i++) {
+		const struct lc_replay_record *r = &f->records[i];
+
+		if (r->seq == seq && exists(f, r) && (!best || better(r, best)))
+			best = r;
+	}
+	return best;
+}
+
+/* Fills run[] in the order of seqs. */
+static int slow_select(const struct facts *f, struct lc_replay_result *result,
+		       const struct lc_replay_record **run)
+{
+	const struct lc_replay_record *r;
+	bool newer_life = false;
+	size_t i;
+	u64 seq;
+
+	memset(result, 0, sizeof(*result));
+	result->durable_seq = f->sb.epoch_first_seq ? f->sb.epoch_first_seq - 1 : 0;
+	result->next_segment = f->sb.tail_segment;
+	result->first_seq = f->sb.tail_seq;
+	for (seq = f->sb.tail_seq; (r = record_of(f, seq)); seq++) {	/* rules 3 and 4 */
+		run[result->nr_kept++] = r;
+		if (r->segment + 1 > result->next_segment)
+			result->next_segment = r->segment + 1;
+	}
+	result->last_seq = seq - 1;
+	for (i = 0; i < f->nr; i++) {
+		r = &f->records[i];
+		newer_life |= r->epoch > f->sb.epoch;			/* rule 6 */
+		if (exists(f, r) && r->durable_seq > result->durable_seq)	/* rule 5 */
+			result->durable_seq = r->durable_seq;
+	}
+	if (newer_life)
+		return -ESTALE;
+	return result->last_seq < result->durable_seq ? -EUCLEAN : 0;
+}
+
+/* --- input --------------------------------------------------------------- */
+
+static void bound(struct lc_replay_record *r)
+{
+	u64 top = 1ULL << 62;
+
+	r->seq = r->seq % (top - 1) + 1;
+	r->epoch %= top;
+	r->epoch_first_seq = r->epoch_first_seq ? (r->epoch_first_seq - 1) % r->seq + 1 : 1;
+	r->durable_seq %= r->seq;
+}
+
+static void take_facts(struct input *in, struct facts *f)
+{
+	static const u64 bases[] = { 0, 1ULL << 32, (1ULL << 62) - 40, 1ULL << 63 };
+	u8 how = input_u8(in);
+	unsigned int n = how & 1 ? 8 : 1;
+	u64 base = how & 1 ? 0 : bases[how >> 2 & 3];
+	u64 epochs = how & 1 ? ~0ULL : 8, top = ~0ULL >> 1;
+
+	memset(f, 0, sizeof(*f));
+	f->sb.epoch = input_bytes(in, n) % epochs;
+	f->sb.epoch_first_seq = base + (input_bytes(in, n) & top);
+	f->sb.tail_seq = base + (input_bytes(in, n) & top);
+	f->sb.tail_segment = 1 + (input_bytes(in, n) & top);
+	if (how & 2) {
+		f->sb.epoch_first_seq %= 1ULL << 62;
+		f->sb.tail_seq = f->sb.tail_seq % ((1ULL << 62) - 1) + 1;
+	}
+	for (f->nr = 0; in->size && f->nr < MAX_RECORDS; f->nr++) {
+		struct lc_replay_record *r = &f->records[f->nr];
+		u8 place = input_u8(in);
+
+		r->seq = base + (input_bytes(in, n) & top);
+		r->epoch = input_bytes(in, n) % epochs;
+		r->epoch_first_seq = base + (input_bytes(in, n) & top);
+		r->durable_seq = base + (input_bytes(in, n) & top);
+		r->segment = f->sb.tail_segment + (place >> 4);
+		r->first_slot = place & 15;
+		if (how & 16)
+			r->epoch_first_seq = base + r->epoch * 8;
+		if (how & 2)
+			bound(r);
+	}
+}
+
+/* A log of a few lives as a whole, which single bytes would take long to become. */
+static size_t lives(struct rng *rng, u8 *data, size_t max)
+{
+	u64 seq = 1 + rng_below(rng, 9), epoch = rng_below(rng, 4), first = seq, segment = 0;
+	size_t size = 5;
+
+	data[0] = rng_below(rng, 2) << 1 | rng_below(rng, 4) << 2;
+	data[3] = seq;
+	data[4] = 0;
+	while (size + 5 <= max && size < 5 + 5 * MAX_RECORDS && !rng_one_in(rng, 24)) {
+		if (rng_one_in(rng, 8)) {
+			epoch++;
+			seq -= rng_below(rng, seq < 3 ? 1 : 3);
+			first = seq;
+			segment += rng_below(rng, 2);
+		}
+		segment += rng_one_in(rng, 4);
+		data[size++] = (segment & 15) << 4 | rng_below(rng, 16);
+		data[size++] = seq;
+		data[size++] = epoch;
+		data[size++] = first;
+		data[size++] = seq - 1 - rng_below(rng, seq < 4 ? 1 : 4);
+		seq++;
+	}
+	data[1] = epoch;
+	data[2] = first;
+	return size;
+}
+
+size_t LLVMFuzzerCustomMutator(u8 *data, size_t size, size_t max_size, unsigned int seed)
+{
+	struct rng rng = { seed };
+
+	if (max_size < 64)
+		return LLVMFuzzerMutate(data, size, max_size);
+	if (size < 10 || rng_one_in(&rng, 16))
+		return lives(&rng, data, max_size);
+	if (rng_one_in(&rng, 3)) {	/* one number of one record, if they have one byte each */
+		u8 *at = data + 5 + rng_below(&rng, size - 5);
+
+		*at = rng_one_in(&rng, 2) ? *at + rng_below(&rng, 5) - 2 :
+					    data[rng_below(&rng, size)];
+		return size;
+	}
+	return LLVMFuzzerMutate(data, size, max_size);
+}
+
+/* --- comparison ---------------------------------------------------------- */
+
+static bool same_record(const struct lc_replay_record *a, const struct lc_replay_record *b)
+{
+	return a->seq == b->seq && a->epoch == b->epoch && a->segment == b->segment &&
+	       a->first_slot == b->first_slot && a->epoch_first_seq == b->epoch_first_seq;
+}
+
+static void expect_same_run(const struct facts *f, const struct lc_replay_result *result,
+			    const struct lc_replay_record **run, size_t nr_run)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < f->nr; i++) {
+		const struct lc_replay_record *r = &f->records[i];
+
+		EXPECT(r->keep <= 1);
+		EXPECT(!i || f->records[i - 1].seq <= r->seq);
+		if (!r->keep)
+			continue;
+		EXPECT(kept < nr_run && same_record(r, run[kept]));
+		EXPECT(r->seq == result->first_seq + kept);
+		kept++;
+	}
+	EXPECT(kept == nr_run && kept == result->nr_kept);
+}
+
+static void shuffle(struct facts *f, struct rng *rng)
+{
+	size_t i;
+
+	for (i = f->nr; i > 1; i--) {
+		size_t j = rng_below(rng, i);
+		struct lc_replay_record swap = f->records[j];
+
+		f->records[j] = f->records[i - 1];
+		f->records[i - 1] = swap;
+	}
+}
+
+/* The run's end turned out torn: the shorter run and where the next life goes. */
+static void cut(struct facts *f, const struct lc_replay_record **run,
+		struct lc_replay_result *result, u64 by)
+{
+	u64 last = result->last_seq - (result->nr_kept ? by % (result->nr_kept + 1) : 0);
+	u64 next = f->sb.tail_segment;
+	size_t nr = 0;
+
+	for (; nr < result->nr_kept && run[nr]->seq <= last; nr++) {
+		if (run[nr]->segment + 1 > next)
+			next = run[nr]->segment + 1;
+	}
+	lc_replay_cut(&f->sb, f->records, f->nr, last, result);
+	EXPECT(result->last_seq == last && result->nr_kept == nr && result->next_segment == next);
+	expect_same_run(f, result, run, nr);
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	const struct lc_replay_record *run[MAX_RECORDS];
+	struct lc_replay_result slow, fast;
+	static struct facts facts, work;
+	struct input in = { data, size };
+	struct rng rng = { size };
+	unsigned int i;
+	int expected;
+
+	take_facts(&in, &facts);
+	expected = slow_select(&facts, &slow, run);
+	work = facts;
+	for (i = 0; i < 3; i++) {
+		memset(&fast, 0xff, sizeof(fast));
+		EXPECT(lc_replay_select(&work.sb, work.records, work.nr, &fast) == expected);
+		EXPECT(fast.first_seq == slow.first_seq && fast.last_seq == slow.last_seq);
+		EXPECT(fast.durable_seq == slow.durable_seq && fast.nr_kept == slow.nr_kept);
+		EXPECT(fast.next_segment == slow.next_segment);
+		expect_same_run(&work, &fast, run, slow.nr_kept);
+		shuffle(&work, &rng);
+	}
+	/* Sorted again, for the cut. */
+	lc_replay_select(&work.sb, work.records, work.nr, &fast);
+	cut(&work, run, &fast, size);
+	return 0;
+}
