@@ -283,6 +283,7 @@ static int read_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bvec_iter *iter)
 {
 	unsigned long pause = PAUSE_FIRST;
+	enum lc_mode mode;
 	struct piece p;
 	int ret;
 
@@ -290,11 +291,13 @@ static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bv
 		p.block = iter->bi_sector >> LC_BLOCK_SHIFT;
 		p.first = iter->bi_sector & (LC_BLOCK_SECTORS - 1);
 		p.nr = min_t(u32, LC_BLOCK_SECTORS - p.first, iter->bi_size >> 9);
+		mode = lc_core_mode(core);
 		ret = read_piece(core, bio, iter, &p);
-		if (!ret || ret == -EBADMSG || p.place != PLACE_SSD || pause > PAUSE_LAST)
+		if (!ret || ret == -EBADMSG || p.place != PLACE_SSD || pause > PAUSE_LAST ||
+		    mode != LC_MODE_RW)
 			return ret;
 		schedule_timeout_idle(pause);
-		if (!atomic_read(&core->cache_failed) || lc_core_mode(core) != LC_MODE_RW)
+		if (!atomic_read(&core->cache_failed))
 			pause *= 2;
 	}
 }

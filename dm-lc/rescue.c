@@ -93,10 +93,16 @@ static int read_from_ssd(struct lc_rescue *rescue, const struct item *item)
 	return ret;
 }
 
+/* Whoever has no patience with the SSD has none here. */
+static u32 max_tries(const struct lc_rescue *rescue)
+{
+	return READ_ONCE(rescue->core->params.ssd_patience_ms) ? MAX_TRIES : 1;
+}
+
 /* The HDD has no copy of it: be patient, but not with each of many blocks. */
 static int write_patiently(struct lc_rescue *rescue, u64 block, u8 mask, void *data)
 {
-	u32 tries = rescue->hopeless < MAX_HOPELESS ? MAX_TRIES : 1;
+	u32 tries = rescue->hopeless < MAX_HOPELESS ? max_tries(rescue) : 1;
 	int ret;
 
 	while ((ret = lc_wbcopy_write_block(rescue->core, block, mask, data)) && --tries)
@@ -273,7 +279,7 @@ int lc_rescue_record_lost(struct lc_core *core)
 /* Half a mark is the worst: the cache is refused, but nothing was saved. */
 static int abandon(struct lc_rescue *rescue)
 {
-	u32 tries = MAX_TRIES;
+	u32 tries = max_tries(rescue);
 	int ret;
 
 	while ((ret = lc_meta_abandon(rescue->core, NULL, LC_MARK_LOST_TOO_MANY)) && --tries)

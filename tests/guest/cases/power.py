@@ -107,6 +107,8 @@ class LcVolume:
     """The volume under test."""
 
     def __init__(self, ctx, *, format=(), **options):  # pylint: disable=redefined-builtin
+        # Behind the cut both disks are dead, and nobody need wait for them to come back.
+        options.setdefault("ssd_patience_ms", 0)
         self.stack = LcStack(ctx.hdd, ctx.ssd, name="power", format=format, **options)
         self.path = self.stack.path
         self.why = ""
