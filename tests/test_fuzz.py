@@ -35,7 +35,7 @@ LONG_SECONDS = 600
 LONGEST_INPUT = {"image": 16384, "recovery": 16384}
 IMAGES = 300
 # lc-format wants block devices, which take their time.
-FORMAT_EVERY = 8
+FORMAT_IMAGES = 40
 # Small enough to be quick; what is freed is looked at for long enough all the same.
 SANITIZERS = {"ASAN_OPTIONS": "quarantine_size_mb=8:allocator_release_to_os_interval_ms=-1"}
 CHECK_CODES = (0, 1, 4, 8, 16)
@@ -227,13 +227,11 @@ def fixture_tools():
     host.run("make", "-s", "-C", USERLAND, "SAN=1")
 
 
-@pytest.fixture(name="images", scope="session")
-def fixture_images(mkimages, tmp_path_factory):
-    """The folder of many hostile images, and what the manifest says of each."""
-    folder = tmp_path_factory.mktemp("images")
-    print(host.run(mkimages, folder, "--count", IMAGES, "--seed", seed()))
+def make_images(mkimages, folder, count):
+    """Hostile images in a folder; what the manifest says of each."""
+    print(host.run(mkimages, folder, "--count", count, "--seed", seed()))
     lines = (folder / "manifest.jsonl").read_text(encoding="ascii").splitlines()
-    return folder, [json.loads(line) for line in lines]
+    return [json.loads(line) for line in lines]
 
 
 def state(*paths):
@@ -261,11 +259,11 @@ def examine(folder, image):
     return found.returncode, repair.returncode
 
 
-def test_tools_on_hostile_images(images):
+def test_tools_on_hostile_images(mkimages, tmp_path):
     """An answer to each, no sanitizer's word, and what is repaired stays repaired."""
-    folder, manifest = images
+    manifest = make_images(mkimages, tmp_path, IMAGES)
     with concurrent.futures.ThreadPoolExecutor(host.jobs()) as pool:
-        codes = list(pool.map(lambda image: examine(folder, image), manifest))
+        codes = list(pool.map(lambda image: examine(tmp_path, image), manifest))
     counts = {code: codes.count(code) for code in sorted(set(codes))}
     print(f"(found, repaired): {counts}")
     # If none were whole, or none had damage that can be mended, this would prove little.
@@ -278,14 +276,13 @@ def attached(path):
     return host.run("losetup", "--find", "--show", path).strip()
 
 
-def test_format_of_hostile_images(images):
+def test_format_of_hostile_images(mkimages, tmp_path):
     """lc-format refuses, and has not written then; or it formats."""
     if os.geteuid() or not pathlib.Path("/dev/loop-control").exists():
         pytest.skip("loop devices need root and the loop module")
-    folder, manifest = images
     refused = 0
-    for image in manifest[::FORMAT_EVERY]:
-        paths = folder / image["ssd"], folder / image["hdd"]
+    for image in make_images(mkimages, tmp_path, FORMAT_IMAGES):
+        paths = tmp_path / image["ssd"], tmp_path / image["hdd"]
         before = [path.read_bytes() for path in paths]
         devices = []
         try:
@@ -315,14 +312,14 @@ VALUES = ["", "-", "--", "=", "0", "-1", "64K", "64KiBx", "18446744073709551616"
           "/nonexistent", "ssd-signature", "crc32c", "\x01\xff", "k=" + "v" * 600, "--help=1"]
 
 
-def test_options(images):
+def test_options(mkimages, tmp_path):
     """Any arguments end in a documented exit code; only files and names that are nothing."""
-    folder, manifest = images
+    images = [tmp_path / image[disk] for image in make_images(mkimages, tmp_path, 8)
+              for disk in ("ssd", "hdd")]
     rng = random.Random(seed())
     for _ in range(120):
         name = rng.choice(list(OPTIONS))
-        image = rng.choice(manifest)
-        words = [rng.choice([*OPTIONS[name], *VALUES, folder / image["ssd"],
-                             folder / image["hdd"]]) for _ in range(rng.randrange(6))]
+        words = [rng.choice([*OPTIONS[name], *VALUES, *rng.sample(images, 2)])
+                 for _ in range(rng.randrange(6))]
         done = tool(name, *words, allowed=CHECK_CODES if name == "check" else (0, 1, 2))
         assert done.returncode == 0 or done.stderr or done.stdout, words

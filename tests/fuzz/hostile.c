@@ -245,7 +245,7 @@ static void twin(struct target *t)
 {
 	bool ckpt = rng_one_in(t->rng, 2);
 	unsigned int disk;
-	u64 nr, from = rng_below(t->rng, 4), to = rng_below(t->rng, 4);
+	u64 nr, from = rng_below(t->rng, 4), to = (from + 1 + rng_below(t->rng, 3)) % 4;
 	u8 *block = written_block(t, ckpt ? KIND_CKPT : KIND_RECORD, &disk, &nr);
 
 	if (!block)
