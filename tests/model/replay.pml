@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * crash.pml, second half: the start of a life (recovery.c, replay.c, superblock.c)
+ * and the judge, who compares what a user can read then with what he was promised.
+ */
+
+
+/* recovery.c: scan_log(), then look_behind() where the run ends. */
+inline scan()
+{
+	for (i : 0 .. PLACES - 1) {
+		found[i] = 0
+	}
+	stale = 0;
+	n = core.tail_segment;
+	do
+	:: n < core.tail_segment + NSEG && stale <= LANE_LIMIT ->
+		i = (n % NSEG) * RECS;
+		stale = (NOW(i, segment) == n -> 0 : stale + 1);
+		do
+		:: NOW(i, segment) == n ->
+			found[i] = 1;
+			i++;
+			if
+			:: i % RECS == 0 -> break
+			:: else
+			fi
+		:: else -> break
+		od;
+		n++
+	:: else -> break
+	od
+}
+
+inline look_behind()
+{
+	n = core.tail_segment;
+	for (i : 0 .. PLACES - 1) {
+		if
+		:: found[i] > 1 && NOW(i, seq) == last -> n = NOW(i, segment)
+		:: else
+		fi
+	}
+	for (i : 0 .. PLACES - 1) {
+		if
+		:: !found[i] && NOW(i, segment) == n && i / RECS == n % NSEG ->
+			found[i] = 1;
+			SAW(HIDDEN_HEADER)
+		:: !found[i] && NOW(i, segment) == n + 1 && i / RECS == (n + 1) % NSEG &&
+		   n + 1 < core.tail_segment + NSEG ->
+			found[i] = 1;
+			SAW(HIDDEN_HEADER)
+		:: else
+		fi
+	}
+}
+
+/*
+ * replay.c: lc_replay_select().  found: 1 a header, 2 exists, 3 in the run.
+ * R2 and R7 decide nothing here: they are for records written twice under one seq,
+ * which this version never does.
+ */
+inline select_run()
+{
+	sure = core.epoch_first - 1;
+	for (i : 0 .. PLACES - 1) {
+		if
+		:: found[i] ->
+			found[i] = 2;
+			if
+			:: NOW(i, epoch) > core.epoch -> phase = REFUSED	/* R6 */
+			:: else
+			fi;
+#ifndef MUT_NO_EPOCHS
+			if					/* R1 */
+			:: NOW(i, epoch) < core.epoch && NOW(i, seq) >= core.epoch_first ->
+				found[i] = 1;
+				SAW(DEAD_EPOCH)
+#ifdef PREVIOUS
+			:: NOW(i, epoch) < core.previous && NOW(i, seq) >= core.previous_first ->
+				found[i] = 1
+#endif
+			:: else
+			fi;
+			for (j : 0 .. PLACES - 1) {
+				if
+#ifndef MUT_EPOCH_OF_SB
+				:: found[j] && NOW(j, epoch) > NOW(i, epoch) &&
+				   NOW(i, seq) >= NOW(j, epoch_first) -> found[i] = 1
+#ifdef PREVIOUS
+				:: found[j] && NOW(j, previous) > NOW(i, epoch) &&
+				   NOW(i, seq) >= NOW(j, previous_first) -> found[i] = 1
+#endif
+#endif
+				:: found[j] && NOW(j, epoch) > NOW(i, epoch) &&
+				   NOW(i, segment) == NOW(j, segment) ->
+					found[i] = 1				/* R7 */
+				:: else
+				fi
+			}
+#endif
+		:: else
+		fi;
+#ifndef MUT_NO_DURABLE_SEQ
+		if					/* R5 */
+		:: found[i] == 2 && NOW(i, durable) > sure -> sure = NOW(i, durable)
+		:: else
+		fi
+#endif
+	}
+	expect = core.tail_seq;				/* R3, R4 */
+	do
+	:: true ->
+		best = NONE;
+		for (i : 0 .. PLACES - 1) {
+			if				/* R2 */
+			:: found[i] >= 2 && NOW(i, seq) == expect ->
+				if
+				:: best == NONE -> best = i
+				:: best != NONE && NOW(i, epoch) > NOW(best, epoch) ->
+					best = i
+				:: else
+				fi
+			:: else
+			fi
+		}
+		if
+		:: best == NONE -> break
+		:: else ->
+			found[best] = 3;
+			chosen[expect] = best;
+			expect++
+		fi
+	od;
+	last = expect - 1
+}
+
+inline refuse()
+{
+	printf("refused\n");
+	assert(rotten);
+	SAW(REFUSAL);
+	phase = REFUSED
+}
+
+inline set_mapping(b, p, d)
+{
+	place_of[b] = p + 1;
+	dirty[b] = d
+}
+
+/* recovery.c: verify_tail(), apply_log() and what core.c's start() does with it. */
+inline apply()
+{
+	expect = core.tail_seq;
+#ifndef MUT_NO_VERIFY
+	do
+	:: expect <= last ->
+		if
+		:: expect > sure && NOW(chosen[expect], torn) ->
+			last = expect - 1;
+			SAW(TORN_TAIL)
+		:: else -> expect++
+		fi
+	:: else -> break
+	od;
+#endif
+	head = core.tail_segment;
+	tail = core.tail_segment;
+	expect = core.tail_seq;
+	do
+	:: expect <= last ->
+		best = chosen[expect];
+		if
+		:: best % RECS == 0 -> first_seq[best / RECS] = expect
+		:: else
+		fi;
+		if
+		:: expect > last_in[best / RECS] -> last_in[best / RECS] = expect
+		:: else
+		fi;
+		for (i : 0 .. 1) {
+			if
+			:: NOW(best, copy[i]) -> set_mapping(i, best, 1)
+			:: else
+			fi
+		}
+		if
+		:: NOW(best, segment) >= head -> head = NOW(best, segment) + 1
+		:: else
+		fi;
+		expect++
+	:: else -> break
+	od
+}
+
+#ifdef CLEAN
+/* core.c: load_clean() */
+inline load_checkpoint()
+{
+	i = (core.head % NSEG) * RECS;
+	if
+	:: NOW(i, segment) == core.head && NOW(i, epoch) > core.epoch -> refuse()
+	:: else ->
+		SAW(CHECKPOINT);
+		head = core.head;
+		tail = core.tail_segment;
+		last = core.next_seq - 1;
+		for (i : 0 .. 1) {
+			place_of[i] = ckpt_place[i];
+			dirty[i] = ckpt_dirty[i]
+		}
+	fi
+}
+
+#endif
+
+inline replay()
+{
+	scan();
+	select_run();
+	look_behind();
+	select_run();
+	if
+	:: phase == REFUSED || last < sure -> refuse()
+	:: else -> apply()
+	fi
+}
+
+inline start()
+{
+	saw = 0;
+	if
+	:: mark_epoch > core.epoch -> refuse()
+	:: else ->
+#ifdef CLEAN
+		if
+		:: core.clean && mark_epoch == core.epoch -> load_checkpoint()
+		:: else -> replay()
+		fi;
+#else
+		replay();
+#endif
+		if
+		:: phase == DOWN ->
+			if
+			:: core.tail_seq == last + 1 ->
+				core.tail_segment = head;
+				tail = head
+			:: else
+			fi;
+			start_segment = head;
+			last_seq = last; written_seq = last; durable_seq = last;
+			printf("replayed up to %d, next segment %d\n", last, head);
+			phase = REPLAYED
+		:: else
+		fi
+	fi;
+	for (i : 0 .. PLACES - 1) {
+		found[i] = 0
+	}
+	best = 0; expect = 0; last = 0; n = 0; sure = 0; stale = 0; i = 0; j = 0
+}
+
+/* What a user reads now, against what he was promised and what he has seen. */
+inline judge()
+{
+	for (i : 0 .. 1) {
+		if
+		:: place_of[i] ->
+			k = place_of[i] - 1;
+			seen[i] = (NOW(k, torn) -> TORN : NOW(k, copy[i]))
+		:: else ->
+			seen[i] = (hdd_cached[i] -> hdd_cached[i] : hdd[i]);
+			if
+			:: seen[i] -> SAW(FROM_HDD)
+			:: else
+			fi
+		fi;
+		assert(seen[i] <= writes);				/* P3 */
+		assert(seen[i] >= promised[i]);				/* P1 */
+		assert(!seen[i] || BLOCK_OF(seen[i]) == i);		/* P3 */
+		assert(!HAS(dead, seen[i]))				/* what was gone is gone */
+	}
+	printf("life %d: blocks read %d %d\n", core.epoch, seen[0], seen[1]);
+	for (i : 0 .. 1) {						/* P2 */
+		n = 1;
+		do
+		:: n < seen[i] ->
+			if
+			:: HAS(dead, n) -> skip
+#ifndef MUT_ORDER_OF_LANES
+			:: !HAS(dead, n) && HAS(lanes, n) != HAS(lanes, seen[i]) -> skip
+#endif
+			:: else -> assert(seen[BLOCK_OF(n)] >= n)
+			fi;
+			n++
+		:: else -> break
+		od
+	}
+	n = 1;
+	do
+	:: n <= writes ->
+		if
+		:: seen[BLOCK_OF(n)] < n ->
+			dead = dead | BIT(n);
+			SAW(LOST_WRITE)
+		:: else
+		fi;
+		n++
+	:: else -> break
+	od;
+	for (i : 0 .. 1) {
+		newest[i] = seen[i];
+		promised[i] = seen[i];	/* what was shown is not taken back (L3) */
+		seen[i] = 0
+	}
+	i = 0; k = 0; n = 0
+}
+
+/* The copy to believe.  The second one is never newer, as it is written second. */
+#ifdef MUT_SB_TORN
+#define BEST		(sb[1].seq > sb[0].seq -> 1 : 0)
+#else
+#define BEST		0
+#endif
+
+#ifdef ROT
+/* One header of a record that superblock or another header know to be durable. */
+inline rot()
+{
+	at = 0;
+	do
+	:: at < PLACES - 1 -> at++
+	:: break
+	od;
+	d_step {
+		sure = sb[BEST].epoch_first - 1;
+		best = NONE;
+		for (i : 0 .. PLACES - 1) {
+			if
+			:: i != at && ssd[i].durable > sure &&
+			   (ssd[i].epoch == sb[BEST].epoch || ssd[i].seq < sb[BEST].epoch_first) ->
+				sure = ssd[i].durable
+			:: else
+			fi;
+			if
+			:: i != at && ssd[i].segment && ssd[i].epoch == ssd[at].epoch -> best = i
+			:: else
+			fi
+		}
+#ifndef ROT_KNOWN
+		best = at;
+#endif
+		if
+		:: !state[at] && ssd[at].segment && ssd[at].seq <= sure && best != NONE ->
+			forget_record(ssd[at]);
+			printf("header at place %d rots\n", at);
+			rotten = 1
+		:: else
+		fi;
+		i = 0; at = 0; sure = 0; best = 0
+	}
+}
+#endif
+
+active proctype life()
+{
+	d_step {			/* lc-format */
+		sb[0].seq = 1; sb[0].tail_seq = 1; sb[0].tail_segment = 1; sb[0].epoch_first = 1;
+		sb[1].seq = 1; sb[1].tail_seq = 1; sb[1].tail_segment = 1; sb[1].epoch_first = 1
+	}
+end:	do
+#ifdef ROT
+	:: atomic { phase == DOWN && !rotten -> rot() }
+#endif
+	:: atomic { phase == DOWN ->
+		if
+		:: d_step { copy_sb(core, sb[BEST]) }
+#ifdef ROT_SB
+		:: d_step { copy_sb(core, sb[1]) }
+#endif
+		fi;
+		d_step { start() };
+#if LIVES > 2
+		NOTE(DEAD_EPOCH);
+#endif
+		NOTE(TORN_TAIL);
+#ifdef ROT
+		NOTE(HIDDEN_HEADER);
+		NOTE(REFUSAL);
+#endif
+#ifdef CLEAN
+		NOTE(CHECKPOINT)
+#endif
+	   }
+	:: d_step { phase == REPLAYED ->		/* recover(): FLUSH the SSD */
+#ifndef MUT_NO_REPLAY_FLUSH
+		for (i : 0 .. PLACES - 1) {
+			if
+			:: state[i] -> settle(i)
+			:: else
+			fi
+		}
+		i = 0;
+#endif
+		phase = FLUSHED
+	   }
+	:: d_step { phase == FLUSHED ->			/* lc_meta_begin_epoch() */
+#ifdef PREVIOUS
+		if
+		:: core.epoch_first <= last_seq ->	/* it had records */
+			core.previous = core.epoch;
+			core.previous_first = core.epoch_first
+		:: else
+		fi;
+#endif
+		core.epoch++;
+		core.epoch_first = last_seq + 1;
+#ifndef MUT_STILL_CLEAN
+		core.clean = 0;
+		core.next_seq = 0;
+		core.head = 0;
+#endif
+		phase = OPENING;
+		write_sb()
+	   }
+	:: d_step { phase == OPENING && !sb_sent && SB_DURABLE -> sb_done = 0; phase = MARKING }
+	:: atomic { phase == MARKING ->
+		d_step {
+			mark_epoch = core.epoch;
+			phase = RUNNING;
+			saw = 0;
+			judge()
+		}
+		NOTE(LOST_WRITE);
+#ifdef WRITEBACK
+		NOTE(FROM_HDD)
+#endif
+	   }
+	od
+}
