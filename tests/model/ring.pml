@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Whether everybody gets on: bios that find no buffer are parked, the workers that
+ * prepare buffers and continue bios, records that must become durable before their
+ * buffer is free, the ring of segments, readers that hold segments, writeback that moves
+ * the tail, blocks with lost sectors that it must log again.  core.c, write.c, buffer.c,
+ * log.c, segment.c and writeback.c, as far as one waits for the other.
+ *
+ * No timer runs: idle_seal_ms is 0, writeback is off, and what the code tries again
+ * after a while it tries when something has changed.  So whatever needs a timer to go
+ * on is found as a deadlock.
+ *
+ * Data is not modelled; a write to a slot is one step under the bucket lock, a run of a
+ * worker is one step, and records are written in their order.
+ *
+ * Sizes
+ *  BIO_0, BIOS_0, BIO_1, BIOS_1   slots of a bio, and bios, of each of the two writers
+ *  BUFFERS   4 is the least that can be configured
+ *  SLOTS     data slots of a buffer
+ *  NSEG      positions in the ring
+ *  RESERVE   free segments below which writeback runs even when it is off
+ *  FLUSHES   by the user
+ *  READS     of cached blocks
+ *  LOST      a block with lost sectors is in the log; RELOGGED bounds how often it is
+ *            logged again
+ *  NO_WRITEBACK   where the ring is large enough
+ *
+ * Gaps: what the code of today does, and pan finds an error.  Without -D the model has a
+ * rule that would close it.
+ *
+ *  Hazard: D3   GAP_RELIEF_ONCE     a wish for buffers is forgotten while a FLUSH for an
+ *                                   earlier one runs, which may free none
+ *  Hazard: D1   GAP_RELOG_GATE      only the start of a bio looks whether writeback needs
+ *                                   the reserve; one that is under way takes it
+ *
+ * Mutants: a rule is left out by -D, and pan must find an error.
+ *
+ *  Hazard: C7   MUT_OVERTAKE        a write does not queue behind parked ones
+ *  Hazard: D1   MUT_NO_RESERVE      no segment is kept back for what must be logged again
+ *  Hazard: D1   MUT_NO_RELOG_GATE   writes go on while writeback waits for that segment
+ *  Hazard: D2   MUT_OFF_IS_OFF      writeback off does not yield when the log is full
+ *  Hazard: D3   MUT_SLEEP           a worker sleeps for a buffer, and it is the only thread
+ *                                   (that is so when memory is short)
+ *  Hazard: D3   MUT_NO_RELIEF       nobody flushes for want of a buffer
+ *  Hazard: P3   MUT_NO_IDLE_WAIT    a segment is given out while a read is on its way
+ *  Hazard: D3   MUT_NO_WAKE         the last read of a segment wakes nobody
+ */
+#ifndef BIO_0
+#define BIO_0	3
+#endif
+#ifndef BIOS_0
+#define BIOS_0	2
+#endif
+#ifndef BIO_1
+#define BIO_1	1
+#endif
+#ifndef BIOS_1
+#define BIOS_1	1
+#endif
+#ifndef BUFFERS
+#define BUFFERS	4
+#endif
+#ifndef SLOTS
+#define SLOTS	2
+#endif
+#ifndef NSEG
+#define NSEG	4
+#endif
+#ifndef RESERVE
+#define RESERVE	1
+#endif
+#ifndef FLUSHES
+#define FLUSHES	1
+#endif
+#ifndef READS
+#define READS	1
+#endif
+
+#ifdef LOST
+#define RELOGGED 12
+#else
+#define RELOGGED 0
+#endif
+
+#define SEQS	(BIO_0 * BIOS_0 + BIO_1 * BIOS_1 + RELOGGED)
+#define POS(n)	((n) % NSEG)
+#define FREE	(tail + NSEG - head)
+
+/* --- pool, lane: a buffer goes by the number of its segment ------------- */
+
+byte in_use;			/* buffers that are not in the pool */
+byte lane_buffer;
+byte lane_free;			/* slots of it in closed records */
+bit lane_open;			/* there is an open record */
+byte lane_used;			/* slots of it */
+byte ready;
+byte next_to_open = 1;		/* lane->next_segment */
+
+/* --- ring --------------------------------------------------------------- */
+
+byte head = 1, tail = 1;
+bit in_ram[NSEG];		/* segment->buf; these three by position */
+bit buffer_closed[NSEG];
+byte undurable[NSEG];
+byte content[NSEG];		/* blocks that are mapped there */
+#define NOTHING		0
+#define DIRTY		1
+#define CLEAN		2
+byte refs[NSEG];
+bit waiting;			/* ring->waiting */
+byte lost_in;			/* number of the segment with the lost block; 0: none */
+
+/* --- log ---------------------------------------------------------------- */
+
+byte last_seq, written_seq, durable_seq, want_seq, flush_seq;
+bit flushing, relieve_again;
+byte position_of[SEQS + 1];	/* of records that are not durable */
+byte target[2];			/* of the user and of writeback, who wait */
+
+/* --- workers ------------------------------------------------------------ */
+
+bit refill_queued = 1, unpark_queued;
+bit kicked;			/* writeback was woken */
+bit relog_wanted;
+bit refill_buffer;		/* it has one in hand, and */
+byte refill_taken;		/* its segment number */
+
+byte parked[2];			/* writers + 1, first come first served */
+byte left[2];			/* slots the bio still needs */
+bit behind[2];			/* the other one was parked when this one came */
+
+#ifdef MUT_SLEEP
+bit asleep;			/* the worker, in whatever it does */
+#define MAY_WORK	!asleep
+#else
+#define MAY_WORK	true
+#endif
+
+hidden byte i;
+
+/* --- log ---------------------------------------------------------------- */
+
+/* [log->lock] flush_start() */
+inline flush_start()
+{
+#ifndef GAP_RELIEF_ONCE
+	if
+	:: relieve_again && want_seq <= durable_seq ->
+		relieve_again = 0;
+		want_seq = last_seq
+	:: else
+	fi;
+#endif
+	if
+	:: !flushing && written_seq > durable_seq &&
+	   ((want_seq > durable_seq && want_seq <= written_seq) ||
+	    (target[0] > durable_seq && target[0] <= written_seq) ||
+	    (target[1] > durable_seq && target[1] <= written_seq)) ->
+		flushing = 1;
+		flush_seq = written_seq;
+		printf("FLUSH of %d begins\n", flush_seq)
+	:: else
+	fi
+}
+
+/* buffer_retire(), lc_buffer_unpin() */
+inline retire(pos)
+{
+	in_ram[pos] = 0;
+	in_use--;
+	printf("buffer at position %d is free, %d in use\n", pos, in_use);
+	refill_queued = 1
+}
+
+/* [lane->lock, log->lock] Close the open record; nobody is inside. */
+inline record_close()
+{
+	last_seq++;
+	assert(last_seq <= SEQS);
+	position_of[last_seq] = POS(lane_buffer);
+	undurable[POS(lane_buffer)]++;
+	lane_free = lane_free + lane_used;
+	printf("record %d closed: segment %d, %d slots\n", last_seq, lane_buffer, lane_used);
+	lane_used = 0;
+	lane_open = 0
+}
+
+/* [lane->lock] record_open(), or the buffer is full and is closed. */
+inline record_open()
+{
+	if
+	:: lane_free < SLOTS -> lane_open = 1
+	:: else ->
+		buffer_closed[POS(lane_buffer)] = 1;
+		printf("buffer of segment %d closed\n", lane_buffer);
+		if
+		:: !undurable[POS(lane_buffer)] -> retire(POS(lane_buffer))
+		:: else
+		fi;
+		lane_buffer = 0;
+		lane_free = 0
+	fi
+}
+
+/* [lane->lock] lc_lane_seal() */
+inline seal()
+{
+	if
+	:: lane_open && lane_used -> record_close(); record_open()
+	:: else
+	fi
+}
+
+active proctype ssd()
+{
+end:	do
+	:: d_step { written_seq < last_seq ->
+		written_seq++;
+		printf("record %d written\n", written_seq);
+		flush_start()
+	   }
+	:: d_step { flushing ->
+		flushing = 0;
+		printf("FLUSH of %d ends\n", flush_seq);
+		do
+		:: durable_seq < flush_seq ->
+			durable_seq++;
+			i = position_of[durable_seq];
+			position_of[durable_seq] = 0;
+			undurable[i]--;
+			if
+			:: !undurable[i] && buffer_closed[i] -> retire(i)
+			:: else
+			fi
+		:: else -> break
+		od;
+		i = 0;
+		flush_seq = 0;
+		flush_start()
+	   }
+	od
+}
+
+/* --- writes ------------------------------------------------------------- */
+
+#define HAS_SLOT	(lane_open && lane_free + lane_used < SLOTS)
+
+/*
+ * lc_lane_reserve(), one turn: take a slot, or [lane->lock] lane_advance().
+ * got: 0 -EAGAIN, 1 a slot was filled, 2 try again.
+ */
+inline reserve(got)
+{
+	if
+	:: HAS_SLOT ->
+		lane_used++;
+		content[POS(lane_buffer)] = DIRTY;
+		got = 1
+	:: else ->
+		if
+		:: lane_open -> record_close()
+		:: else
+		fi;
+		if
+		:: lane_buffer -> record_open()
+		:: else
+		fi;
+		if
+		:: !lane_buffer && ready ->
+			lane_buffer = ready;
+			ready = 0;
+			next_to_open = lane_buffer + 1;
+			record_open()
+		:: else
+		fi;
+		if
+		:: !ready -> refill_queued = 1
+		:: else
+		fi;
+		got = (lane_open -> 2 : 0)
+	fi
+}
+
+/* While writeback wants the reserve, no write takes a slot. */
+#if defined(GAP_RELOG_GATE) || defined(MUT_NO_RELOG_GATE)
+#define GATE	false
+#else
+#define GATE	relog_wanted
+#endif
+
+inline park(me)
+{
+	printf("bio of writer %d is parked, %d slots left\n", me, left[me]);
+	parked[(parked[0] -> 1 : 0)] = me + 1;
+	unpark_queued = 1
+}
+
+#ifdef MUT_OVERTAKE
+#define MUST_PARK	relog_wanted
+#elif defined(MUT_NO_RELOG_GATE)
+#define MUST_PARK	parked[0]
+#else
+#define MUST_PARK	(parked[0] || relog_wanted)
+#endif
+
+/* In map(), then waiting for the bio to complete. */
+proctype writer(byte me, bios, slots)
+{
+	byte got;
+
+	do
+	:: atomic { bios ->
+		bios--;
+		left[me] = slots;
+		behind[me] = parked[0] == 2 - me;
+		got = !MUST_PARK
+	   }
+		do
+		:: d_step { got && left[me] ->
+			if
+			:: GATE -> got = 0
+			:: else -> reserve(got)
+			fi;
+			assert(got != 1 || !behind[me]);	/* C7 */
+			left[me] = left[me] - (got == 1)
+		   }
+		:: atomic { !got || !left[me] -> break }
+		od;
+		if
+		:: atomic { left[me] -> d_step { park(me) } }
+		:: !left[me]
+		fi;
+		atomic { !left[me] -> got = 0; behind[1 - me] = 0 }
+	:: atomic { !bios -> break }
+	od
+}
+
+/* lc_write_unpark_work() */
+active proctype unpark_work()
+{
+	byte me, got;
+
+end:	do
+	:: d_step { unpark_queued && MAY_WORK ->
+		unpark_queued = 0;
+		printf("parked bios are tried again\n");
+		do
+		:: parked[0] && !relog_wanted ->
+			me = parked[0] - 1;
+			got = 2;
+			do
+			:: got && left[me] ->
+				behind[me] = 0;
+				if
+				:: GATE -> got = 0
+				:: else -> reserve(got)
+				fi;
+				left[me] = left[me] - (got == 1)
+			:: else -> break
+			od;
+			if
+			:: left[me] -> break		/* -EAGAIN: it stays the first */
+			:: else -> parked[0] = parked[1]; parked[1] = 0
+			fi
+		:: else -> break
+		od;
+#ifdef MUT_SLEEP
+		asleep = parked[0] > 0;
+#endif
+		me = 0;
+		got = 0
+	   }
+#ifdef MUT_SLEEP
+		atomic { !asleep || ready || lane_open -> asleep = 0; unpark_queued = parked[0] > 0 }
+#endif
+	od
+}
+
+/* --- buffers with segments: core.c -------------------------------------- */
+
+#if defined(MUT_NO_RESERVE)
+#define MAY_TAKE	(FREE > 0)
+#else
+#define MAY_TAKE	(FREE > (relog_wanted -> 0 : 1))
+#endif
+
+active proctype refill_work()
+{
+	bit added, short_of;
+
+end:	do
+	:: d_step { refill_queued && MAY_WORK ->
+		refill_queued = 0;
+		do
+		:: !ready && !short_of && !refill_buffer ->	/* [pool->lock] */
+			if
+			:: in_use < BUFFERS -> in_use++; refill_buffer = 1
+			:: else -> short_of = 1
+			fi
+		:: !ready && !short_of && refill_buffer && !refill_taken ->
+			if
+			:: MAY_TAKE ->			/* [ring->lock] */
+				refill_taken = head;
+				head++;
+				assert(content[POS(refill_taken)] != DIRTY);	/* evict() */
+				content[POS(refill_taken)] = NOTHING
+			:: else -> short_of = 1
+			fi
+		:: !ready && !short_of && refill_taken ->
+			waiting = 1;			/* lc_segment_idle() */
+			if
+#ifndef MUT_NO_IDLE_WAIT
+			:: refs[POS(refill_taken)] -> short_of = 1
+#endif
+			:: else ->
+				waiting = 0;
+				assert(!refs[POS(refill_taken)]);	/* reads are over */
+				buffer_closed[POS(refill_taken)] = 0;
+				in_ram[POS(refill_taken)] = 1;
+				ready = refill_taken;
+				printf("segment %d is ready, %d in use\n", ready, in_use);
+				refill_buffer = 0;
+				refill_taken = 0;
+				added = 1
+			fi
+		:: ready || short_of -> break
+		od;
+		if
+		:: added -> unpark_queued = 1
+		:: else
+		fi;
+#ifndef MUT_NO_RELIEF
+		if
+		:: short_of || in_use * 2 >= BUFFERS ->	/* lc_log_relieve() */
+			if
+			:: want_seq <= durable_seq ->
+				want_seq = last_seq;
+				printf("short of buffers: %d shall be durable\n", want_seq)
+			:: else ->
+#ifndef GAP_RELIEF_ONCE
+				relieve_again = 1;
+#endif
+				printf("short of buffers: %d is asked for already\n", want_seq)
+			fi;
+			flush_start()
+		:: else
+		fi;
+#endif
+		kicked = 1;
+		added = 0;
+		short_of = 0
+	   }
+	od
+}
+
+/* --- reads -------------------------------------------------------------- */
+
+#if READS
+active proctype reader()
+{
+	byte n, p;
+
+	do
+	:: atomic { n < READS ->
+		n++;
+		p = 0;
+		do
+		:: p < NSEG - 1 -> p++
+		:: break
+		od;
+		if
+		:: content[p] && !in_ram[p] -> refs[p]++
+		:: else -> p = NSEG
+		fi
+	   }
+		if
+		:: d_step { p < NSEG ->		/* lc_segment_put() */
+			refs[p]--;
+#ifndef MUT_NO_WAKE
+			if
+			:: !refs[p] && waiting -> refill_queued = 1
+			:: else
+			fi;
+#endif
+			p = 0
+		   }
+		:: p == NSEG
+		fi
+	:: atomic { n == READS -> break }
+	od
+}
+
+#endif
+
+/* --- FLUSHes of the user ------------------------------------------------ */
+
+#if FLUSHES
+active proctype user()
+{
+	byte n;
+
+	do
+	:: atomic { n < FLUSHES ->
+		n++;
+		printf("the user flushes\n");
+		d_step { seal(); target[0] = last_seq; flush_start() }
+	   }
+		atomic { target[0] <= durable_seq -> target[0] = 0 }
+	:: atomic { n == FLUSHES -> break }
+	od
+}
+
+#endif
+
+/* --- writeback ---------------------------------------------------------- */
+
+/* lc_lane_next_segment() */
+#define UNTOUCHED	(!lane_free && !lane_used)
+#define NEXT_SEGMENT	(lane_buffer -> (UNTOUCHED -> lane_buffer : lane_buffer + 1) : \
+				       (ready -> ready : next_to_open))
+#define SETTLED(n)	((n) < NEXT_SEGMENT && !in_ram[POS(n)])
+#ifdef MUT_OFF_IS_OFF
+#define SHOULD_RUN	(tail < NEXT_SEGMENT && relog_wanted)
+#else
+#define SHOULD_RUN	(tail < NEXT_SEGMENT && (relog_wanted || FREE <= RESERVE))
+#endif
+
+#ifndef NO_WRITEBACK
+#define IN_BATCH(n)	((n) >= tail && (n) < batch_end)
+#define TO_FLUSH	(last_seq > durable_seq || (lane_open && lane_used))
+
+active proctype writeback()
+{
+	byte batch_end, got;
+
+end:	do
+	:: atomic { kicked -> kicked = 0 };
+end_poll:	do
+		/* The oldest segment must be durable first; that again and again. */
+		:: atomic { SHOULD_RUN && !SETTLED(tail) && TO_FLUSH ->
+			d_step { seal(); target[1] = last_seq; want_seq = last_seq; flush_start() }
+		   }
+			atomic { target[1] <= durable_seq -> target[1] = 0 }
+		:: atomic { SHOULD_RUN && SETTLED(tail) ->
+			/* All that is settled; one segment while the reserve is needed. */
+			batch_end = tail;
+			do
+			:: SETTLED(batch_end) && (batch_end == tail || !relog_wanted) ->
+				content[POS(batch_end)] = CLEAN;
+				batch_end++
+			:: else -> break
+			od;
+			printf("writeback of segments %d to %d\n", tail, batch_end - 1)
+		   }
+#ifdef LOST
+			do
+			:: d_step { IN_BATCH(lost_in) ->		/* lc_write_relog_lost() */
+				reserve(got);
+				if
+				:: got == 1 -> lost_in = lane_buffer
+				:: else
+				fi
+			   }
+				if
+				:: atomic { !got ->
+					relog_wanted = 1;	/* the reserve is ours (D1) */
+					refill_queued = 1
+				   }
+					/* flush_work(), a tick, and from the beginning */
+					!refill_queued;
+					(lane_open || ready)
+				:: got
+				fi
+			:: atomic { !IN_BATCH(lost_in) -> break }
+			od;
+			atomic { true ->
+				got = 0;
+				if
+				:: relog_wanted -> relog_wanted = 0; unpark_queued = 1
+				:: else
+				fi
+			}
+#endif
+			/* move_tail() */
+			atomic { true -> d_step { seal(); target[1] = last_seq; want_seq = last_seq; flush_start() } }
+			atomic { target[1] <= durable_seq ->
+				target[1] = 0;
+				tail = batch_end;
+				batch_end = 0;
+				refill_queued = 1
+			}
+		:: atomic { !SHOULD_RUN -> break }
+		od
+	od
+}
+
+#endif
+
+init {
+	atomic {
+#ifdef LOST
+		lost_in = 1;
+#endif
+		run writer(0, BIOS_0, BIO_0);
+		run writer(1, BIOS_1, BIO_1)
+	}
+}
