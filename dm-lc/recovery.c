@@ -3,13 +3,13 @@
  * Replay of the log after a crash.
  *
  *  1. Scan: from the tail's segment on in ring order, read the chain of record
- *     headers of each segment, many segments at a time.  Stop after more stale
- *     segments in a row than lanes can be open; segments the superblock names as
- *     skipped do not count (L8).
- *  2. Select the unbroken run (replay.c).  Where it ends, try every further slot of
- *     that segment and of the next one: a rotten header hides what stands behind
- *     it (L4, L13).  If the run ends below a seq that was durable, records are
- *     damaged: refuse, nothing is changed, lc-check decides.
+ *     headers of each segment, many segments at a time; try every slot of those
+ *     without a first one.  Stop after more stale segments in a row than lanes can
+ *     be open; segments the superblock names as skipped do not count (L8).
+ *  2. Select the unbroken run (replay.c).  From where it ends, try every slot: a
+ *     rotten header, or one that was never written, hides what stands behind it (L4,
+ *     L13).  If the run ends below a seq that was durable, records are damaged:
+ *     refuse, nothing is changed, lc-check decides.
  *  3. Verify the data of records above the highest durable seq; the first one
  *     that is torn ends the run.
  *  4. FLUSH the SSD: after a warm reboot what was read may still be volatile (L3).
@@ -47,6 +47,7 @@ struct scan {
 	struct lc_replay_record *records;
 	size_t nr, space;
 	u64 stale_run;		/* stale segments in a row */
+	u64 end;		/* behind the last segment with a record */
 };
 
 static bool is_skipped(const struct lc_sb *sb, u64 segment)
@@ -66,7 +67,7 @@ static u64 header_address(struct lc_core *core, u64 segment, u32 slot)
 	return lc_format_slot_address(&core->sb.geo, lc_ring_position(core->ring, segment), slot);
 }
 
-static int scan_add(struct scan *s, const struct lc_record_info *info)
+static int scan_add(struct scan *s, const struct lc_record_info *info, bool hidden)
 {
 	struct lc_replay_record *grown;
 	size_t space;
@@ -86,7 +87,7 @@ static int scan_add(struct scan *s, const struct lc_record_info *info)
 		.seq = info->seq, .epoch = info->epoch, .epoch_first_seq = info->epoch_first_seq,
 		.durable_seq = info->durable_seq, .segment = info->segment,
 		.first_slot = info->first_slot, .nr_entries = info->nr_entries,
-		.type = info->type,
+		.type = info->type, .hidden = hidden,
 	};
 	return 0;
 }
@@ -116,7 +117,7 @@ static int chain_step(struct scan *s, struct chain *c)
 	}
 	c->slot += LC_HEADER_SLOTS + info.nr_slots;
 	c->ended = c->slot >= s->core->sb.geo.seg_slots;
-	return scan_add(s, &info);
+	return scan_add(s, &info, false);
 }
 
 /* Follow the chains of @nr segments from @segment on, all at once. */
@@ -159,31 +160,6 @@ static int scan_window(struct scan *s, u64 segment, u32 nr)
 	return 0;
 }
 
-static int scan_log(struct scan *s)
-{
-	const struct lc_sb *sb = &s->core->sb;
-	u64 first = sb->tail_segment, end = first + sb->geo.nr_segments, n;
-	u32 nr, i;
-	int ret;
-
-	for (n = first; n < end; n += nr) {
-		nr = min_t(u64, WINDOW, end - n);
-		ret = scan_window(s, n, nr);
-		if (ret)
-			return ret;
-		for (i = 0; i < nr; i++) {
-			if (!s->chains[i].stale)
-				s->stale_run = 0;
-			else if (!is_skipped(sb, n + i))
-				s->stale_run++;
-			if (s->stale_run > sb->lane_limit)
-				return 0;
-		}
-		cond_resched();
-	}
-	return 0;
-}
-
 /* Try the slots of a segment from @slot on for headers that no chain leads to. */
 static int look_behind(struct scan *s, u64 segment, u32 slot)
 {
@@ -206,7 +182,7 @@ static int look_behind(struct scan *s, u64 segment, u32 slot)
 			if (read->status || lc_record_decode(read->data, &s->core->sb, segment,
 							     slot + i, &info, NULL))
 				continue;
-			ret = scan_add(s, &info);
+			ret = scan_add(s, &info, true);
 			if (ret)
 				return ret;
 		}
@@ -214,7 +190,70 @@ static int look_behind(struct scan *s, u64 segment, u32 slot)
 	return 0;
 }
 
-/* Step 2.  Headers found twice do no harm: only one of them continues the run. */
+/*
+ * The chain of a segment was followed.  Of one without a first header every slot is
+ * tried: the only record that tells of a life, and makes dead ones known as dead, may
+ * stand behind a header that rotted (L2, L13).
+ */
+static int scan_settle(struct scan *s, u64 segment, bool stale)
+{
+	size_t before = s->nr;
+	int ret;
+
+	if (stale) {
+		ret = look_behind(s, segment, 0);
+		if (ret)
+			return ret;
+		stale = s->nr == before;
+	}
+	if (!stale) {
+		s->stale_run = 0;
+		s->end = segment + 1;
+	} else if (!is_skipped(&s->core->sb, segment)) {
+		s->stale_run++;
+	}
+	return 0;
+}
+
+/* What was read ahead, behind the end, must not depend on where the windows lie. */
+static void scan_forget(struct scan *s, u64 behind)
+{
+	size_t nr = 0, i;
+
+	for (i = 0; i < s->nr; i++) {
+		if (s->records[i].segment <= behind)
+			s->records[nr++] = s->records[i];
+	}
+	s->nr = nr;
+}
+
+static int scan_log(struct scan *s)
+{
+	const struct lc_sb *sb = &s->core->sb;
+	u64 first = sb->tail_segment, end = first + sb->geo.nr_segments, n;
+	u32 nr, i;
+	int ret;
+
+	for (n = first; n < end; n += nr) {
+		nr = min_t(u64, WINDOW, end - n);
+		ret = scan_window(s, n, nr);
+		if (ret)
+			return ret;
+		for (i = 0; i < nr; i++) {
+			ret = scan_settle(s, n + i, s->chains[i].stale);
+			if (ret)
+				return ret;
+			if (s->stale_run > sb->lane_limit) {
+				scan_forget(s, n + i);
+				return 0;
+			}
+		}
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Step 2.  Headers found twice do no harm. */
 static int select_run(struct scan *s, struct lc_replay_result *result)
 {
 	const struct lc_sb *sb = &s->core->sb;
@@ -234,9 +273,10 @@ static int select_run(struct scan *s, struct lc_replay_result *result)
 			slot = r->first_slot + LC_HEADER_SLOTS;
 		}
 	}
+	/* Records in flight at the crash are in these segments, in any order. */
 	ret = look_behind(s, last, slot);
-	if (!ret && last + 1 < sb->tail_segment + sb->geo.nr_segments)
-		ret = look_behind(s, last + 1, 0);
+	while (!ret && ++last < s->end)
+		ret = look_behind(s, last, 0);
 	return ret ? ret : lc_replay_select(sb, s->records, s->nr, result);
 }
 

@@ -7,19 +7,22 @@
  *     seq of any later epoch, known from the superblock or any valid header.
  *  R2 Among records of one seq the higher epoch wins.
  *  R3 Seqs below the superblock's tail are ignored.
- *  R4 The run starts at the tail seq and ends before the first missing seq.
+ *  R4 The run starts at the tail seq and ends before the first missing seq.  A
+ *     record that no chain of headers leads to is missing: whether it is found
+ *     depends on where somebody looks, and must not decide what the log is.
  *  R5 durable_seq is believed from every record that exists after R1, also
  *     beyond the break.  A run that ends below it is damage, not a torn tail.
  *  R6 A record of an epoch above the superblock's proves that the superblock is
  *     an old one: the first record of a life is written only after both front
  *     copies hold its epoch (L1, L9).  A whole life would be missed, so refuse.
  *     The mark would say the same, but there may be none (lc-format --no-mark).
- *  R7 Of one segment only the records of the latest life found in it exist: every
- *     life opens segments of its own.  (Else: a record was rewritten, only its
- *     first copy was found after a crash, the second one hidden behind a torn
- *     header.  The next life uses the same segment number, its records happen to
- *     end where the second copy begins, which now wins and may lack its data; below
- *     the durable seq nobody looks.)
+ *  R7 Epochs do not fall while segment numbers rise: a record at or behind one of a
+ *     later life does not exist, for every life opens its segments behind all that the
+ *     one before it left.  (Else: a record was rewritten, and only its first copy was
+ *     found after a crash, the second one hidden behind a torn header, or behind more
+ *     stale segments than the scan goes through.  The records of the next life lead to
+ *     the second copy, which now wins and may lack its data; below the durable seq
+ *     nobody looks.)
  */
 #include <linux/types.h>
 #include <linux/errno.h>
@@ -109,20 +112,18 @@ static void drop_dead(const struct lc_sb *sb, struct lc_replay_record *records, 
 	}
 }
 
-/* R7: takes keep from records an earlier life left in a segment used again. */
+/* R7: takes keep from records an earlier life left where a later one has been. */
 static void drop_leftovers(struct lc_replay_record *records, size_t nr)
 {
-	u64 segment = 0, epoch = 0;
+	u64 epoch = 0;
 	size_t i;
 
 	sort_records(records, nr, compare_segments);
 	for (i = 0; i < nr; i++) {
-		if (!i || records[i].segment != segment) {
-			segment = records[i].segment;
-			epoch = records[i].epoch;
-		}
 		if (records[i].epoch < epoch)
 			records[i].keep = 0;
+		else
+			epoch = records[i].epoch;
 	}
 }
 
@@ -175,6 +176,8 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, s
 	for (i = 0; i < nr; i++) {
 		struct lc_replay_record *r = &records[i];
 
+		if (r->hidden)
+			r->keep = 0;
 		if (!r->keep)
 			continue;
 		if (r->seq == expect)

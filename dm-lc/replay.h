@@ -23,6 +23,7 @@ struct lc_replay_record {
 	u32 first_slot;
 	u16 nr_entries;
 	u8 type;
+	bool hidden;	/* no chain of headers leads to it: it only tells of others */
 	u8 keep;	/* out: part of the run */
 };
 

@@ -107,32 +107,22 @@ static size_t first_of_segment(const struct scan *scan, u64 segment)
 	return low;
 }
 
-/* The latest life that has a record in a segment, 0 if none has. */
-static u64 latest_epoch(const struct scan *scan, u64 segment)
-{
-	size_t i = first_of_segment(scan, segment);
-	u64 latest = 0;
-
-	for (; i < scan->nr && scan->found[i].segment == segment; i++) {
-		if (scan->found[i].epoch > latest)
-			latest = scan->found[i].epoch;
-	}
-	return latest;
-}
-
+/* Rules R1 and R7 of replay: epochs do not fall while segment numbers rise. */
 static void find_existing(struct alive *a)
 {
 	const struct scan *scan = &a->c->scan;
-	u64 segment = 0, latest = 0;
-	size_t i;
+	u64 latest = 0;			/* epoch up to this segment */
+	size_t i, of_segment = 0;
 
 	for (i = 0; i < scan->nr; i++) {
 		const struct lc_record_info *r = &scan->found[i];
 		struct life life = life_of(a, r->seq);
 
-		if (!i || r->segment != segment)
-			latest = latest_epoch(scan, r->segment);
-		segment = r->segment;
+		for (; of_segment < scan->nr && scan->found[of_segment].segment <= r->segment;
+		     of_segment++) {
+			if (scan->found[of_segment].epoch > latest)
+				latest = scan->found[of_segment].epoch;
+		}
 		a->exists[i] = r->epoch == latest && r->epoch == life.epoch &&
 			       r->epoch_first_seq == life.first_seq;
 	}

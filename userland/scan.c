@@ -185,6 +185,7 @@ void scan_select(struct scan *scan, const struct lc_sb *sb)
 		records[i].first_slot = info->first_slot;
 		records[i].nr_entries = info->nr_entries;
 		records[i].type = info->type;
+		records[i].hidden = scan->hidden[i];
 	}
 	scan->verdict = lc_replay_select(sb, records, scan->nr, &scan->run);
 	free(scan->kept);

@@ -342,8 +342,27 @@ static void leftovers(struct kunit *test)
 	add(log, 5, 7, 2);		/* and there again */
 	expect(log, -EUCLEAN, 3, 2);	/* 4 was in that segment: its life's copy is gone */
 	life(log, 1, 1, 3);
-	add(log, 4, 4, 3);		/* but if it lies elsewhere too */
-	expect(log, 0, 7, 4);
+	add(log, 4, 4, 3);		/* behind it neither */
+	expect(log, -EUCLEAN, 3, 2);
+	add(log, 4, 4, 1);		/* but if it lies before it, too */
+	expect(log, 0, 7, 3);
+}
+
+/* R4: what no chain of headers leads to tells of others, and is not of the run. */
+static void hidden(struct kunit *test)
+{
+	struct log *log = log_create(test, 1, 1, 1, 1);
+
+	log->durable = 2;
+	add(log, 1, 5, 1);
+	log->records[3].hidden = true;
+	expect(log, 0, 3, 2);
+	log = log_create(test, 1, 1, 1, 1);
+	log->durable = 4;
+	add(log, 1, 5, 1);
+	log->records[3].hidden = true;
+	log->records[4].hidden = true;
+	expect(log, -EUCLEAN, 3, 2);	/* 5 says that 4 was durable */
 }
 
 /* Two headers of one life disagree about its beginning: not both are believed. */
@@ -494,6 +513,7 @@ static struct kunit_case replay_cases[] = {
 	KUNIT_CASE(dead_durable),
 	KUNIT_CASE(later_life),
 	KUNIT_CASE(leftovers),
+	KUNIT_CASE(hidden),
 	KUNIT_CASE(two_beginnings),
 	KUNIT_CASE(lanes),
 	KUNIT_CASE(slow_lane),

@@ -6,7 +6,8 @@
  * Input: u8 how, then the superblock's epoch, first seq, tail seq and tail segment and
  * up to 48 records, with numbers of one byte, or of eight bytes if bit 0 of how is
  * set.  Bit 1: only what lc_record_decode() lets through.  Bits 2-3: what seqs count
- * from.  Bit 4: the seqs' first seqs and epochs are those of a few lives.
+ * from.  Bit 4: the seqs' first seqs and epochs are those of a few lives.  Bit 5: no
+ * chain of headers leads to records in odd slots.
  */
 #include <errno.h>
 
@@ -61,7 +62,7 @@ static bool rule7(const struct facts *f, const struct lc_replay_record *r)
 	size_t i;
 
 	for (i = 0; i < f->nr; i++) {
-		if (f->records[i].segment == r->segment && f->records[i].epoch > r->epoch)
+		if (f->records[i].segment <= r->segment && f->records[i].epoch > r->epoch)
 			return false;
 	}
 	return true;
@@ -90,7 +91,7 @@ static const struct lc_replay_record *record_of(const struct facts *f, u64 seq)
 	for (i = 0; i < f->nr; i++) {
 		const struct lc_replay_record *r = &f->records[i];
 
-		if (r->seq == seq && exists(f, r) && (!best || better(r, best)))
+		if (r->seq == seq && exists(f, r) && !r->hidden && (!best || better(r, best)))
 			best = r;
 	}
 	return best;
@@ -165,6 +166,7 @@ static void take_facts(struct input *in, struct facts *f)
 		r->durable_seq = base + (input_bytes(in, n) & top);
 		r->segment = f->sb.tail_segment + (place >> 4);
 		r->first_slot = place & 15;
+		r->hidden = how & 32 && place & 1;
 		if (how & 16)
 			r->epoch_first_seq = base + r->epoch * 8;
 		if (how & 2)
