@@ -267,6 +267,11 @@ void lc_sb_encode(const struct lc_sb *sb, unsigned int copy, struct lc_superbloc
 		raw->skips[i].segment = cpu_to_le64(sb->skips[i].segment);
 		raw->skips[i].count = cpu_to_le64(sb->skips[i].count);
 	}
+	raw->nr_lives = cpu_to_le32(sb->nr_lives);
+	for (i = 0; i < sb->nr_lives && i < LC_SB_LIVES; i++) {
+		raw->lives[i].epoch = cpu_to_le64(sb->lives[i].epoch);
+		raw->lives[i].first_seq = cpu_to_le64(sb->lives[i].first_seq);
+	}
 	raw->csum = cpu_to_le64(meta_csum(sb->csum_type, sb->generation, raw));
 }
 
@@ -322,6 +327,20 @@ static int sb_check_volume(const struct lc_sb *sb, const char **why)
 	return 0;
 }
 
+static bool lives_rise(const struct lc_sb *sb)
+{
+	u64 epoch = sb->epoch, seq = sb->epoch_first_seq;
+	u32 i;
+
+	for (i = sb->nr_lives; i--; ) {
+		if (sb->lives[i].epoch >= epoch || sb->lives[i].first_seq >= seq)
+			return false;
+		epoch = sb->lives[i].epoch;
+		seq = sb->lives[i].first_seq;
+	}
+	return true;
+}
+
 static int sb_check_life(const struct lc_sb *sb, const char **why)
 {
 	u64 top = 1ULL << 62;
@@ -333,6 +352,8 @@ static int sb_check_life(const struct lc_sb *sb, const char **why)
 		return bad(why, -ERANGE, "tail or lane limit is zero or too large");
 	if (sb->nr_skips > LC_SB_SKIPS)
 		return bad(why, -ERANGE, "too many skipped segments");
+	if (sb->nr_lives > LC_SB_LIVES || !lives_rise(sb))
+		return bad(why, -ERANGE, "earlier lives out of order or too many");
 	if (!(sb->flags & LC_SB_CLEAN))
 		return 0;
 	if (sb->head_segment < sb->tail_segment ||
@@ -399,6 +420,11 @@ static void sb_decode_numbers(const struct lc_superblock *raw, struct lc_sb *sb)
 	for (i = 0; i < LC_SB_SKIPS; i++) {
 		sb->skips[i].segment = le64_to_cpu(raw->skips[i].segment);
 		sb->skips[i].count = le64_to_cpu(raw->skips[i].count);
+	}
+	sb->nr_lives = le32_to_cpu(raw->nr_lives);
+	for (i = 0; i < LC_SB_LIVES; i++) {
+		sb->lives[i].epoch = le64_to_cpu(raw->lives[i].epoch);
+		sb->lives[i].first_seq = le64_to_cpu(raw->lives[i].first_seq);
 	}
 }
 

@@ -68,6 +68,16 @@ struct lc_sb {
 		u64 segment;
 		u64 count;
 	} skips[LC_SB_SKIPS];
+	/*
+	 * Earlier lives, so that their dead records are known as dead though all headers
+	 * of the lives that outdid them rotted (L2).  Epochs and seqs rise strictly and
+	 * are below those of this life.  Kept by lc_replay_next_life().
+	 */
+	u32 nr_lives;
+	struct {
+		u64 epoch;
+		u64 first_seq;
+	} lives[LC_SB_LIVES];
 };
 
 /* Sectors of the volume. */

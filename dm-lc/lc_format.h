@@ -113,7 +113,14 @@ struct lc_skip {
 	__le64 count;
 } __packed;
 
+/* An earlier life: see docs/on-disk-format.rst. */
+struct lc_life {
+	__le64 epoch;
+	__le64 first_seq;
+} __packed;
+
 #define LC_SB_SKIPS	64
+#define LC_SB_LIVES	64
 
 struct lc_superblock {
 	__u8   magic[LC_MAGIC_LEN];
@@ -167,9 +174,10 @@ struct lc_superblock {
 	char   backing_dm_uuid[136];	/*  624 */
 	char   options[512];		/*  760: persisted "key value ..." */
 	__le32 nr_skips;		/* 1272 */
-	__u8   reserved0[4];		/* 1276 */
+	__le32 nr_lives;		/* 1276 */
 	struct lc_skip skips[LC_SB_SKIPS]; /* 1280 */
-	__u8   reserved[1792];		/* 2304 */
+	struct lc_life lives[LC_SB_LIVES]; /* 2304 */
+	__u8   reserved[768];		/* 3328 */
 } __packed;
 
 struct lc_lost_range {
@@ -263,6 +271,7 @@ LC_ASSERT_AT(lc_superblock, cache_bytes, 168);
 LC_ASSERT_AT(lc_superblock, epoch, 280);
 LC_ASSERT_AT(lc_superblock, options, 760);
 LC_ASSERT_AT(lc_superblock, skips, 1280);
+LC_ASSERT_AT(lc_superblock, lives, 2304);
 LC_ASSERT_AT(lc_mark, lost, 192);
 LC_ASSERT_AT(lc_record_header, entries, 128);
 LC_ASSERT_AT(lc_record_header, lost, 3188);

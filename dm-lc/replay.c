@@ -4,7 +4,8 @@
  *
  * Rules (docs/design.rst, hazards L1, L2, L4):
  *  R1 A record of epoch e does not exist if its seq is at or above the first
- *     seq of any later epoch, known from the superblock or any valid header.
+ *     seq of any later epoch, known from any valid header or from the superblock,
+ *     which also tells of earlier lives.
  *  R2 Among records of one seq the higher epoch wins.
  *  R3 Seqs below the superblock's tail are ignored.
  *  R4 The run starts at the tail seq and ends before the first missing seq.  A
@@ -84,12 +85,29 @@ static void sort_records(struct lc_replay_record *records, size_t nr,
 #endif
 }
 
+/*
+ * The first seq of life @epoch, which a header says is @first_seq.  @lives: how many of the
+ * superblock's are below the life before; now: below this one.  @limit: lowest first seq
+ * of the epochs above this one.
+ */
+static u64 enter_life(const struct lc_sb *sb, u64 epoch, u64 first_seq, u32 *lives, u64 *limit)
+{
+	for (; *lives && sb->lives[*lives - 1].epoch > epoch; --*lives) {
+		if (sb->lives[*lives - 1].first_seq < *limit)
+			*limit = sb->lives[*lives - 1].first_seq;
+	}
+	if (!*lives || sb->lives[*lives - 1].epoch != epoch)
+		return first_seq;
+	return sb->lives[--*lives].first_seq;
+}
+
 /* R1: sets keep on the records that exist. */
 static void drop_dead(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr)
 {
 	u64 limit = ~0ULL;		/* lowest first seq of the epochs above this one */
 	u64 epoch = sb->epoch;
 	u64 epoch_first = sb->epoch_first_seq;
+	u32 lives = sb->nr_lives;
 	size_t i;
 
 	sort_records(records, nr, compare_epochs);
@@ -103,12 +121,11 @@ static void drop_dead(const struct lc_sb *sb, struct lc_replay_record *records, 
 			if (epoch_first < limit)
 				limit = epoch_first;
 			epoch = r->epoch;
-			epoch_first = r->epoch_first_seq;
-		} else if (r->epoch_first_seq != epoch_first) {
-			/* Two first seqs for one epoch: believe the superblock, or the lowest. */
-			continue;
+			epoch_first = enter_life(sb, epoch, r->epoch_first_seq, &lives, &limit);
 		}
-		r->keep = r->seq < limit;
+		/* Two first seqs for one epoch: believe the superblock, or the lowest. */
+		if (r->epoch_first_seq == epoch_first)
+			r->keep = r->seq < limit;
 	}
 }
 
@@ -191,6 +208,40 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, s
 	if (newer_life)
 		return -ESTALE;
 	return result->last_seq < result->durable_seq ? -EUCLEAN : 0;
+}
+
+/**
+ * lc_replay_next_life() - a life begins: its numbers, and what is to be known of earlier ones
+ * @sb: tail fields are set already
+ * @first_seq: of the life
+ *
+ * What a life tells in R1 is told by the next one, too, if that begins at the same seq,
+ * and by the latest of those that begin at or below the tail.  If there are too many all
+ * the same, only headers tell of the oldest.
+ */
+void lc_replay_next_life(struct lc_sb *sb, u64 first_seq)
+{
+	u64 lowest = sb->epoch_first_seq < first_seq ? sb->epoch_first_seq : first_seq;
+	u32 told = sb->nr_lives, nr = 0, i;
+
+	while (told && sb->lives[told - 1].first_seq >= lowest)
+		told--;
+	if (sb->epoch && sb->epoch_first_seq < first_seq) {
+		if (told == LC_SB_LIVES)
+			memmove(sb->lives, sb->lives + 1, --told * sizeof(sb->lives[0]));
+		sb->lives[told].epoch = sb->epoch;
+		sb->lives[told++].first_seq = sb->epoch_first_seq;
+	}
+	sb->epoch++;
+	sb->epoch_first_seq = first_seq;
+	for (i = 0; i < told; i++) {
+		u64 next = i + 1 < told ? sb->lives[i + 1].first_seq : first_seq;
+
+		if (next > sb->tail_seq)
+			sb->lives[nr++] = sb->lives[i];
+	}
+	sb->nr_lives = nr;
+	memset(sb->lives + nr, 0, (LC_SB_LIVES - nr) * sizeof(sb->lives[0]));
 }
 
 /**

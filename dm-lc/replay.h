@@ -37,6 +37,7 @@ struct lc_replay_result {
 
 int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
 		     struct lc_replay_result *result);
+void lc_replay_next_life(struct lc_sb *sb, u64 first_seq);
 void lc_replay_cut(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
 		   u64 last_seq, struct lc_replay_result *result);
 

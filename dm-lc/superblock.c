@@ -19,6 +19,7 @@
 #include "lc.h"
 #include "io.h"
 #include "log.h"
+#include "replay.h"
 #include "superblock.h"
 
 #define FINGERPRINT_HEAD	16	/* blocks at the start: file system superblocks */
@@ -258,8 +259,7 @@ int lc_meta_begin_epoch(struct lc_core *core, u64 first_seq)
 	int ret;
 
 	mutex_lock(&meta->lock);
-	core->sb.epoch++;
-	core->sb.epoch_first_seq = first_seq;
+	lc_replay_next_life(&core->sb, first_seq);
 	core->sb.flags &= ~LC_SB_CLEAN;
 	core->sb.opened_at = ktime_get_real_ns();
 	strscpy(core->sb.opener_host, init_utsname()->nodename, sizeof(core->sb.opener_host));

@@ -960,6 +960,8 @@ def test_replay_of_random_lives():
 MUTANTS = {
     "R1-L2": ("r->keep = r->seq < limit;", "r->keep = 1;"),
     "R1-later-epochs": ("if (epoch_first < limit)", "if (0)"),
+    "R1-lone-header-L2": ("if (sb->lives[*lives - 1].first_seq < *limit)", "if (0)"),
+    "R1-forgets-lives": ("if (next > sb->tail_seq)", "if (0)"),
     "R2-rewritten": ("return x->segment > y->segment ? -1 : 1;",
                      "return y->segment > x->segment ? -1 : 1;"),
     "R3-tail": ("u64 expect = sb->tail_seq;", "u64 expect = 1;"),

@@ -76,7 +76,7 @@ static void add_geometry(json_object *obj, const struct lc_sb *sb)
 
 static void add_life(json_object *obj, const struct lc_sb *sb)
 {
-	json_object *skips = json_object_new_array();
+	json_object *skips = json_object_new_array(), *lives = json_object_new_array();
 	u32 i;
 
 	add_u64(obj, "epoch", sb->epoch);
@@ -99,6 +99,14 @@ static void add_life(json_object *obj, const struct lc_sb *sb)
 		json_object_array_add(skips, skip);
 	}
 	json_object_object_add(obj, "skips", skips);
+	for (i = 0; i < sb->nr_lives; i++) {
+		json_object *life = json_object_new_object();
+
+		add_u64(life, "epoch", sb->lives[i].epoch);
+		add_u64(life, "first_seq", sb->lives[i].first_seq);
+		json_object_array_add(lives, life);
+	}
+	json_object_object_add(obj, "earlier_lives", lives);
 }
 
 /**

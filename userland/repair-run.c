@@ -52,6 +52,7 @@ struct alive {
 	size_t nr;
 	struct life *life;
 	size_t nr_lives;
+	size_t nr_told;		/* of them by the superblock, which knows best */
 };
 
 static void add_life(struct alive *a, u64 epoch, u64 first_seq)
@@ -61,8 +62,8 @@ static void add_life(struct alive *a, u64 epoch, u64 first_seq)
 	for (i = 0; i < a->nr_lives; i++) {
 		if (a->life[i].epoch != epoch)
 			continue;
-		/* The superblock's, which is the first, or the lowest, as for replay. */
-		if (i && first_seq < a->life[i].first_seq)
+		/* The superblock's, or the lowest, as for replay. */
+		if (i >= a->nr_told && first_seq < a->life[i].first_seq)
 			a->life[i].first_seq = first_seq;
 		return;
 	}
@@ -145,6 +146,9 @@ static void find_alive(struct check *c, struct alive *a)
 	a->record = xcalloc(c->scan.nr, sizeof(*a->record));
 	a->exists = xcalloc(c->scan.nr, sizeof(*a->exists));
 	add_life(a, c->sb.epoch, c->sb.epoch_first_seq);
+	for (i = 0; i < c->sb.nr_lives; i++)
+		add_life(a, c->sb.lives[i].epoch, c->sb.lives[i].first_seq);
+	a->nr_told = a->nr_lives;
 	for (i = 0; i < c->scan.nr; i++)
 		add_life(a, c->scan.found[i].epoch, c->scan.found[i].epoch_first_seq);
 	find_existing(a);

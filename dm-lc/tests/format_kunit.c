@@ -194,8 +194,11 @@ static const struct field sb_fields[] = {
 	SB(nr_skips, LC_SB_SKIPS + 1, -ERANGE),
 	SB(nr_skips, 0xffffffff, -ERANGE),
 	SB(nr_skips, LC_SB_SKIPS, 0),
-	SB(reserved0, ~0ULL, 0),
+	SB(nr_lives, LC_SB_LIVES + 1, -ERANGE),
+	SB(nr_lives, 1, 0),
+	SB(nr_lives, 2, -ERANGE),
 	SB(skips, ~0ULL, 0),
+	SB(lives, ~0ULL, 0),
 	SB(reserved, ~0ULL, 0),
 };
 

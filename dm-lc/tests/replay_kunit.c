@@ -281,6 +281,57 @@ static void l2_known_from_headers(struct kunit *test)
 	expect(log, -EUCLEAN, 100, 34);
 }
 
+/* The same, and all headers of life 2 rot, or its only one: the superblock tells of it. */
+static void l2_lone_header(struct kunit *test)
+{
+	struct log *log = log_create(test, 2, 101, 100, 33);
+
+	lc_replay_next_life(log->sb, 102);
+	life(log, 1, 1, 99);
+	add(log, 100, 103, 33);
+	expect(log, -EUCLEAN, 100, 34);
+	log = log_create(test, 3, 102, 100, 33);
+	life(log, 1, 1, 99);
+	add(log, 100, 103, 33);
+	expect(log, 0, 101, 34);	/* nothing tells of it */
+}
+
+/* Which lives the superblock goes on telling of. */
+static void told_lives(struct kunit *test)
+{
+	struct log *log = log_create(test, 0, 1, 1, 1);
+	struct lc_sb *sb = log->sb;
+	u64 epoch;
+
+	lc_replay_next_life(sb, 1);
+	KUNIT_EXPECT_EQ(test, sb->epoch, 1);
+	KUNIT_EXPECT_EQ(test, sb->nr_lives, 0);		/* format wrote no records */
+	lc_replay_next_life(sb, 5);
+	lc_replay_next_life(sb, 5);			/* life 2 had none */
+	lc_replay_next_life(sb, 9);
+	KUNIT_EXPECT_EQ(test, sb->epoch, 4);
+	KUNIT_EXPECT_EQ(test, sb->epoch_first_seq, 9);
+	KUNIT_ASSERT_EQ(test, sb->nr_lives, 2);
+	KUNIT_EXPECT_EQ(test, sb->lives[0].epoch, 1);
+	KUNIT_EXPECT_EQ(test, sb->lives[0].first_seq, 1);
+	KUNIT_EXPECT_EQ(test, sb->lives[1].epoch, 3);
+	KUNIT_EXPECT_EQ(test, sb->lives[1].first_seq, 5);
+	sb->tail_seq = 7;				/* 3 still tells what 1 does */
+	lc_replay_next_life(sb, 12);
+	KUNIT_ASSERT_EQ(test, sb->nr_lives, 2);
+	KUNIT_EXPECT_EQ(test, sb->lives[0].epoch, 3);
+	KUNIT_EXPECT_EQ(test, sb->lives[1].epoch, 4);
+	sb->tail_seq = 12;
+	lc_replay_next_life(sb, 12);
+	KUNIT_EXPECT_EQ(test, sb->nr_lives, 0);
+	KUNIT_EXPECT_EQ(test, sb->lives[0].epoch, 0);
+	for (epoch = 7; epoch < 100; epoch++)
+		lc_replay_next_life(sb, 10 * epoch);
+	KUNIT_ASSERT_EQ(test, sb->nr_lives, LC_SB_LIVES);
+	KUNIT_EXPECT_EQ(test, sb->lives[LC_SB_LIVES - 1].epoch, 98);
+	KUNIT_EXPECT_EQ(test, sb->lives[0].epoch, 99 - LC_SB_LIVES);
+}
+
 /* Three lives that each lost their end. */
 static void many_crashes(struct kunit *test)
 {
@@ -509,6 +560,8 @@ static struct kunit_case replay_cases[] = {
 	KUNIT_CASE(duplicate_seq),
 	KUNIT_CASE(l2_dead_record_fills_gap),
 	KUNIT_CASE(l2_known_from_headers),
+	KUNIT_CASE(l2_lone_header),
+	KUNIT_CASE(told_lives),
 	KUNIT_CASE(many_crashes),
 	KUNIT_CASE(dead_durable),
 	KUNIT_CASE(later_life),

@@ -7,7 +7,8 @@
  * up to 48 records, with numbers of one byte, or of eight bytes if bit 0 of how is
  * set.  Bit 1: only what lc_record_decode() lets through.  Bits 2-3: what seqs count
  * from.  Bit 4: the seqs' first seqs and epochs are those of a few lives.  Bit 5: no
- * chain of headers leads to records in odd slots.
+ * chain of headers leads to records in odd slots.  Bit 6: the superblock tells of earlier
+ * lives.
  */
 #include <errno.h>
 
@@ -33,6 +34,10 @@ static u64 first_seq(const struct facts *f, u64 epoch)
 
 	if (epoch == f->sb.epoch)
 		return f->sb.epoch_first_seq;
+	for (i = 0; i < f->sb.nr_lives; i++) {
+		if (f->sb.lives[i].epoch == epoch)
+			return f->sb.lives[i].first_seq;
+	}
 	for (i = 0; i < f->nr; i++) {
 		if (f->records[i].epoch == epoch && f->records[i].epoch_first_seq < lowest)
 			lowest = f->records[i].epoch_first_seq;
@@ -48,6 +53,10 @@ static bool rule1(const struct facts *f, const struct lc_replay_record *r)
 		return false;
 	if (r->epoch < f->sb.epoch && r->seq >= f->sb.epoch_first_seq)
 		return false;
+	for (i = 0; i < f->sb.nr_lives; i++) {
+		if (f->sb.lives[i].epoch > r->epoch && r->seq >= f->sb.lives[i].first_seq)
+			return false;
+	}
 	for (i = 0; i < f->nr; i++) {
 		u64 later = f->records[i].epoch;
 
@@ -139,6 +148,30 @@ static void bound(struct lc_replay_record *r)
 	r->durable_seq %= r->seq;
 }
 
+/* Up to three earlier lives; as decoding lets them through, they rise. */
+static void take_lives(struct input *in, struct facts *f, unsigned int n)
+{
+	u64 epoch = f->sb.epoch, seq = f->sb.epoch_first_seq;
+	u64 step[3][2];
+	u32 i, nr;
+
+	for (nr = 0; nr < 3; nr++) {
+		step[nr][0] = 1 + input_bytes(in, n) % 4;
+		step[nr][1] = 1 + input_bytes(in, n) % 16;
+		if (step[nr][0] > epoch || step[nr][1] > seq)
+			break;
+		epoch -= step[nr][0];
+		seq -= step[nr][1];
+	}
+	for (i = 0; i < nr; i++) {
+		f->sb.lives[i].epoch = epoch;
+		f->sb.lives[i].first_seq = seq;
+		epoch += step[nr - 1 - i][0];
+		seq += step[nr - 1 - i][1];
+	}
+	f->sb.nr_lives = nr;
+}
+
 static void take_facts(struct input *in, struct facts *f)
 {
 	static const u64 bases[] = { 0, 1ULL << 32, (1ULL << 62) - 40, 1ULL << 63 };
@@ -156,6 +189,8 @@ static void take_facts(struct input *in, struct facts *f)
 		f->sb.epoch_first_seq %= 1ULL << 62;
 		f->sb.tail_seq = f->sb.tail_seq % ((1ULL << 62) - 1) + 1;
 	}
+	if (how & 64)
+		take_lives(in, f, n);
 	for (f->nr = 0; in->size && f->nr < MAX_RECORDS; f->nr++) {
 		struct lc_replay_record *r = &f->records[f->nr];
 		u8 place = input_u8(in);

@@ -43,6 +43,8 @@ static const struct field superblock_fields[] = {
 	FIELD(lc_superblock, backing_dm_uuid), FIELD(lc_superblock, nr_skips),
 	TABLE(lc_superblock, skips, LC_SB_SKIPS, segment),
 	TABLE(lc_superblock, skips, LC_SB_SKIPS, count),
+	FIELD(lc_superblock, nr_lives), TABLE(lc_superblock, lives, LC_SB_LIVES, epoch),
+	TABLE(lc_superblock, lives, LC_SB_LIVES, first_seq),
 };
 
 static const struct field mark_fields[] = {

@@ -58,10 +58,11 @@ size_t LLVMFuzzerCustomMutator(u8 *data, size_t size, size_t max_size, unsigned 
 	return blocks_mutate(&target, data, size, max_size, seed);
 }
 
-/* Skips that are not counted are not written either. */
+/* Skips and lives that are not counted are not written either. */
 static void forget_unused(struct lc_sb *sb)
 {
 	memset(sb->skips + sb->nr_skips, 0, (LC_SB_SKIPS - sb->nr_skips) * sizeof(sb->skips[0]));
+	memset(sb->lives + sb->nr_lives, 0, (LC_SB_LIVES - sb->nr_lives) * sizeof(sb->lives[0]));
 }
 
 static void round_trip(struct lc_sb *sb)

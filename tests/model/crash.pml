@@ -35,24 +35,20 @@
  *  ROT       a header of a durable record goes bad; then replay may refuse
  *  ROT_KNOWN   only if there is another header of its epoch
  *
- * Gap: what the code of today does, and pan finds an error.  Without -D the model has a
- * rule that would close it: superblock and headers also name the last epoch before theirs
- * that has records, with its first seq.
- *
- *  Hazard: L2   GAP_LONE_HEADER      the only header of an epoch goes bad, and a dead
- *                                    record of an earlier one takes its place
- *
  * Mutants: a rule is left out by -D, and pan must find an error.
  *
  *  Hazard: L1   MUT_NO_EPOCHS        replay takes records of any life (R1, R2, R7)
- *  Hazard: L2   MUT_EPOCH_OF_SB      R1 knows only the superblock's first seq
+ *  Hazard: L2   MUT_EPOCH_OF_SB      R1 knows only the superblock's own first seq
+ *  Hazard: L2   MUT_LONE_HEADER      ... and those in headers, none of earlier lives: the
+ *                                    only header of one goes bad, and a dead record of an
+ *                                    earlier one takes its place
  *  Hazard: L3   MUT_NO_REPLAY_FLUSH  nothing flushes the SSD before a new life
  *  Hazard: L4   MUT_NO_DURABLE_SEQ   R5 is left out
  *  Hazard: L5   MUT_TAIL_EARLY       the tail moves while what overwrote a block is in RAM
  *  Hazard: L6   MUT_TAIL_LAST        the tail's seq is that behind the last durable record
  *  Hazard: L9   MUT_ONE_COPY         a superblock counts when its first copy is durable
  *  Hazard: L6   MUT_REUSE_EARLY      segments are free before a superblock says so
- *  Hazard: L9   MUT_SB_TORN          what changes in a superblock spans several sectors
+ *  Hazard: L9   MUT_SB_ORDER         the first copy is written first, even if only it is whole
  *  Hazard: L10  MUT_STILL_CLEAN      opening an epoch leaves `clean` set
  *  Hazard: L11  MUT_ORDER_OF_LANES   order is promised across two open lanes
  *  Hazard: L11  MUT_LANES_APART      a block that is open in one lane is written to another
@@ -78,8 +74,11 @@
 #define RECS	2
 #endif
 
-#if defined(ROT) && !defined(GAP_LONE_HEADER) && !defined(MUT_EPOCH_OF_SB)
-#define PREVIOUS
+#if defined(ROT) && !defined(MUT_LONE_HEADER) && !defined(MUT_EPOCH_OF_SB)
+#define EARLIER_LIVES
+#if LIVES > 4
+#error "first[] is too short"
+#endif
 #endif
 
 #define PLACES		(NSEG * RECS)
@@ -120,10 +119,6 @@ typedef record {
 	byte epoch;
 	byte epoch_first;
 	byte durable;		/* durable_seq when it was sealed */
-#ifdef PREVIOUS
-	byte previous;		/* the epoch before that has records, and */
-	byte previous_first;	/* its first seq */
-#endif
 	byte copy[2];		/* of each block; 0: none */
 	bit torn		/* the data is not what was summed */
 };
@@ -146,9 +141,8 @@ typedef superblock {
 	byte epoch_first;
 	byte tail_seq;
 	byte tail_segment;
-#ifdef PREVIOUS
-	byte previous;
-	byte previous_first;
+#ifdef EARLIER_LIVES
+	byte first[4];		/* seqs of earlier lives that have records, by epoch */
 #endif
 	byte next_seq;		/* these two with `clean` only */
 	byte head;
@@ -176,6 +170,7 @@ byte phase;
 superblock core;		/* core->sb */
 byte sb_sent;			/* copy in flight + 1 */
 byte sb_done;			/* copies that are durable, of those to be written */
+bit whole;			/* the copy that is whole whatever becomes of the other one */
 
 byte lane_segment[LANES];	/* 0: the lane has none */
 byte lane_place[LANES];		/* of the open record in it */
@@ -214,8 +209,9 @@ byte at;			/* the place a power cut is deciding on; else 0 */
 
 /* --- scratch: not part of the state ------------------------------------- */
 
-hidden byte i, j, k, n, best, expect, last, sure, stale;
+hidden byte i, j, k, n, best, expect, last, sure, stale, scan_end;
 hidden byte found[PLACES];
+hidden byte behind[PLACES];	/* found, but no chain of headers leads there */
 hidden byte chosen[16];
 hidden byte seen[2];
 
@@ -226,9 +222,6 @@ inline copy_record(to, from)
 	to.segment = from.segment; to.seq = from.seq; to.epoch = from.epoch;
 	to.epoch_first = from.epoch_first; to.durable = from.durable;
 	to.copy[0] = from.copy[0]; to.copy[1] = from.copy[1];
-#ifdef PREVIOUS
-	to.previous = from.previous; to.previous_first = from.previous_first;
-#endif
 	to.torn = from.torn
 }
 
@@ -236,9 +229,6 @@ inline forget_record(r)
 {
 	r.segment = 0; r.seq = 0; r.epoch = 0; r.epoch_first = 0; r.durable = 0;
 	r.copy[0] = 0; r.copy[1] = 0;
-#ifdef PREVIOUS
-	r.previous = 0; r.previous_first = 0;
-#endif
 	r.torn = 0
 }
 
@@ -246,8 +236,8 @@ inline copy_sb(to, from)
 {
 	to.seq = from.seq; to.epoch = from.epoch; to.epoch_first = from.epoch_first;
 	to.tail_seq = from.tail_seq; to.tail_segment = from.tail_segment;
-#ifdef PREVIOUS
-	to.previous = from.previous; to.previous_first = from.previous_first;
+#ifdef EARLIER_LIVES
+	to.first[1] = from.first[1]; to.first[2] = from.first[2]; to.first[3] = from.first[3];
 #endif
 	to.next_seq = from.next_seq; to.head = from.head; to.clean = from.clean
 }
@@ -255,8 +245,8 @@ inline copy_sb(to, from)
 inline forget_sb(s)
 {
 	s.seq = 0; s.epoch = 0; s.epoch_first = 0; s.tail_seq = 0; s.tail_segment = 0;
-#ifdef PREVIOUS
-	s.previous = 0; s.previous_first = 0;
+#ifdef EARLIER_LIVES
+	s.first[1] = 0; s.first[2] = 0; s.first[3] = 0;
 #endif
 	s.next_seq = 0; s.head = 0; s.clean = 0
 }
@@ -337,10 +327,6 @@ inline close_record(l, how)
 	cached[k].epoch = core.epoch;
 	cached[k].epoch_first = core.epoch_first;
 	cached[k].durable = durable_seq;
-#ifdef PREVIOUS
-	cached[k].previous = core.previous;
-	cached[k].previous_first = core.previous_first;
-#endif
 	cached[k].copy[0] = open_copy[2 * l];
 	cached[k].copy[1] = open_copy[2 * l + 1];
 	open_copy[2 * l] = 0;
@@ -534,7 +520,11 @@ inline write_sb()
 {
 	core.seq++;
 	sb_done = 0;
+#ifdef MUT_SB_ORDER
 	send_sb(0)
+#else
+	send_sb(1 - whole)
+#endif
 }
 
 #ifdef MUT_ONE_COPY
@@ -550,12 +540,14 @@ end:	do
 		copy_sb(sb[sb_sent - 1], core);
 		printf("superblock copy %d is durable: epoch %d, tail %d in segment %d, clean %d\n",
 		       sb_sent - 1, core.epoch, core.tail_seq, core.tail_segment, core.clean);
+		k = sb_sent - 1;
 		sb_sent = 0;
 		sb_done++;
 		if
 		:: SB_DURABLE
-		:: else -> send_sb(1)
-		fi
+		:: else -> send_sb(1 - k)
+		fi;
+		k = 0
 	   }
 	od
 }
@@ -811,8 +803,8 @@ inline restart_warm()
 #endif
 
 /*
- * A superblock copy or a mark on its way: the old one or the new one.  None is torn,
- * because all that changes in it lies in its first 512 bytes.
+ * A superblock copy on its way: the old one, the new one or a mixture.  A mark is not
+ * torn, because all that changes in it while the SSD works lies in its first 512 bytes.
  */
 inline cut_metadata()
 {
@@ -821,9 +813,10 @@ inline cut_metadata()
 		copy_sb(sb[sb_sent - 1], core);
 		printf("superblock copy %d has arrived all the same\n", sb_sent - 1)
 	   }
-#ifdef MUT_SB_TORN
-	:: d_step { sb_sent -> forget_sb(sb[sb_sent - 1]) }
-#endif
+	:: d_step { sb_sent ->
+		forget_sb(sb[sb_sent - 1]);
+		printf("superblock copy %d is torn\n", sb_sent - 1)
+	   }
 	:: phase == MARKING -> mark_epoch = core.epoch
 	:: skip
 	fi

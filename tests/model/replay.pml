@@ -5,18 +5,35 @@
  */
 
 
-/* recovery.c: scan_log(), then look_behind() where the run ends. */
+/* recovery.c: scan_log(), scan_settle(); then look_behind() from where the run ends. */
 inline scan()
 {
 	for (i : 0 .. PLACES - 1) {
-		found[i] = 0
+		found[i] = 0;
+		behind[i] = 0
 	}
 	stale = 0;
+	scan_end = core.tail_segment;
 	n = core.tail_segment;
 	do
 	:: n < core.tail_segment + NSEG && stale <= LANE_LIMIT ->
 		i = (n % NSEG) * RECS;
-		stale = (NOW(i, segment) == n -> 0 : stale + 1);
+		stale++;
+		for (j : i .. i + RECS - 1) {
+			if
+			:: NOW(j, segment) == n ->
+				stale = 0;
+				scan_end = n + 1;
+				if
+				:: NOW(i, segment) != n ->
+					found[j] = 1;
+					behind[j] = 1;
+					SAW(HIDDEN_HEADER)
+				:: else
+				fi
+			:: else
+			fi
+		}
 		do
 		:: NOW(i, segment) == n ->
 			found[i] = 1;
@@ -43,12 +60,9 @@ inline look_behind()
 	}
 	for (i : 0 .. PLACES - 1) {
 		if
-		:: !found[i] && NOW(i, segment) == n && i / RECS == n % NSEG ->
+		:: !found[i] && NOW(i, segment) >= n && NOW(i, segment) < scan_end ->
 			found[i] = 1;
-			SAW(HIDDEN_HEADER)
-		:: !found[i] && NOW(i, segment) == n + 1 && i / RECS == (n + 1) % NSEG &&
-		   n + 1 < core.tail_segment + NSEG ->
-			found[i] = 1;
+			behind[i] = 1;
 			SAW(HIDDEN_HEADER)
 		:: else
 		fi
@@ -58,8 +72,10 @@ inline look_behind()
 /*
  * replay.c: lc_replay_select().  found: 1 a header, 2 exists, 3 in the run.
  * R2 and R7 decide nothing here: they are for records written twice under one seq,
- * which this version never does.
+ * which is not modelled.
  */
+#define OUTDONE(i, e)	(core.first[e] && NOW(i, epoch) < e && NOW(i, seq) >= core.first[e])
+
 inline select_run()
 {
 	sure = core.epoch_first - 1;
@@ -76,9 +92,8 @@ inline select_run()
 			:: NOW(i, epoch) < core.epoch && NOW(i, seq) >= core.epoch_first ->
 				found[i] = 1;
 				SAW(DEAD_EPOCH)
-#ifdef PREVIOUS
-			:: NOW(i, epoch) < core.previous && NOW(i, seq) >= core.previous_first ->
-				found[i] = 1
+#ifdef EARLIER_LIVES
+			:: OUTDONE(i, 2) || OUTDONE(i, 3) -> found[i] = 1
 #endif
 			:: else
 			fi;
@@ -87,13 +102,9 @@ inline select_run()
 #ifndef MUT_EPOCH_OF_SB
 				:: found[j] && NOW(j, epoch) > NOW(i, epoch) &&
 				   NOW(i, seq) >= NOW(j, epoch_first) -> found[i] = 1
-#ifdef PREVIOUS
-				:: found[j] && NOW(j, previous) > NOW(i, epoch) &&
-				   NOW(i, seq) >= NOW(j, previous_first) -> found[i] = 1
-#endif
 #endif
 				:: found[j] && NOW(j, epoch) > NOW(i, epoch) &&
-				   NOW(i, segment) == NOW(j, segment) ->
+				   NOW(i, segment) >= NOW(j, segment) ->
 					found[i] = 1				/* R7 */
 				:: else
 				fi
@@ -114,7 +125,7 @@ inline select_run()
 		best = NONE;
 		for (i : 0 .. PLACES - 1) {
 			if				/* R2 */
-			:: found[i] >= 2 && NOW(i, seq) == expect ->
+			:: found[i] >= 2 && !behind[i] && NOW(i, seq) == expect ->
 				if
 				:: best == NONE -> best = i
 				:: best != NONE && NOW(i, epoch) > NOW(best, epoch) ->
@@ -257,9 +268,10 @@ inline start()
 		fi
 	fi;
 	for (i : 0 .. PLACES - 1) {
-		found[i] = 0
+		found[i] = 0;
+		behind[i] = 0
 	}
-	best = 0; expect = 0; last = 0; n = 0; sure = 0; stale = 0; i = 0; j = 0
+	best = 0; expect = 0; last = 0; n = 0; sure = 0; stale = 0; scan_end = 0; i = 0; j = 0
 }
 
 /* What a user reads now, against what he was promised and what he has seen. */
@@ -318,12 +330,8 @@ inline judge()
 	i = 0; k = 0; n = 0
 }
 
-/* The copy to believe.  The second one is never newer, as it is written second. */
-#ifdef MUT_SB_TORN
+/* The copy to believe. */
 #define BEST		(sb[1].seq > sb[0].seq -> 1 : 0)
-#else
-#define BEST		0
-#endif
 
 #ifdef ROT
 /* One header of a record that superblock or another header know to be durable. */
@@ -376,9 +384,9 @@ end:	do
 #endif
 	:: atomic { phase == DOWN ->
 		if
-		:: d_step { copy_sb(core, sb[BEST]) }
+		:: d_step { whole = BEST; copy_sb(core, sb[whole]) }
 #ifdef ROT_SB
-		:: d_step { copy_sb(core, sb[1]) }
+		:: d_step { sb[1 - BEST].seq -> whole = 1 - BEST; copy_sb(core, sb[whole]) }
 #endif
 		fi;
 		d_step { start() };
@@ -407,11 +415,10 @@ end:	do
 		phase = FLUSHED
 	   }
 	:: d_step { phase == FLUSHED ->			/* lc_meta_begin_epoch() */
-#ifdef PREVIOUS
-		if
-		:: core.epoch_first <= last_seq ->	/* it had records */
-			core.previous = core.epoch;
-			core.previous_first = core.epoch_first
+#ifdef EARLIER_LIVES
+		if				/* lc_replay_next_life() */
+		:: core.epoch_first <= last_seq && core.epoch ->
+			core.first[core.epoch] = core.epoch_first
 		:: else
 		fi;
 #endif

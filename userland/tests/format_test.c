@@ -59,6 +59,7 @@ static void known_sums(void)
 static void random_sb(struct lc_sb *sb)
 {
 	u64 bytes = (128ULL << 20) + rnd() % (1ULL << (27 + rnd() % 20));
+	u32 i = 0;
 
 	memset(sb, 0, sizeof(*sb));
 	if (lc_geometry_compute(&sb->geo, bytes, 65536u << rnd() % 7) ||
@@ -79,6 +80,10 @@ static void random_sb(struct lc_sb *sb)
 	sb->tail_seq = 1 + (rnd() >> 3);
 	sb->tail_segment = 1 + (rnd() >> 3);
 	sb->nr_skips = rnd() % (LC_SB_SKIPS + 1);
+	for (sb->nr_lives = rnd() % 4; i < sb->nr_lives; i++) {
+		sb->lives[i].epoch = sb->epoch / 8 * (i + 1);
+		sb->lives[i].first_seq = sb->epoch_first_seq / 8 * (i + 1);
+	}
 	snprintf(sb->label, sizeof(sb->label), "%llx", rnd());
 }
 

@@ -52,6 +52,7 @@ static u64 last_seq, acked;
 static u64 next_segment;
 static struct lane lanes[LANES];
 static struct lc_sb sb;
+static bool lives_told;		/* the superblock tells of earlier lives */
 static u64 seed, state;
 
 static u32 rnd(u32 below)
@@ -78,6 +79,7 @@ static void start_round(void)
 	sb.epoch_first_seq = 1;
 	sb.tail_seq = 1;
 	sb.tail_segment = 1;
+	lives_told = seed % 2;
 	next_segment = 1;
 	nr_recs = 0;
 	last_seq = 0;
@@ -400,20 +402,23 @@ static void replay(void)
 	last_seq = run.last_seq;
 	next_segment = run.next_segment;
 	acked = last_seq;
-	sb.epoch++;
-	sb.epoch_first_seq = last_seq + 1;
+	lc_replay_next_life(&sb, last_seq + 1);
+	if (!lives_told)
+		sb.nr_lives = 0;
 	write_superblock(sb.tail_seq);
 }
 
 /*
- * Does anything left say that a later life began at or below this record?  If
- * all records of that life rotted, and a still later one began, nothing does.
+ * Is this record of another life than the one that has its seq by right, and can replay
+ * know?  If the superblock does not tell of earlier lives, it takes a header that does.
  */
 static bool known_dead(const struct lc_replay_record *r, const struct lc_replay_record *all,
 		       size_t nr)
 {
 	size_t i;
 
+	if (lives_told)
+		return r->seq > last_seq || r->epoch != recs[history[r->seq]].epoch;
 	if (sb.epoch > r->epoch && sb.epoch_first_seq <= r->seq)
 		return true;
 	for (i = 0; i < nr; i++) {
