@@ -509,7 +509,7 @@ static int core_create(struct dm_target *ti, struct dm_dev *backing, struct dm_d
 	core->backing = backing->bdev;
 	core->params = *params;
 	strscpy(core->name, dm_table_device_name(ti->table), sizeof(core->name));
-	ret = lc_meta_read_sb(cache->bdev, &core->sb, &why);
+	ret = lc_meta_read_sb(cache->bdev, &core->sb, &core->sb_copy, &why);
 	if (ret) {
 		lc_err(core, "%pg: %s: format it with lc-format, or see lc-dump", cache->bdev,
 		       why);

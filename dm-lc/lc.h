@@ -67,6 +67,7 @@ struct lc_core {
 	u64 nr_blocks;
 
 	struct lc_sb sb;		/* identity and geometry: constant; the rest: meta->lock */
+	u8 sb_copy;			/* front copy that sb was read from */
 	struct lc_meta *meta;
 	struct lc_index *index;
 	struct lc_ring *ring;

@@ -2,11 +2,13 @@
 /*
  * Superblock and mark.  See superblock.h.
  *
- * The two front copies are written in turn, each with PREFLUSH and FUA: whatever
- * was written before is durable before the superblock says so, and one copy is
- * whole at any moment.  The copy with the higher sb_seq wins; a newer first copy
- * whose second was not written yet is believed harmlessly, because nothing that
- * depends on it happens before both are durable.
+ * The two front copies are written one after the other, each with PREFLUSH and FUA:
+ * whatever was written before is durable before the superblock says so.  A write may be
+ * torn, so the copy that is known to be whole is written last (lc_meta->whole_sb): one is
+ * whole at any moment, also if the crash before left only one.  The copy with the higher
+ * sb_seq wins; a newer one whose twin was not written yet is believed harmlessly, because
+ * nothing that depends on it happens before both are durable.  All that holds for the two
+ * copies of the mark, too.
  */
 #include <linux/blkdev.h>
 #include <linux/ktime.h>
@@ -30,17 +32,20 @@ struct lc_meta {
 	void *block;			/* 4 KiB for I/O; lock */
 	struct lc_mark_info mark;	/* lock */
 	u64 tail_seq;			/* copy for record headers; READ_ONCE() */
+	/* Front copies known to be whole: read at the start, or written last; lock. */
+	u8 whole_sb, whole_mark;
 };
 
 /**
  * lc_meta_read_sb() - read the superblock of an SSD
  * @bdev: the device
  * @sb: the copy to believe
+ * @which: its number, 0 or 1
  * @why: reason, on error
  *
  * Only reads.  Return: 0, or what the better copy failed with.
  */
-int lc_meta_read_sb(struct block_device *bdev, struct lc_sb *sb, const char **why)
+int lc_meta_read_sb(struct block_device *bdev, struct lc_sb *sb, u8 *which, const char **why)
 {
 	struct lc_superblock *raw = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
 	struct lc_sb *other = kmalloc(sizeof(*other), GFP_KERNEL);
@@ -60,13 +65,16 @@ int lc_meta_read_sb(struct block_device *bdev, struct lc_sb *sb, const char **wh
 		if (!err)
 			err = lc_sb_decode(raw, copy, copy && !ret ? other : sb, &text);
 		if (copy && !ret) {
-			if (!err && other->sb_seq > sb->sb_seq)
+			if (!err && other->sb_seq > sb->sb_seq) {
 				*sb = *other;
+				*which = copy;
+			}
 			continue;
 		}
 		/* Of two failures the one that says more: damage rather than absence. */
 		if (!err || !copy || ret == -ENODATA) {
 			ret = err;
+			*which = copy;
 			*why = text;
 		}
 	}
@@ -88,6 +96,7 @@ struct lc_meta *lc_meta_create(struct lc_core *core)
 		return NULL;
 	mutex_init(&meta->lock);
 	meta->tail_seq = core->sb.tail_seq;
+	meta->whole_sb = core->sb_copy;
 	meta->block = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
 	if (!meta->block) {
 		kfree(meta);
@@ -113,12 +122,14 @@ u64 lc_meta_tail_seq(struct lc_core *core)
 static int write_sb(struct lc_core *core, bool third)
 {
 	struct lc_meta *meta = core->meta;
-	unsigned int copy, last = third ? LC_SB_COPIES : 2;
+	const u8 order[LC_SB_COPIES] = { !meta->whole_sb, meta->whole_sb, 2 };
+	unsigned int i, copy;
 	int ret;
 
 	lockdep_assert_held(&meta->lock);
 	core->sb.sb_seq++;
-	for (copy = 0; copy < last; copy++) {
+	for (i = 0; i < (third ? LC_SB_COPIES : 2); i++) {
+		copy = order[i];
 		lc_sb_encode(&core->sb, copy, meta->block);
 		ret = lc_io_sync(core->cache,
 				 REQ_OP_WRITE | REQ_META | REQ_SYNC | REQ_PREFLUSH | REQ_FUA,
@@ -130,6 +141,8 @@ static int write_sb(struct lc_core *core, bool third)
 			lc_log_void(core->log);
 			return ret;
 		}
+		if (copy < 2)
+			meta->whole_sb = copy;
 	}
 	return 0;
 }
@@ -138,13 +151,15 @@ static int write_sb(struct lc_core *core, bool third)
 static int write_mark(struct lc_core *core)
 {
 	struct lc_meta *meta = core->meta;
-	unsigned int copy;
+	const u8 order[] = { !meta->whole_mark, meta->whole_mark };
+	unsigned int i, copy;
 	int ret;
 
 	if (core->sb.mark_offset == LC_NO_MARK)
 		return 0;
 	meta->mark.mark_seq++;
-	for (copy = 0; copy < 2; copy++) {
+	for (i = 0; i < 2; i++) {
+		copy = order[i];
 		lc_mark_encode(&meta->mark, core->sb.csum_type, core->sb.mark_offset, copy,
 			       meta->block);
 		ret = lc_io_sync(core->backing,
@@ -153,12 +168,13 @@ static int write_mark(struct lc_core *core)
 				 LC_SLOT_BYTES);
 		if (ret)
 			return ret;
+		meta->whole_mark = copy;
 	}
 	return 0;
 }
 
 /* [meta->lock] "Abandoned" in either copy wins (S1), otherwise the higher mark_seq. */
-static int read_mark(struct lc_core *core, struct lc_mark_info *mark, const char **why)
+static int read_mark(struct lc_core *core, struct lc_mark_info *mark, u8 *which, const char **why)
 {
 	struct lc_mark_info *other = kmalloc(sizeof(*other), GFP_NOIO);
 	unsigned int copy;
@@ -183,8 +199,10 @@ static int read_mark(struct lc_core *core, struct lc_mark_info *mark, const char
 			continue;
 		}
 		if (ret || other->state == LC_MARK_ABANDONED ||
-		    (mark->state != LC_MARK_ABANDONED && other->mark_seq > mark->mark_seq))
+		    (mark->state != LC_MARK_ABANDONED && other->mark_seq > mark->mark_seq)) {
 			*mark = *other;
+			*which = copy;
+		}
 		ret = 0;
 	}
 	kfree(other);
@@ -233,7 +251,7 @@ int lc_meta_check_pair(struct lc_core *core)
 	if (core->sb.mark_offset == LC_NO_MARK)
 		return 0;
 	mutex_lock(&meta->lock);
-	ret = read_mark(core, &meta->mark, &why);
+	ret = read_mark(core, &meta->mark, &meta->whole_mark, &why);
 	if (ret)
 		lc_err(core, "%pg: %s: is it the right backing device?", core->backing, why);
 	else

@@ -17,7 +17,7 @@ struct lc_lost;
 struct lc_meta;
 struct lc_sb;
 
-int lc_meta_read_sb(struct block_device *bdev, struct lc_sb *sb, const char **why);
+int lc_meta_read_sb(struct block_device *bdev, struct lc_sb *sb, u8 *which, const char **why);
 
 struct lc_meta *lc_meta_create(struct lc_core *core);
 void lc_meta_destroy(struct lc_meta *meta);

@@ -59,7 +59,7 @@ static int open_devices(struct lc_core *core)
 	/* Room for two superblocks is less than any format leaves. */
 	if (core->cache->bytes < LC_MARK_BYTES)
 		return -EINVAL;
-	ret = lc_meta_read_sb(core->cache, &core->sb, &why);
+	ret = lc_meta_read_sb(core->cache, &core->sb, &core->sb_copy, &why);
 	if (ret)
 		return ret;
 	if (core->cache->bytes < core->sb.geo.cache_bytes ||
