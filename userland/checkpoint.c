@@ -29,6 +29,43 @@ static int compare_slots(const void *a, const void *b)
 	return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
+static int compare_blocks(const void *a, const void *b)
+{
+	const struct lc_ckpt_item *x = a, *y = b;
+
+	return x->block < y->block ? -1 : x->block > y->block;
+}
+
+/* Number of the segment that was last opened in a position, 0 if none was. */
+static u64 segment_at(const struct lc_sb *sb, u64 position)
+{
+	u64 last = sb->head_segment - 1, nr = sb->geo.nr_segments;
+	u64 back = (lc_format_position(&sb->geo, last) + nr - position) % nr;
+
+	return back > last ? 0 : last - back;
+}
+
+/* What the kernel refuses of items that are each in bounds; leaves them sorted by slot. */
+static const char *contradiction(const struct check *c, struct lc_ckpt_item *items, size_t nr)
+{
+	size_t i;
+
+	qsort(items, nr, sizeof(*items), compare_blocks);
+	for (i = 1; i < nr; i++) {
+		if (items[i].block == items[i - 1].block)
+			return "it names a block twice";
+	}
+	qsort(items, nr, sizeof(*items), compare_slots);
+	for (i = 0; i < nr; i++) {
+		if (i && items[i].slot == items[i - 1].slot)
+			return "it names a slot twice";
+		if (items[i].flags & LC_CKPT_ENTRY_DIRTY &&
+		    segment_at(&c->sb, items[i].slot / c->sb.geo.seg_slots) < c->sb.tail_segment)
+			return "what is only here lies behind the tail";
+	}
+	return NULL;
+}
+
 static void read_position(struct check *c, struct position *p, u64 number)
 {
 	struct lc_record_header raw;
@@ -89,8 +126,12 @@ static void check_items(struct check *c, struct lc_ckpt_item *items, size_t nr)
 	const char *why;
 	size_t i;
 
-	if (nr)
-		qsort(items, nr, sizeof(*items), compare_slots);
+	why = nr ? contradiction(c, items, nr) : NULL;
+	if (why) {
+		check_damage(c, "checkpoint: %s", why);
+		c->bad_checkpoint = true;
+		return;
+	}
 	for (i = 0; i < nr; i++) {
 		const struct lc_ckpt_item *item = &items[i];
 		u64 number = item->slot / c->sb.geo.seg_slots;
