@@ -166,31 +166,68 @@ static int compare_place(const void *a, const void *b)
 	return x->first_slot < y->first_slot ? -1 : x->first_slot > y->first_slot;
 }
 
+/* Where a run ends; hidden headers are looked for from there on. */
+struct end {
+	u64 segment;
+	u32 slot;
+};
+
+/*
+ * What replay comes to see: hidden headers only in segments without a first one, and from
+ * @end on.  Returns how many.
+ */
+static size_t visible(const struct scan *scan, struct end end, struct lc_replay_record *records)
+{
+	u64 with_first = 0;	/* latest segment that has a first header; there is no segment 0 */
+	size_t nr = 0, i;
+
+	for (i = 0; i < scan->nr; i++) {
+		const struct lc_record_info *info = &scan->found[i];
+
+		if (!info->first_slot)
+			with_first = info->segment;
+		if (scan->hidden[i] && info->segment == with_first &&
+		    (info->segment < end.segment ||
+		     (info->segment == end.segment && info->first_slot <= end.slot)))
+			continue;
+		records[nr++] = (struct lc_replay_record) {
+			.seq = info->seq, .epoch = info->epoch,
+			.epoch_first_seq = info->epoch_first_seq,
+			.durable_seq = info->durable_seq, .segment = info->segment,
+			.first_slot = info->first_slot, .nr_entries = info->nr_entries,
+			.type = info->type, .hidden = scan->hidden[i],
+		};
+	}
+	return nr;
+}
+
 /**
  * scan_select() - let the replay rules decide which records exist
  */
 void scan_select(struct scan *scan, const struct lc_sb *sb)
 {
 	struct lc_replay_record *records = xcalloc(scan->nr, sizeof(*records));
-	size_t i;
+	struct end end = { ~0ULL, 0 };
+	size_t nr = visible(scan, end, records), i;
 
-	for (i = 0; i < scan->nr; i++) {
-		const struct lc_record_info *info = &scan->found[i];
-
-		records[i].seq = info->seq;
-		records[i].epoch = info->epoch;
-		records[i].epoch_first_seq = info->epoch_first_seq;
-		records[i].durable_seq = info->durable_seq;
-		records[i].segment = info->segment;
-		records[i].first_slot = info->first_slot;
-		records[i].nr_entries = info->nr_entries;
-		records[i].type = info->type;
-		records[i].hidden = scan->hidden[i];
+	scan->verdict = lc_replay_select(sb, records, nr, &scan->run);
+	if (!scan->verdict) {
+		end = (struct end) { sb->tail_segment, 0 };
+		for (i = 0; i < nr; i++) {
+			if (records[i].keep && records[i].seq == scan->run.last_seq)
+				end = (struct end) { records[i].segment, records[i].first_slot };
+		}
+		nr = visible(scan, end, records);
+		scan->verdict = lc_replay_select(sb, records, nr, &scan->run);
 	}
-	scan->verdict = lc_replay_select(sb, records, scan->nr, &scan->run);
+	/* R6 here of all that was found: nothing may be repaired by such a superblock. */
+	for (i = 0; i < scan->nr; i++) {
+		if (scan->found[i].epoch > sb->epoch)
+			scan->verdict = -ESTALE;
+	}
 	free(scan->kept);
 	scan->kept = xcalloc(scan->nr, sizeof(*scan->kept));
-	for (i = 0; i < scan->nr; i++) {
+	for (i = 0; i < nr; i++) {
 		struct lc_record_info key = {
 			.segment = records[i].segment,
 			.first_slot = records[i].first_slot,
