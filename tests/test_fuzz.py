@@ -42,7 +42,6 @@ CHECK_CODES = (0, 1, 4, 8, 16)
 
 
 # Declares what the module needs of the kernel.
-SHIM = host.TESTS / "explore/shim.h"
 
 
 def seed():
@@ -131,16 +130,9 @@ def finding(binary, output):
     return text
 
 
-def need(target):
-    """Skip what cannot be built yet."""
-    if target == "recovery" and not SHIM.exists():
-        pytest.skip("tests/explore/shim.h is not there")
-
-
 @pytest.mark.parametrize("target", RUNS)
 def test_target(target, built, tmp_path, request):
     """The corpus, then a fixed number of random runs; --long: ten minutes more."""
-    need(target)
     binary = built / target
     code, output = fuzz(binary, target, tmp_path / "new", f"-runs={RUNS[target]}")
     if code:
@@ -189,7 +181,6 @@ def test_mutant_is_caught(patch, built, clang, tmp_path):
     """A small break is found within the runs of a normal run."""
     target = mutant_target(patch)
     assert built and target in RUNS
-    need(target)
     apply_mutant(patch, tmp_path)
     make(f"CLANG={clang}", "WARNINGS=-w", f"TREE={tmp_path}", f"O={tmp_path}/out",
          f"{tmp_path}/out/{target}")

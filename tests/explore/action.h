@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The steps a life is made of.  See action.c. */
+#ifndef EXPLORE_ACTION_H
+#define EXPLORE_ACTION_H
+
+#include "world.h"
+
+/* name in files, arguments, who does it */
+#define NOBODY_SLOW	0xff
+
+#define ACTIONS(ACTION) \
+	ACTION(COMPLETE, complete, 2)	/* disk: a command, by time and ordinal of submission */ \
+	ACTION(FAIL, fail, 2)		/* the same with an error */ \
+	ACTION(SUBMIT, submit, 1)	/* worker of the log: the n-th closed record */ \
+	ACTION(FLUSHER, send-flush, 0)	/* worker of the log: the FLUSH decided on */ \
+	ACTION(REFILL, refill, 0)	/* worker of the core: buffers and segments */ \
+	ACTION(REWRITE, rewrite, 0)	/* a failed record gets another place */ \
+	ACTION(SKIP, name-skip, 0)	/* a skipped segment into the superblock */ \
+	ACTION(WRITEBACK, writeback, 1)	/* a batch begins; 1: down to the open segment */ \
+	ACTION(DRAIN, drain, 0)		/* thread of writeback: next step */ \
+	ACTION(DISCARDER, discarder, 0)	/* worker of the discard: next step */ \
+	ACTION(WRITE, write, 3)		/* user: first block, blocks, mask of the last one */ \
+	ACTION(FUA, write-fua, 3) \
+	ACTION(HOLE, hole, 0)		/* user: a slot that stays empty */ \
+	ACTION(FLUSH, flush, 0)		/* user */ \
+	ACTION(SEAL, seal, 1)		/* nobody wrote for a while; 1: close the segment */ \
+	ACTION(DISCARD, discard, 2)	/* user: first block, blocks */ \
+	ACTION(STOP, stop, 0)		/* the device is removed: clean stop */
+
+enum action_kind {
+#define ACTION(id, name, args) ACTION_##id,
+	ACTIONS(ACTION)
+#undef ACTION
+	NR_ACTIONS,
+};
+
+/* What the lives of one path have in common: drawn from the seed. */
+struct theme {
+	u32 failing;		/* percent of lives in which commands fail */
+	u32 lazy;		/* percent in which writeback waits for a full ring */
+	u32 small;		/* percent in which writes are small */
+	u32 sparse;		/* percent in which most segments are closed early */
+	u32 states;		/* drawn of each life */
+	u32 rot;		/* percent of them in which a sector rots */
+};
+
+/* How a life is to be. */
+struct plan {
+	u32 steps;
+	bool lazy;
+	u32 close;		/* percent of seals that close the segment */
+	u8 slow;		/* enum cmd_owner: commands that take long, or NOBODY_SLOW */
+	bool stop;		/* ends with a clean stop, if it comes to it */
+	u32 fails;		/* commands that fail */
+	u32 eager;		/* percent: failed records are written again before all else */
+	u32 bad_segments;	/* in a row, refuse every write */
+	u64 bad_first;
+	u32 writes, fuas, flushes, discards, seals, batches;	/* weights */
+	u32 max_blocks;
+	u32 whole;		/* percent of writes that are of whole blocks */
+	u32 hot;		/* percent of writes that go to a few blocks */
+};
+
+extern const char *const action_names[NR_ACTIONS];
+extern const u32 action_args[NR_ACTIONS];
+
+bool action_do(struct life *life, const struct action *action);
+void theme_draw(struct theme *theme, struct rng *rng, u32 failing);
+void plan_draw(struct plan *plan, const struct theme *theme, struct rng *rng, u64 head);
+bool plan_next(struct life *life, struct action *action);
+extern struct plan plan;
+
+#endif /* EXPLORE_ACTION_H */

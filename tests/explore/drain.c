@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Model of writeback and of discards.
+ *
+ * As writeback.c and wbcopy.c: collect the dirty slots of the settled segments from the
+ * tail on, copy them to the HDD in the order of blocks, several runs in flight, FLUSH the
+ * HDD, mark clean what is still the newest copy, make the log durable (L5), and only then
+ * move the tail, by the module's own superblock.c.
+ *
+ * As discard.c: own the HDD places until the end (C5), make earlier records durable (L12),
+ * log a tombstone, make it durable, drop older copies from the index, discard on the HDD.
+ */
+#include "history.h"
+#include "index.h"
+#include "segment.h"
+#include "superblock.h"
+#include "writer.h"
+#include "writeback.h"
+#include "life.h"
+
+#define RUN_BLOCKS	64
+
+/* --- when ------------------------------------------------------------------ */
+
+static bool segment_settled(u64 number)
+{
+	return number < lc_lane_next_segment(world->core->lane) && !segment_of(number)->buf;
+}
+
+u64 drain_limit(void)
+{
+	u64 number = lc_ring_tail(world->core->ring);
+
+	while (segment_settled(number))
+		number++;
+	return number;
+}
+
+/* @lazy: only when the ring is full. */
+bool drain_needed(bool lazy)
+{
+	struct lc_core *core = world->core;
+
+	return lc_ring_free(core->ring) <= (lazy ? 1 : core->sb.geo.nr_segments / 4);
+}
+
+/* --- steps ----------------------------------------------------------------- */
+
+static int compare_items(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	return x->block < y->block ? -1 : x->block > y->block;
+}
+
+static void collect_slot(struct drain *d, u32 slot)
+{
+	struct lc_core *core = world->core;
+	const struct rec *rec;
+	struct lc_mapping map;
+	u64 block;
+	u32 i;
+
+	if (!lc_index_peek(core->index, slot, &block, &map) || !map.dirty)
+		return;
+	rec = &world->recs[world->newest[block]];
+	for (i = 0; i < rec->nr_slots; i++) {
+		if (rec->entries[i].used && rec->entries[i].block == block)
+			break;
+	}
+	d->items[d->nr_items++] = (struct item) {
+		.block = block, .slot = slot, .mask = map.mask,
+		.data = image_page(&world->life->view[SSD],
+				   (core->sb.geo.segments_offset >> LC_SLOT_SHIFT) + slot),
+	};
+	/* W1: only durable slots, only verified ones; the model's memory is the sum. */
+	if (rec->stage != REC_DURABLE || i == rec->nr_slots ||
+	    memcmp(d->items[d->nr_items - 1].data->bytes, rec->entries[i].data->bytes,
+		   LC_SLOT_BYTES))
+		trouble(BAD_INDEX, "writeback would copy a damaged slot of block %llu", block);
+}
+
+static void collect(struct drain *d)
+{
+	u64 number = lc_ring_tail(world->core->ring), limit = drain_limit();
+	u32 i;
+
+	d->first = number;
+	d->nr_items = 0;
+	d->next_item = 0;
+	for (; number < limit; number++) {
+		if (d->nr_items + SEG_SLOTS > max(world->params.batch, 1u * SEG_SLOTS))
+			break;
+		for (i = 0; i < SEG_SLOTS; i++)
+			collect_slot(d, lc_ring_position(world->core->ring, number) * SEG_SLOTS +
+				     i);
+	}
+	d->end = number;
+	qsort(d->items, d->nr_items, sizeof(d->items[0]), compare_items);
+}
+
+/* One run of neighbouring blocks, each stretch of valid sectors a command. */
+static void copy_run(struct drain *d)
+{
+	struct life *life = world->life;
+	struct cmd *cmd = NULL;
+	u32 n = 0, next = 0, i;
+
+	do {
+		const struct item *item = &d->items[d->next_item++];
+		u32 page = world->data_page + item->block;
+		u8 mask;
+
+		for (i = 0; i < PAGE_SECTORS; i++) {
+			if (!(item->mask & 1u << i))
+				continue;
+			mask = 1u << i;
+			while (i + 1 < PAGE_SECTORS && item->mask & 1u << (i + 1))
+				mask |= 1u << ++i;
+			op_stays(item->data, mask);
+			if (!cmd || next != page * PAGE_SECTORS + __builtin_ctz(mask)) {
+				cmd = cmd_new(life, HDD, OWNER_WRITEBACK);
+				d->flying++;
+			}
+			cmd_add_piece(life, cmd, page, mask, item->data);
+			next = page * PAGE_SECTORS + i + 1;
+		}
+	} while (++n < RUN_BLOCKS && d->next_item < d->nr_items &&
+		 d->items[d->next_item].block == d->items[d->next_item - 1].block + 1);
+}
+
+static void mark_clean(struct drain *d)
+{
+	struct lc_index *index = world->core->index;
+	struct lc_mapping map;
+	u32 i, bucket;
+
+	for (i = 0; i < d->nr_items; i++) {
+		const struct item *item = &d->items[i];
+
+		bucket = lc_index_lock(index, item->block);
+		if (lc_index_lookup(index, bucket, item->block, &map) && map.slot == item->slot)
+			lc_index_clean(index, bucket, item->slot);
+		lc_index_unlock(index, bucket);
+	}
+}
+
+static void copy_done(struct drain *d)
+{
+	struct writer *w = world->writer;
+
+	mark_clean(d);
+	w->place_taken = false;
+	d->seq = lane_seal(false);
+	log_want(d->seq);
+	d->state = DRAIN_SUPERSEDERS;
+}
+
+/*
+ * Where replay must begin when all in segments below @end is drained (L6): the lowest seq
+ * elsewhere, and the lowest segment with a record at or above it.  Without rewritten
+ * records that is @end and its first seq.
+ */
+static void tail_for(u64 end, u64 *segment, u64 *tail_seq)
+{
+	const struct writer *w = world->writer;
+	u64 seq;
+
+	*tail_seq = w->last_seq + 1;
+	for (seq = w->last_seq; seq >= world->core->sb.tail_seq; seq--) {
+		const struct rec *rec = rec_of_seq(seq);
+
+		if (rec->places[rec->cur].segment >= end)
+			*tail_seq = seq;
+	}
+	*segment = end;
+	for (seq = *tail_seq; seq <= w->last_seq; seq++) {
+		const struct rec *rec = rec_of_seq(seq);
+
+		if (rec->places[rec->cur].segment < *segment)
+			*segment = rec->places[rec->cur].segment;
+	}
+}
+
+static void forget_skips(struct lc_sb *sb, u64 tail)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < sb->nr_skips; i++) {
+		if (sb->skips[i].segment + sb->skips[i].count > tail)
+			sb->skips[n++] = sb->skips[i];
+	}
+	sb->nr_skips = n;
+}
+
+static void move_tail(struct drain *d)
+{
+	struct lc_core *core = world->core;
+	struct writer *w = world->writer;
+	u64 segment, seq;
+
+	tail_for(d->end, &segment, &seq);
+	say("%6u tail to record %llu in segment %llu", world->life->now, seq, segment);
+	forget_skips(&core->sb, segment);
+	w->meta_busy = true;
+	lc_meta_set_tail(core, segment, seq);
+	w->meta_busy = false;
+	lc_ring_set_tail(core->ring, segment);
+	queue_work(core->wq, &core->refill_work);
+	d->state = DRAIN_REST;
+}
+
+/**
+ * drain_begin() - writeback starts a batch
+ * @all: down to the open segment
+ */
+void drain_begin(bool all)
+{
+	struct writer *w = world->writer;
+	struct drain *d = &w->drain;
+
+	if (all && !segment_settled(lc_ring_tail(world->core->ring))) {
+		d->seq = lane_seal(true);
+		log_want(d->seq);
+		d->state = DRAIN_SEALING;
+	} else {
+		d->state = DRAIN_PLACE;
+	}
+}
+
+bool drain_can_step(void)
+{
+	const struct writer *w = world->writer;
+	const struct drain *d = &w->drain;
+
+	switch (d->state) {
+	case DRAIN_REST:
+	case DRAIN_FLUSHING:
+		return false;
+	case DRAIN_SEALING:
+	case DRAIN_SUPERSEDERS:
+		return w->durable_seq >= d->seq;
+	case DRAIN_PLACE:
+		return !w->place_taken;
+	case DRAIN_COPY:
+		if (!d->paused && d->next_item < d->nr_items)
+			return d->flying < world->params.depth;
+		return !d->flying;
+	case DRAIN_TAIL:
+		return !w->meta_busy;
+	}
+	return false;
+}
+
+void drain_step(void)
+{
+	struct writer *w = world->writer;
+	struct drain *d = &w->drain;
+
+	switch (d->state) {
+	case DRAIN_SEALING:
+		d->state = DRAIN_PLACE;
+		break;
+	case DRAIN_PLACE:
+		collect(d);
+		d->state = d->end > d->first ? DRAIN_COPY : DRAIN_REST;
+		w->place_taken = d->state == DRAIN_COPY;
+		if (d->state == DRAIN_REST)
+			/* The oldest segment is still in RAM: its flush must come first. */
+			log_want(lane_seal(true));
+		break;
+	case DRAIN_COPY:
+		if (!d->paused && d->next_item < d->nr_items) {
+			copy_run(d);
+		} else if (d->next_item < d->nr_items) {
+			/* Told to stop: the batch is given up, its blocks stay dirty. */
+			w->place_taken = false;
+			d->state = DRAIN_REST;
+		} else if (d->nr_items) {
+			cmd_new(world->life, HDD, OWNER_WRITEBACK_FLUSH)->flush = true;
+			d->state = DRAIN_FLUSHING;
+		} else {
+			copy_done(d);
+		}
+		break;
+	case DRAIN_SUPERSEDERS:
+		d->state = DRAIN_TAIL;
+		break;
+	case DRAIN_TAIL:
+		move_tail(d);
+		break;
+	default:
+		break;
+	}
+}
+
+void drain_ended(struct cmd *cmd)
+{
+	struct drain *d = &world->writer->drain;
+
+	if (cmd->owner == OWNER_WRITEBACK) {
+		d->flying--;
+	} else if (cmd->failed) {
+		/* F3: all of the batch stays dirty, the tail stays. */
+		world->writer->place_taken = false;
+		world->writer->hdd_failed = true;
+		d->state = DRAIN_REST;
+	} else {
+		copy_done(d);
+	}
+}
+
+/* --- discards ---------------------------------------------------------------- */
+
+/* Which blocks have copies the range covers?  @drop: forget them. */
+static bool visit_range(const struct discard *d, bool drop)
+{
+	struct lc_index *index = world->core->index;
+	struct lc_mapping map;
+	bool any = false;
+	u32 block, bucket;
+
+	for (block = d->first; block < d->first + d->nr; block++) {
+		const struct rec *rec;
+
+		bucket = lc_index_lock(index, block);
+		if (lc_index_lookup(index, bucket, block, &map)) {
+			any = true;
+			rec = &world->recs[world->newest[block]];
+			if (drop && rec->seq && rec->seq < world->recs[d->rec].seq) {
+				lc_index_remove(index, bucket, block, &map);
+				world->newest[block] = NONE;
+			}
+		}
+		lc_index_unlock(index, bucket);
+	}
+	return any;
+}
+
+static void discard_on_hdd(struct discard *d)
+{
+	static const struct dpage zeros;
+	struct life *life = world->life;
+	struct cmd *cmd;
+	u32 i;
+
+	d->state = DISCARD_HDD;
+	cmd = cmd_new(life, HDD, OWNER_DISCARD);
+	/* A hint: some blocks are zeroed, others not. */
+	for (i = 0; i < d->nr; i++) {
+		if (world->params.zeroing && (life->now + i) % 3)
+			cmd_add_piece(life, cmd, world->data_page + d->first + i, 0xff, &zeros);
+	}
+}
+
+void discard_begin(u32 first, u32 nr)
+{
+	world->writer->discard = (struct discard) {
+		.state = DISCARD_PLACE, .first = first, .nr = nr, .rec = NONE,
+	};
+}
+
+bool discard_can_step(void)
+{
+	const struct writer *w = world->writer;
+
+	switch (w->discard.state) {
+	case DISCARD_PLACE:
+		return !w->place_taken;
+	case DISCARD_EARLIER:
+	case DISCARD_TOMBSTONE:
+		return w->durable_seq >= w->discard.seq;
+	default:
+		return false;
+	}
+}
+
+void discard_step(void)
+{
+	struct writer *w = world->writer;
+	struct discard *d = &w->discard;
+	struct rec *rec;
+
+	switch (d->state) {
+	case DISCARD_PLACE:
+		w->place_taken = true;
+		if (!visit_range(d, false)) {
+			d->op = op_add(d->first, d->nr, 0, NONE);
+			discard_on_hdd(d);
+			break;
+		}
+		d->seq = lane_seal(false);
+		log_want(d->seq);
+		d->state = DISCARD_EARLIER;
+		break;
+	case DISCARD_EARLIER:
+		rec = lane_append_range(d->first, d->nr);
+		if (!rec) {
+			/* No buffer: dropping a hint loses nothing. */
+			w->place_taken = false;
+			d->state = DISCARD_REST;
+			break;
+		}
+		d->rec = rec_index(rec);
+		d->op = rec->last_op;
+		d->seq = lane_seal(false);
+		log_want(d->seq);
+		d->state = DISCARD_TOMBSTONE;
+		break;
+	case DISCARD_TOMBSTONE:
+		visit_range(d, true);
+		discard_on_hdd(d);
+		break;
+	default:
+		break;
+	}
+}
+
+void discard_ended(void)
+{
+	struct writer *w = world->writer;
+
+	world->ops[w->discard.op].acked = world->life->now;
+	w->place_taken = false;
+	w->discard.state = DISCARD_REST;
+}
+
+/* --- for core.c ---------------------------------------------------------------- */
+
+/* Only its address matters. */
+struct lc_writeback {
+	int unused;
+};
+
+struct lc_writeback *lc_writeback_create(struct lc_core *core)
+{
+	(void)core;
+	return kzalloc(sizeof(struct lc_writeback), GFP_KERNEL);
+}
+
+void lc_writeback_destroy(struct lc_writeback *wb)
+{
+	kfree(wb);
+}
+
+int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
+{
+	(void)wb;
+	(void)batch;
+	(void)depth;
+	return 0;
+}
+
+void lc_writeback_resume(struct lc_writeback *wb)
+{
+	(void)wb;
+	world->writer->drain.paused = false;
+}
+
+void lc_writeback_kick(struct lc_writeback *wb)
+{
+	(void)wb;
+}
+
+static bool resting(const void *arg)
+{
+	(void)arg;
+	return world->writer->drain.state == DRAIN_REST;
+}
+
+void lc_writeback_pause(struct lc_writeback *wb)
+{
+	(void)wb;
+	world->writer->drain.paused = true;
+	wait_until(resting, NULL);
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Is what recovery made of a crash state right?
+ *
+ *  1. It did not refuse, did not warn, and wrote nothing but superblocks and marks.
+ *  2. Every record it believes in is one of this history, at a place where it was written,
+ *     and the index is exactly what the records up to the last of them say.
+ *  3. By what a user reads: every sector holds what was written there (P3), all of it is
+ *     what the first n operations leave (P2), and all that was acknowledged is among them
+ *     (P1).  Blocks that were discarded may read as anything they held before, or zeros.
+ *
+ * With rot, recovery may refuse; if it goes on, everything must be there that any header
+ * left tells of (L4), or everything at all if it is not a header that rotted (L9).
+ */
+#include "history.h"
+#include "index.h"
+#include "crash.h"
+#include "judge.h"
+#include "segment.h"
+#include "writer.h"
+
+const char *const verdict_names[NR_VERDICTS] = {
+	[FINE] = "fine", [BAD_REFUSED] = "refused", [BAD_P1] = "P1", [BAD_P2] = "P2",
+	[BAD_P3] = "P3", [BAD_INDEX] = "index", [BAD_MEDIA] = "media", [BAD_WARNING] = "warning",
+};
+
+struct trial {
+	const struct life *life;
+	const struct crash *crash;
+	const struct life *next;
+	u32 floor_op;
+	u64 floor_seq;
+	u64 last_seq;		/* of the run */
+	u32 nr_ops;		/* until the crash */
+	u32 seen[MAX_SECTORS];
+};
+
+/* --- rot ------------------------------------------------------------------------ */
+
+/* Is this header on the disk, whole? */
+static bool header_left(const struct trial *t, const struct rec *rec, u32 place)
+{
+	return rec->places[place].time <= t->crash->at && rec->seq != t->crash->rot_arg;
+}
+
+/* First segment that replay does not come to, too many before it being without a header. */
+static u64 scan_end(const struct trial *t)
+{
+	u64 tail = t->next->tail_segment, segment, seq;
+	u32 stale = 0, i;
+
+	for (segment = tail; segment < tail + world->params.segments; segment++) {
+		bool any = false;
+
+		for (seq = t->next->tail_seq; seq <= world->last_seq && !any; seq++) {
+			const struct rec *rec = rec_of_seq(seq);
+
+			for (i = 0; i < rec->nr_places; i++)
+				any |= rec->places[i].segment == segment && header_left(t, rec, i);
+		}
+		stale = any ? 0 : stale + 1;
+		if (stale > world->params.lane_limit)
+			break;
+	}
+	return segment;
+}
+
+/* Highest seq of which a header that is left says that it was durable. */
+static u64 told_durable(const struct trial *t)
+{
+	u64 told = t->life->start_seq, end = scan_end(t), seq;
+	u32 i;
+
+	for (seq = told + 1; seq <= world->last_seq; seq++) {
+		const struct rec *rec = rec_of_seq(seq);
+
+		for (i = 0; i < rec->nr_places; i++) {
+			if (header_left(t, rec, i) && rec->places[i].segment < end &&
+			    rec->places[i].told_durable > told)
+				told = rec->places[i].told_durable;
+		}
+	}
+	return told;
+}
+
+/*
+ * Does nothing tell of the record with the rotten header?  If nobody says that it was
+ * durable, it is a torn tail for all anybody can know, and what of it was written back
+ * already is a mixture.
+ */
+static bool untold(const struct trial *t)
+{
+	return t->crash->rot == ROT_HEADER && told_durable(t) < t->crash->rot_arg;
+}
+
+/* --- the log ---------------------------------------------------------------------- */
+
+static void judge_run(const struct trial *t)
+{
+	const struct life *next = t->next;
+	u32 i;
+
+	if (t->last_seq < t->floor_seq)
+		trouble(BAD_P1, "record %llu was durable, the log ends with %llu",
+			t->floor_seq, t->last_seq);
+	if (t->last_seq > world->last_seq)
+		trouble(BAD_P2, "the log ends with record %llu, which was never written",
+			t->last_seq);
+	for (i = 0; i < next->nr_kept && !world->trouble; i++) {
+		const struct kept *kept = &next->kept[i];
+
+		if (kept->seq != next->tail_seq + i)
+			trouble(BAD_P2, "record %llu follows %llu", kept->seq,
+				next->tail_seq + i - 1);
+		else if (rec_find_place(rec_of_seq(kept->seq), kept, t->crash->at) == NONE)
+			trouble(BAD_P2, "a dead record %llu in segment %llu slot %u came back",
+				kept->seq, kept->segment, kept->slot);
+		else if (kept->segment >= next->next_segment)
+			trouble(BAD_INDEX, "the next life would overwrite record %llu", kept->seq);
+	}
+	if (next->next_segment < next->tail_segment ||
+	    next->next_segment > next->tail_segment + world->params.segments)
+		trouble(BAD_INDEX, "the ring is impossible: tail %llu, head %llu",
+			next->tail_segment, next->next_segment);
+}
+
+/* Where recovery found a record: its slot, or a place of it as the model knows. */
+static u32 kept_place(const struct trial *t, const struct rec *rec)
+{
+	u64 i = rec->seq - t->next->tail_seq;
+
+	if (rec->seq < t->next->tail_seq || i >= t->next->nr_kept)
+		return rec->cur;
+	return rec_find_place(rec, &t->next->kept[i], t->crash->at);
+}
+
+static void judge_mapping(const struct trial *t, u32 block, const struct lc_mapping *map,
+			  const struct rec *rec)
+{
+	bool needed = rec && rec->seq >= t->next->tail_seq;
+	u32 i;
+
+	if (!map) {
+		if (needed)
+			trouble(BAD_INDEX, "block %u of record %llu is not in the index", block,
+				rec->seq);
+		return;
+	}
+	for (i = 0; rec && i < rec->nr_slots; i++) {
+		if (rec->entries[i].used && rec->entries[i].block == block)
+			break;
+	}
+	if (!rec)
+		trouble(BAD_INDEX, "block %u is in the index but was discarded", block);
+	else if (map->slot != slot_of(rec, kept_place(t, rec), i) ||
+		 map->mask != rec->entries[i].mask || map->lost)
+		trouble(BAD_INDEX, "block %u is mapped to slot %u mask %02x instead of record %llu",
+			block, map->slot, map->mask, rec->seq);
+	else if (!needed && (map->dirty || !t->next->clean))
+		trouble(BAD_INDEX, "block %u is mapped to record %llu below the tail", block,
+			rec->seq);
+}
+
+static bool lookup(u32 block, struct lc_mapping *map)
+{
+	struct lc_index *index = world->core->index;
+	u32 bucket = lc_index_lock(index, block);
+	bool found = lc_index_lookup(index, bucket, block, map);
+
+	lc_index_unlock(index, bucket);
+	return found;
+}
+
+/* What a user reads in a block; @clean: is the HDD to hold the same? */
+static void read_block(struct trial *t, u32 block, const struct lc_mapping *map, bool bytes)
+{
+	const struct dpage *hdd, *ssd = NULL;
+	u32 s, *seen = t->seen + block * PAGE_SECTORS;
+
+	hdd = image_page(&t->next->view[HDD], world->data_page + block);
+	if (map)
+		ssd = image_page(&t->next->view[SSD], map->slot +
+				 (world->format.geo.segments_offset >> LC_SLOT_SHIFT));
+	for (s = 0; s < PAGE_SECTORS; s++) {
+		const struct dpage *page = map && map->mask & 1u << s ? ssd : hdd;
+		const struct op *op = &world->ops[page->tags[s]];
+		const u32 *words = (const u32 *)(page->bytes + (s << 9));
+
+		seen[s] = page->tags[s];
+		if (page == ssd && !map->dirty && hdd->tags[s] != seen[s])
+			trouble(BAD_INDEX, "block %u is clean but not on the HDD", block);
+		if (!seen[s])
+			continue;
+		if (seen[s] > t->nr_ops || op->nr || op->block != block || !(op->mask & 1u << s))
+			trouble(BAD_P3, "block %u sector %u holds bytes of something else", block,
+				s);
+		else if (op->dead)
+			trouble(BAD_P2, "block %u sector %u: lost write %u came back", block, s,
+				seen[s]);
+		if (bytes && (words[0] != seen[s] || words[1] != block || words[2] != s ||
+			      words[127] != ~seen[s]))
+			trouble(BAD_P3, "block %u sector %u holds other bytes than written",
+				block, s);
+		if (world->trouble)
+			return;
+	}
+}
+
+static void judge_blocks(struct trial *t, bool bytes)
+{
+	u32 map_of[MAX_BLOCKS], block;
+	struct lc_mapping map;
+	bool found;
+
+	memcpy(map_of, world->base_map, sizeof(map_of));
+	if (t->last_seq >= world->base_seq)
+		map_apply(map_of, world->base_seq, t->last_seq);
+	for (block = 0; block < world->params.blocks && !world->trouble; block++) {
+		found = lookup(block, &map);
+		read_block(t, block, found ? &map : NULL, bytes);
+		judge_mapping(t, block, found ? &map : NULL,
+			      map_of[block] == NONE ? NULL : &world->recs[map_of[block]]);
+	}
+}
+
+/* --- the user ---------------------------------------------------------------------- */
+
+/* Discards after a lost write make its loss void. */
+static bool discarded_later(const struct trial *t, u32 n)
+{
+	u32 block = world->ops[n].block;
+
+	while (++n <= t->nr_ops) {
+		const struct op *op = &world->ops[n];
+
+		if (op->nr && !op->dead && block >= op->block && block < op->block + op->nr)
+			return true;
+	}
+	return false;
+}
+
+static void judge_user(const struct trial *t)
+{
+	struct content expected = world->base;
+	u32 nr = world->params.blocks * PAGE_SECTORS, last = 0, s, n;
+
+	for (s = 0; s < nr; s++)
+		last = max(last, t->seen[s]);
+	for (n = max(last, world->base_op) + 1; n <= t->floor_op && !world->trouble; n++) {
+		const struct op *op = &world->ops[n];
+
+		if (!op->nr && !op->dead && !discarded_later(t, n))
+			trouble(BAD_P1, "write %u to block %u was acknowledged and is gone", n,
+				op->block);
+	}
+	content_apply(&expected, world->base_op, t->nr_ops, last);
+	for (s = 0; s < nr && !world->trouble; s++) {
+		if (expected.weak[s] && world->ops[expected.op[s]].acked <= t->crash->at &&
+		    t->seen[s] && !world->ops[t->seen[s]].stays)
+			trouble(BAD_P1, "block %u sector %u: write %u was discarded and is back",
+				s / PAGE_SECTORS, s % PAGE_SECTORS, t->seen[s]);
+		if (expected.weak[s] ? t->seen[s] < expected.op[s] :
+				       t->seen[s] == expected.op[s])
+			continue;
+		trouble(expected.op[s] <= t->floor_op ? BAD_P1 : BAD_P2,
+			"block %u sector %u: write %u is gone, %u is there, write %u survived",
+			s / PAGE_SECTORS, s % PAGE_SECTORS, expected.op[s], t->seen[s], last);
+	}
+}
+
+/**
+ * judge() - is the state that was recovered right?
+ * @life: the life that crashed, or NULL: just formatted
+ * @crash: how
+ * @next: the life that has started
+ * @ret: what its start returned
+ * @bytes: compare the bytes with their tags, too
+ *
+ * Return: the first thing that is wrong; world->why says what.
+ */
+enum verdict judge(const struct life *life, const struct crash *crash, const struct life *next,
+		   int ret, bool bytes)
+{
+	static struct trial t;
+
+	if (ret) {
+		if (next->nr_meta)
+			trouble(BAD_MEDIA, "recovery refused, but wrote");
+		if (crash->rot != ROT_HEADER)
+			trouble(BAD_REFUSED, "the start was refused with error %d", ret);
+		return world->trouble;
+	}
+	t.life = life;
+	t.crash = crash;
+	t.next = next;
+	t.last_seq = next->start_seq;
+	t.nr_ops = ops_until(crash->at);
+	floor_at(life, crash->at, &t.floor_op, &t.floor_seq);
+	if (untold(&t))
+		return world->trouble;
+	judge_run(&t);
+	if (!world->trouble)
+		judge_blocks(&t, bytes);
+	if (!world->trouble)
+		judge_user(&t);
+	return world->trouble;
+}

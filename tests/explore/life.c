@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One life of the volume: the module's own start and stop, and the actions between.
+ *
+ * lc_core_get() and lc_core_resume() read the superblock, recover and open the epoch;
+ * lc_core_postsuspend() stops cleanly.  They are the module's, unmodified, and so is all
+ * they call but buffer.c, log.c and writeback.c.  When they do I/O they end up here, in
+ * the functions of io.h.  A write or FLUSH that they wait for is a command like any other:
+ * while it is in flight wait_until() goes on doing actions, and if there are no more, the
+ * life ends in the middle of it.
+ */
+#include "action.h"
+#include "core.h"
+#include "history.h"
+#include "io.h"
+#include "life.h"
+#include "log.h"
+#include "segment.h"
+#include "writer.h"
+
+#define MIB	(1ULL << 20)
+#define MOST_DISK_PAGES \
+	((4 * MIB + (MAX_SEGMENTS + 2) * LC_SEGMENT_BYTES_MIN) >> LC_SLOT_SHIFT)
+
+static struct writer the_writer;
+static struct dm_target target;
+
+/* --- the call backs that sleep ------------------------------------------------ */
+
+/* The next action, or the end of the life.  In a start there is but one thing to wait for. */
+static bool next_action(struct life *life)
+{
+	struct action action;
+
+	if (life->phase == PHASE_START) {
+		life->now++;
+		cmd_complete(life, &life->cmds[life->flying[0]]);
+		return true;
+	}
+	if (life->nr_actions == MAX_ACTIONS || !world->source(life, &action))
+		return false;
+	life->actions[life->nr_actions++] = action;
+	action_do(life, &action);
+	return true;
+}
+
+/* Code of the module sleeps: everybody else goes on. */
+void wait_until(bool (*done)(const void *arg), const void *arg)
+{
+	while (!done(arg)) {
+		if (!next_action(world->life))
+			longjmp(world->cut, 1);
+	}
+}
+
+static bool completed(const void *arg)
+{
+	return ((const struct cmd *)arg)->completed != NEVER;
+}
+
+static void flush_and_wait(enum disk_id disk)
+{
+	struct cmd *cmd = cmd_new(world->life, disk, OWNER_SYNC);
+
+	cmd->flush = true;
+	wait_until(completed, cmd);
+}
+
+/* Superblocks, then marks, are all a start may write; of front copies and marks either first. */
+static void check_start_write(enum disk_id disk, u64 address)
+{
+	const struct lc_sb *sb = &world->core->sb;
+	u32 n = world->life->nr_meta++;
+	u32 marks = sb->mark_offset != LC_NO_MARK ? 2 : 0;
+	u64 a, b;
+
+	if (n < LC_SB_COPIES) {
+		a = lc_format_sb_address(&sb->geo, n);
+		b = n < 2 ? lc_format_sb_address(&sb->geo, !n) : a;
+	} else {
+		a = lc_format_mark_address(sb->mark_offset, 0);
+		b = lc_format_mark_address(sb->mark_offset, 1);
+	}
+	if (n >= LC_SB_COPIES + marks || disk != (n < LC_SB_COPIES ? SSD : HDD) ||
+	    (address != a && address != b))
+		trouble(BAD_MEDIA, "the start wrote at byte %llu of the %s", address,
+			disk == SSD ? "SSD" : "HDD");
+}
+
+static void write_and_wait(enum disk_id disk, u64 address, const void *data, u32 len, bool fua)
+{
+	struct life *life = world->life;
+	bool native = fua && (disk == HDD || world->params.fua);
+	struct cmd *cmd = cmd_new(life, disk, OWNER_SYNC);
+	u32 i;
+
+	cmd->fua = native;
+	for (i = 0; i < len / LC_SLOT_BYTES; i++) {
+		struct dpage *page = dpage_new();
+
+		memcpy(page->bytes, data + i * LC_SLOT_BYTES, LC_SLOT_BYTES);
+		memset(page->tags, 0xff, sizeof(page->tags));
+		cmd_add_piece(life, cmd, (address >> LC_SLOT_SHIFT) + i, 0xff, page);
+	}
+	wait_until(completed, cmd);
+	/* The block layer does the same for a disk without FUA. */
+	if (fua && !native)
+		flush_and_wait(disk);
+}
+
+int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len)
+{
+	enum disk_id disk = bdev - world->bdev;
+	struct life *life = world->life;
+	u32 i;
+
+	if (!(opf & REQ_OP_WRITE)) {
+		for (i = 0; i < len / LC_SLOT_BYTES; i++)
+			memcpy(data + i * LC_SLOT_BYTES,
+			       image_page(&life->view[disk], (address >> LC_SLOT_SHIFT) + i),
+			       LC_SLOT_BYTES);
+		return 0;
+	}
+	if (life->phase == PHASE_START)
+		check_start_write(disk, address);
+	if (opf & REQ_PREFLUSH)
+		flush_and_wait(disk);
+	write_and_wait(disk, address, data, len, opf & REQ_FUA);
+	return 0;
+}
+
+int lc_io_flush(struct block_device *bdev)
+{
+	flush_and_wait(bdev - world->bdev);
+	return 0;
+}
+
+void lc_io_batch_init(struct lc_io_batch *batch)
+{
+	(void)batch;
+}
+
+void lc_io_batch_read(struct lc_io_batch *batch, struct lc_io_read *read,
+		      struct block_device *bdev, u64 address, u32 len)
+{
+	(void)batch;
+	read->status = lc_io_sync(bdev, REQ_OP_READ, address, read->data, len);
+}
+
+void lc_io_batch_wait(struct lc_io_batch *batch)
+{
+	(void)batch;
+}
+
+void lc_write_unpark_work(struct work_struct *work)
+{
+	(void)work;
+}
+
+/* --- format -------------------------------------------------------------------- */
+
+static void format_layout(struct lc_sb *sb)
+{
+	const struct params *p = &world->params;
+	u64 volume = (u64)p->blocks << LC_SLOT_SHIFT;
+
+	if (p->layout == 0) {
+		sb->data_offset = MIB;
+		sb->backing_bytes = MIB + volume;
+		sb->mark_offset = 0;
+	} else {
+		sb->flags = LC_SB_IN_PLACE;
+		sb->mark_offset = p->layout == 1 ? volume : LC_NO_MARK;
+		sb->backing_bytes = volume + (p->layout == 1 ? MIB : 0);
+	}
+	sb->volume_sectors = volume >> 9;
+}
+
+static void format_sb(struct lc_sb *sb)
+{
+	const struct params *p = &world->params;
+	u32 i;
+
+	memset(sb, 0, sizeof(*sb));
+	if (lc_geometry_compute(&sb->geo, 2 * MIB + (p->segments + 1ULL) * LC_SEGMENT_BYTES_MIN,
+				LC_SEGMENT_BYTES_MIN)) {
+		fprintf(stderr, "explore: impossible geometry\n");
+		exit(2);
+	}
+	format_layout(sb);
+	sb->generation = ++world->generation;
+	/* The UUIDs stay: only the generation tells one format from the next. */
+	for (i = 0; i < 16; i++) {
+		sb->cache_uuid[i] = i;
+		sb->volume_uuid[i] = 16 + i;
+	}
+	sb->sb_seq = 1;
+	sb->lane_limit = p->lane_limit;
+	sb->csum_type = p->csum;
+	sb->cache_lbs = 512;
+	sb->backing_lbs = 512;
+	sb->tail_seq = 1;
+	sb->tail_segment = 1;
+}
+
+static void *format_page(struct life *life, enum disk_id disk, u64 address)
+{
+	struct dpage *page = dpage_new();
+
+	memset(page->tags, 0xff, sizeof(page->tags));
+	life->base[disk].pages[address >> LC_SLOT_SHIFT] = page;
+	return page->bytes;
+}
+
+/**
+ * format_volume() - what lc-format leaves
+ * @life: its disks are formatted; the log of an earlier format may be there and stays
+ */
+void format_volume(struct life *life)
+{
+	struct lc_sb *sb = &world->format;
+	struct lc_mark_info mark = { .state = LC_MARK_PAIRED, .mark_seq = 1 };
+	u32 i;
+
+	format_sb(sb);
+	world->disk_pages[SSD] = sb->geo.cache_bytes >> LC_SLOT_SHIFT;
+	world->disk_pages[HDD] = sb->backing_bytes >> LC_SLOT_SHIFT;
+	world->data_page = sb->data_offset >> LC_SLOT_SHIFT;
+	memset(life->base[HDD].pages, 0, world->disk_pages[HDD] * sizeof(void *));
+	for (i = 0; i < NR_DISKS; i++) {
+		world->bdev[i].bd_dev = 1 + i;
+		world->bdev[i].bytes = (u64)world->disk_pages[i] << LC_SLOT_SHIFT;
+		world->dm_dev[i].bdev = &world->bdev[i];
+	}
+	for (i = 0; i < LC_SB_COPIES; i++)
+		lc_sb_encode(sb, i, format_page(life, SSD, lc_format_sb_address(&sb->geo, i)));
+	mark.generation = sb->generation;
+	memcpy(mark.cache_uuid, sb->cache_uuid, 16);
+	memcpy(mark.volume_uuid, sb->volume_uuid, 16);
+	mark.volume_sectors = sb->volume_sectors;
+	mark.data_offset = sb->data_offset;
+	for (i = 0; i < 2 && sb->mark_offset != LC_NO_MARK; i++)
+		lc_mark_encode(&mark, sb->csum_type, sb->mark_offset, i,
+			       format_page(life, HDD,
+					   lc_format_mark_address(sb->mark_offset, i)));
+}
+
+/* Room for the largest disks, once. */
+void life_images_alloc(void)
+{
+	u32 i, d;
+
+	for (i = 0; i < 2; i++) {
+		for (d = 0; d < NR_DISKS; d++) {
+			world->lives[i].base[d].pages = calloc(MOST_DISK_PAGES, sizeof(void *));
+			world->lives[i].view[d].pages = calloc(MOST_DISK_PAGES, sizeof(void *));
+		}
+	}
+}
+
+/* Disks full of zeros. */
+void life_images_clear(struct life *life)
+{
+	u32 d;
+
+	for (d = 0; d < NR_DISKS; d++)
+		memset(life->base[d].pages, 0, MOST_DISK_PAGES * sizeof(void *));
+}
+
+/* --- the life itself -------------------------------------------------------------- */
+
+/**
+ * life_prepare() - a life is about to begin on the disks in its base
+ * @life: the life; commands a warm crash carried over may be added then
+ */
+void life_prepare(struct life *life)
+{
+	u32 d;
+
+	life->now = 0;
+	life->phase = PHASE_START;
+	life->nr_actions = 0;
+	life->nr_cmds = 0;
+	life->nr_done = 0;
+	life->nr_flying = 0;
+	life->nr_pieces = 0;
+	life->last_submit = 0;
+	life->last_ordinal = 0;
+	life->carried = false;
+	life->started = NEVER;
+	life->nr_acks = 0;
+	life->nr_kept = 0;
+	life->nr_meta = 0;
+	life->clean = true;	/* until recovery looks at records: shim.c */
+	for (d = 0; d < NR_DISKS; d++)
+		memcpy(life->view[d].pages, life->base[d].pages,
+		       world->disk_pages[d] * sizeof(void *));
+}
+
+static void writer_reset(void)
+{
+	struct writer *w = &the_writer;
+
+	/* The large arrays are empty by their counts. */
+	memset(w, 0, offsetof(struct writer, drain));
+	w->drain.state = DRAIN_REST;
+	w->drain.paused = true;
+	w->drain.flying = 0;
+	w->discard.state = DISCARD_REST;
+	w->open = NONE;
+	world->writer = w;
+}
+
+/* The core of the life before is forgotten as in a crash: nobody tells it. */
+static void forget_core(void)
+{
+	if (world->core)
+		list_del(&world->core->list);
+	world->core = NULL;
+	heap_reset();
+}
+
+static int start(struct life *life)
+{
+	static const struct lc_params params = {
+		.high_watermark = 70, .low_watermark = 30, .writeback_batch = 64,
+		.writeback_depth = 4, .idle_seal_ms = 1000, .writeback = 1,
+	};
+	struct lc_params mine = params;
+	const char *error = NULL;
+	struct lc_core *core;
+	int ret;
+
+	mine.buffers = world->params.buffers;
+	target.len = world->format.volume_sectors;
+	ret = lc_core_get(&target, &world->dm_dev[HDD], &world->dm_dev[SSD], &mine, &core,
+			  &error);
+	if (ret) {
+		say("constructor: %s", error);
+		return ret;
+	}
+	world->core = core;
+	ret = lc_core_resume(core, NULL, &mine, NULL);
+	if (ret)
+		return ret;
+	life->started = life->now;
+	life->phase = PHASE_RUN;
+	life->start_op = world->nr_ops;
+	life->tail_seq = core->sb.tail_seq;
+	life->tail_segment = core->sb.tail_segment;
+	life->next_segment = lc_ring_head(core->ring);
+	say("%6u started: epoch %llu, records to %llu, tail %llu in segment %llu, next segment %llu",
+	    life->now, core->sb.epoch, life->start_seq, life->tail_seq, life->tail_segment,
+	    life->next_segment);
+	return 0;
+}
+
+/**
+ * life_start() - recovery, and opening the epoch
+ * @life: prepared; becomes world->life
+ *
+ * Return: what the module said.
+ */
+int life_start(struct life *life)
+{
+	forget_core();
+	writer_reset();
+	world->life = life;
+	return start(life);
+}
+
+/* Actions until there are no more. */
+void life_go_on(struct life *life)
+{
+	if (setjmp(world->cut))
+		return;
+	while (next_action(life))
+		;
+}
+
+/* The device is removed. */
+void life_stop_clean(void)
+{
+	struct life *life = world->life;
+
+	life->phase = PHASE_STOP;
+	lc_core_postsuspend(world->core, true);
+	life->phase = PHASE_ENDED;
+}
+
+/* All operations up to @op, in records up to @seq, were said to be durable. */
+void life_ack(u64 seq, u32 op)
+{
+	struct life *life = world->life;
+
+	if (life->nr_acks == MAX_ACKS) {
+		fprintf(stderr, "explore: too many FLUSHes\n");
+		exit(2);
+	}
+	say("%6u all up to write %u, record %llu, acknowledged", life->now, op, seq);
+	life->acks[life->nr_acks++] = (struct ack) { .time = life->now, .op = op, .seq = seq };
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * As much of the kernel as core.c, recovery.c, superblock.c, checkpoint.c, index.c and
+ * segment.c need to compile unchanged for one thread of a process.  The Makefile makes
+ * every <linux/...> they include a line that includes this file; types, errno, string,
+ * crc32 and xxhash are those of ../../userland/kernel.
+ *
+ * Locks and barriers are nothing, a work item only remembers that it was queued, memory
+ * comes from a heap that is emptied when a life ends (shim.c).  There is no bio: io.h's
+ * functions go straight to the modelled disks.
+ */
+#ifndef EXPLORE_SHIM_H
+#define EXPLORE_SHIM_H
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <linux/build_bug.h>
+#include <linux/types.h>
+
+/* --- words --------------------------------------------------------------- */
+
+typedef long long s64;
+typedef u64 sector_t;
+typedef u32 blk_opf_t;
+typedef u8 blk_status_t;
+
+#define __rcu
+#define __acquires(x)
+#define __releases(x)
+#define ____cacheline_aligned_in_smp
+
+#define READ_ONCE(x)		(x)
+#define WRITE_ONCE(x, value)	((x) = (value))
+#define smp_mb()		do { } while (0)
+#define cond_resched()		do { } while (0)
+#define BUILD_BUG_ON(cond)	static_assert(!(cond), #cond)
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+
+#define min(a, b)		({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); \
+				   _a < _b ? _a : _b; })
+#define max(a, b)		({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); \
+				   _a > _b ? _a : _b; })
+#define min_t(type, a, b)	({ type _a = (a); type _b = (b); _a < _b ? _a : _b; })
+#define max_t(type, a, b)	({ type _a = (a); type _b = (b); _a > _b ? _a : _b; })
+#define clamp_t(type, v, lo, hi) min_t(type, max_t(type, v, lo), hi)
+#define cmpxchg(ptr, from, to)	({ __typeof__(*(ptr)) _was = *(ptr); \
+				   if (_was == (from)) \
+					*(ptr) = (to); \
+				   _was; })
+
+/* A warning is a failure of the state at hand: see judge.c. */
+void explore_warn(const char *what, const char *file, int line);
+#define WARN_ON_ONCE(cond)	({ bool _cond = (cond); \
+				   if (_cond) \
+					explore_warn(#cond, __FILE__, __LINE__); \
+				   _cond; })
+
+static inline u64 div_u64(u64 a, u32 b)
+{
+	return a / b;
+}
+
+static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rest)
+{
+	*rest = a % b;
+	return a / b;
+}
+
+#define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
+#define DIV_ROUND_UP_ULL(a, b)	(((a) + (b) - 1) / (b))
+
+static inline u32 hweight8(u8 bits)
+{
+	return __builtin_popcount(bits);
+}
+
+static inline int ilog2(u64 n)
+{
+	return 63 - __builtin_clzll(n);
+}
+
+static inline u64 roundup_pow_of_two(u64 n)
+{
+	return n <= 1 ? 1 : 1ULL << (64 - __builtin_clzll(n - 1));
+}
+
+static inline u64 rounddown_pow_of_two(u64 n)
+{
+	return 1ULL << ilog2(n);
+}
+
+static inline u32 hash_64(u64 value, unsigned int bits)
+{
+	return value * 0x61C8864680B583EBULL >> (64 - bits);
+}
+
+static inline u32 reciprocal_scale(u32 value, u32 end)
+{
+	return (u64)value * end >> 32;
+}
+
+static inline ssize_t strscpy(char *to, const char *from, size_t size)
+{
+	size_t n = strnlen(from, size - 1);
+
+	memcpy(to, from, n);
+	to[n] = '\0';
+	return n;
+}
+
+/* --- lists --------------------------------------------------------------- */
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+#define LIST_HEAD(name) struct list_head name = { &(name), &(name) }
+
+static inline void INIT_LIST_HEAD(struct list_head *head)
+{
+	head->next = head;
+	head->prev = head;
+}
+
+static inline void list_add(struct list_head *item, struct list_head *head)
+{
+	item->next = head->next;
+	item->prev = head;
+	head->next->prev = item;
+	head->next = item;
+}
+
+static inline void list_add_tail(struct list_head *item, struct list_head *head)
+{
+	list_add(item, head->prev);
+}
+
+static inline void list_del(struct list_head *item)
+{
+	item->prev->next = item->next;
+	item->next->prev = item->prev;
+}
+
+static inline bool list_empty(const struct list_head *head)
+{
+	return head->next == head;
+}
+
+#define list_entry(ptr, type, member) container_of(ptr, type, member)
+#define list_for_each_entry(pos, head, member) \
+	for (pos = list_entry((head)->next, __typeof__(*pos), member); \
+	     &pos->member != (head); \
+	     pos = list_entry(pos->member.next, __typeof__(*pos), member))
+
+/* --- locks, counters, work ----------------------------------------------- */
+
+typedef struct { int unused; } spinlock_t;
+struct mutex { int held; };
+struct lock_class_key { int unused; };
+
+#define DEFINE_MUTEX(name)	struct mutex name
+#define spin_lock_init(lock)	do { } while (0)
+#define spin_lock(lock)		((void)(lock))
+#define spin_unlock(lock)	((void)(lock))
+#define spin_lock_irq(lock)	((void)(lock))
+#define spin_unlock_irq(lock)	((void)(lock))
+#define lockdep_assert_held(lock) ((void)(lock))
+#define mutex_init(lock)	((lock)->held = 0)
+#define mutex_destroy(lock)	((void)(lock))
+#define mutex_lock(lock)	((lock)->held++)
+#define mutex_unlock(lock)	((lock)->held--)
+
+typedef struct { int value; } atomic_t;
+typedef struct { s64 value; } atomic64_t;
+typedef struct { int value; } refcount_t;
+
+#define atomic_set(a, v)	((a)->value = (v))
+#define atomic_read(a)		((a)->value)
+#define atomic_inc(a)		((a)->value++)
+#define atomic_xchg(a, v)	({ int _old = (a)->value; (a)->value = (v); _old; })
+#define atomic_dec_and_test(a)	(!--(a)->value)
+#define atomic64_set(a, v)	((a)->value = (v))
+#define atomic64_read(a)	((a)->value)
+#define atomic64_add(v, a)	((a)->value += (v))
+#define atomic64_inc(a)		((a)->value++)
+#define atomic64_dec(a)		((a)->value--)
+#define refcount_set(r, v)	((r)->value = (v))
+#define refcount_inc(r)		((r)->value++)
+#define refcount_dec_and_test(r) (!--(r)->value)
+
+struct percpu_counter { s64 count; };
+
+#define percpu_counter_init(c, v, gfp)		((c)->count = (v), 0)
+#define percpu_counter_destroy(c)		((void)(c))
+#define percpu_counter_set(c, v)		((c)->count = (v))
+#define percpu_counter_add_batch(c, v, batch)	((c)->count += (v))
+#define percpu_counter_sum_positive(c)		((u64)((c)->count < 0 ? 0 : (c)->count))
+
+struct work_struct {
+	void (*func)(struct work_struct *work);
+	bool queued;
+};
+
+struct delayed_work {
+	struct work_struct work;
+};
+
+struct workqueue_struct;
+
+#define WQ_MEM_RECLAIM	0
+#define WQ_UNBOUND	0
+#define HZ		250
+#define MSEC_PER_SEC	1000
+#define INIT_WORK(w, f)		((w)->func = (f), (w)->queued = false)
+#define INIT_DELAYED_WORK(w, f)	INIT_WORK(&(w)->work, f)
+#define queue_work(wq, w)	((void)(wq), (w)->queued = true)
+#define queue_delayed_work(wq, w, ticks) queue_work(wq, &(w)->work)
+#define to_delayed_work(w)	container_of(w, struct delayed_work, work)
+#define cancel_work_sync(w)	((w)->queued = false)
+#define cancel_delayed_work_sync(w) cancel_work_sync(&(w)->work)
+#define flush_work(w)		((void)(w))
+#define msecs_to_jiffies(ms)	((ms) * HZ / 1000)
+#define jiffies			0UL
+/* Never looked into: any address says that there is one. */
+#define alloc_workqueue(name, flags, n) ((struct workqueue_struct *)(name))
+#define alloc_ordered_workqueue(name, flags) alloc_workqueue(name, flags, 1)
+#define destroy_workqueue(wq)	((void)(wq))
+
+/* --- memory -------------------------------------------------------------- */
+
+typedef u32 gfp_t;
+
+#define GFP_KERNEL	0u
+#define GFP_NOIO	0u
+#define __GFP_ZERO	1u
+#define __GFP_NORETRY	0u
+#define __GFP_NOWARN	0u
+#define PAGE_SIZE	4096u
+
+void *explore_alloc(size_t bytes, gfp_t flags);
+void explore_free(const void *memory);
+
+#define kmalloc(n, gfp)		explore_alloc(n, gfp)
+#define kzalloc(n, gfp)		explore_alloc(n, (gfp) | __GFP_ZERO)
+#define kcalloc(nr, n, gfp)	kzalloc((size_t)(nr) * (n), gfp)
+#define kvcalloc(nr, n, gfp)	kcalloc(nr, n, gfp)
+#define __vmalloc(n, gfp)	explore_alloc(n, gfp)
+#define kfree(p)		explore_free(p)
+#define kvfree(p)		explore_free(p)
+#define vfree(p)		explore_free(p)
+
+struct page;
+#define alloc_pages(gfp, order)	((struct page *)explore_alloc(PAGE_SIZE << (order), gfp))
+#define page_address(p)		((void *)(p))
+#define __get_free_pages(gfp, order) ((unsigned long)explore_alloc(PAGE_SIZE << (order), gfp))
+#define free_pages(p, order)	explore_free((void *)(p))
+#define memalloc_noio_save()	0u
+#define memalloc_noio_restore(flags) ((void)(flags))
+
+typedef struct { int unused; } mempool_t;
+#define mempool_init_page_pool(pool, n, order) ((void)(pool), 0)
+#define mempool_exit(pool)	((void)(pool))
+
+/* --- block devices and device mapper ------------------------------------- */
+
+#define REQ_OP_READ	0u
+#define REQ_OP_WRITE	1u
+#define REQ_PREFLUSH	2u
+#define REQ_FUA		4u
+#define REQ_META	0u
+#define REQ_SYNC	0u
+
+struct disk;
+
+struct block_device {
+	struct disk *disk;
+	dev_t bd_dev;
+	u64 bytes;
+};
+
+struct bio;
+struct completion { int unused; };
+struct bvec_iter { int unused; };
+struct bio_vec { int unused; };
+struct bio { int unused; };
+struct mapped_device;
+struct dm_table;
+
+struct dm_dev {
+	struct block_device *bdev;
+};
+
+struct dm_target {
+	struct dm_table *table;
+	sector_t len;
+};
+
+#define bdev_nr_bytes(bdev)		((bdev)->bytes)
+#define bdev_logical_block_size(bdev)	512u
+#define dm_bio_from_per_bio_data(data, size) ((struct bio *)(data))
+#define dm_per_bio_data(bio, size)	((void *)(bio))
+#define dm_noflush_suspending(ti)	((void)(ti), false)
+#define dm_table_event(table)		((void)(table))
+#define dm_table_get_md(table)		((struct mapped_device *)(table))
+#define dm_table_device_name(table)	"explore"
+
+void explore_log(const char *level, const char *format, ...);
+#define DMERR(format, ...)		explore_log("error", format, ##__VA_ARGS__)
+#define DMERR_LIMIT(format, ...)	explore_log("error", format, ##__VA_ARGS__)
+#define DMWARN(format, ...)		explore_log("warning", format, ##__VA_ARGS__)
+#define DMINFO(format, ...)		explore_log("info", format, ##__VA_ARGS__)
+
+/* --- time and names ------------------------------------------------------- */
+
+#define ktime_get_real_ns()	1700000000000000000ULL
+
+struct explore_utsname {
+	char nodename[16];
+};
+
+static inline const struct explore_utsname *init_utsname(void)
+{
+	static const struct explore_utsname name = { "explore" };
+
+	return &name;
+}
+
+#endif /* EXPLORE_SHIM_H */

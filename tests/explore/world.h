@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Everything the explorer knows: one volume, the lives it has had, and what was written
+ * to it.  One thread, one volume: there is one struct world.
+ *
+ * A life is what happens between two crashes: the start (recovery by the code of the
+ * module), writes, FLUSHes, writeback, perhaps a clean stop.  It is a list of actions;
+ * time is the number of actions done, those of the start included, which are always the
+ * completions of what it waits for.  A crash state is a time, and for each command that
+ * is not durable at that time how much of it is on the disk.  A path is a list of lives,
+ * each ended by a crash and the next one started from what is left.
+ *
+ * Files
+ *   shim.h shim.c     the kernel, as far as the module's recovery needs it
+ *   disk.c            the disks
+ *   history.c         what was written, by operation and by record
+ *   lane.c log.c      model of the writer: records into segments, FLUSH
+ *   rewrite.c         ... failed records are written again elsewhere
+ *   drain.c           ... writeback and discards
+ *   action.c          the steps a life is made of
+ *   life.c            one life; the calls of the module that sleep
+ *   crash.c           drawing a crash state, and making the disks it leaves
+ *   judge.c           is what recovery made of it right?
+ *   path.c            a path as text, and doing it again
+ *   minimise.c        the shortest path that still fails
+ *   explore.c         random paths; the command line
+ */
+#ifndef EXPLORE_WORLD_H
+#define EXPLORE_WORLD_H
+
+#include <setjmp.h>
+
+#include "shim.h"
+#include "lc.h"
+#include "disk.h"
+
+#define NONE		0xffffffffu
+#define SEG_SLOTS	16
+#define MAX_SEGMENTS	64
+#define MAX_BLOCKS	128
+#define MAX_SECTORS	(MAX_BLOCKS * PAGE_SECTORS)
+#define MAX_ENTRIES	(SEG_SLOTS - 1)
+#define MAX_PLACES	12
+#define MAX_OPS		32768
+#define MAX_RECS	8192
+#define MAX_SEQ		8192
+#define MAX_ACTIONS	1024
+#define MAX_ACKS	512
+#define MAX_FATES	256
+#define MAX_LIVES	12
+
+/* --- parameters of a path ------------------------------------------------- */
+
+/* name, meaning; the seed draws them, a file of a path lists them. */
+#define PARAMS(PARAM) \
+	PARAM(segments)		/* of the ring */ \
+	PARAM(blocks)		/* of the volume */ \
+	PARAM(lane_limit)	/* stale segments replay looks behind */ \
+	PARAM(buffers)		/* write buffers */ \
+	PARAM(fua)		/* the SSD has FUA */ \
+	PARAM(fua_slots)	/* largest record that is one command */ \
+	PARAM(layout)		/* 0 mark in front, 1 mark at the end, 2 no mark */ \
+	PARAM(csum)		/* enum lc_csum_type */ \
+	PARAM(batch)		/* blocks of a writeback batch */ \
+	PARAM(depth)		/* runs of it in flight */ \
+	PARAM(zeroing)		/* the HDD zeroes some of what is discarded */
+
+struct params {
+#define PARAM(name) u32 name;
+	PARAMS(PARAM)
+#undef PARAM
+};
+
+/* --- what was written ------------------------------------------------------ */
+
+/* A write to one block, or a discard; their numbers, from 1, are the user's order. */
+struct op {
+	u32 block;
+	u32 nr;			/* blocks of a discard; 0: a write */
+	u32 rec;		/* the record that holds it, or NONE: no record needed */
+	u32 time;
+	u32 acked;		/* a discard completed */
+	u8 mask;
+	bool dead;		/* lost in a crash, must not come back */
+	bool stays;		/* a later discard need not take it away: it is on the HDD, ... */
+};
+
+enum rec_stage {
+	REC_OPEN, REC_CLOSED, REC_FLYING, REC_WRITTEN, REC_DURABLE,
+	REC_FAILED,		/* to be written again elsewhere */
+};
+
+struct place {
+	u64 segment;
+	u32 slot;		/* of the header, within the segment */
+	u32 time;		/* when it was submitted */
+	u64 told_durable;	/* durable_seq in its header */
+};
+
+struct entry {
+	u32 block;
+	u8 mask;
+	bool used;
+	struct dpage *data;
+};
+
+struct wbuf;
+
+struct rec {
+	u64 seq;		/* 0: open */
+	u64 epoch;
+	u8 type;		/* enum lc_record_type */
+	u8 stage;
+	bool want_durable;
+	bool rewrite;		/* failed, or behind one that failed in its segment (L7) */
+	u32 nr_slots;
+	struct entry entries[MAX_ENTRIES];
+	u32 range_first, range_nr;
+	u32 last_op;		/* highest operation in it or below it */
+	u32 nr_places;
+	u32 cur;		/* place that counts */
+	struct place places[MAX_PLACES];
+	struct wbuf *buf;
+};
+
+/* Which operation is in each sector; weak: any older one will do, it was discarded. */
+struct content {
+	u32 op[MAX_SECTORS];
+	bool weak[MAX_SECTORS];
+};
+
+/* --- a life ---------------------------------------------------------------- */
+
+struct action {
+	u8 kind;
+	u32 a, b, c;
+};
+
+/* A FLUSH or FUA write completed: all of these survive from then on. */
+struct ack {
+	u32 time;
+	u32 op;
+	u64 seq;
+};
+
+/* A record that recovery believes in. */
+struct kept {
+	u64 seq;
+	u64 segment;
+	u32 slot;
+};
+
+enum phase {
+	PHASE_START,		/* recovery and opening the epoch; nothing else */
+	PHASE_RUN,
+	PHASE_STOP,		/* a clean stop: no new work */
+	PHASE_ENDED,
+};
+
+struct life {
+	struct image base[NR_DISKS];	/* durable when it began */
+	struct image view[NR_DISKS];	/* what a read returns now */
+	u32 now;
+	enum phase phase;
+	u32 nr_actions;
+	struct action actions[MAX_ACTIONS];
+	u32 nr_cmds;
+	struct cmd cmds[MAX_CMDS];
+	u32 nr_done;
+	u32 done[MAX_CMDS];		/* commands in the order they took effect */
+	u32 nr_flying;
+	u32 flying[MAX_CMDS];
+	u32 nr_pieces;
+	struct piece pieces[MAX_PIECES];
+	u32 last_submit, last_ordinal;
+	bool carried;			/* a warm crash left commands in the caches */
+	u32 started;			/* time when the start was over, or NEVER */
+	u32 start_op;			/* operations that survived into it */
+	u64 start_seq;
+	u32 nr_acks;
+	struct ack acks[MAX_ACKS];
+	/* of the start */
+	u64 tail_seq, tail_segment;	/* of the superblock that was believed */
+	u64 next_segment;
+	bool clean;			/* by the checkpoint */
+	u32 nr_kept;			/* else the records recovery believes in */
+	struct kept kept[MAX_SEQ];
+	u32 nr_meta;			/* superblocks and marks written */
+};
+
+/* --- a crash ---------------------------------------------------------------- */
+
+enum fate_kind { FATE_KEPT, FATE_DROPPED, FATE_FIRST, FATE_LAST, FATE_SOME };
+
+struct fate {
+	u32 time;		/* of the command's submission, since the end of the start */
+	u32 ordinal;
+	u8 kind;
+	u32 arg;		/* sectors kept, or seed of the choice */
+};
+
+enum rot_kind { ROT_NONE, ROT_HEADER, ROT_SUPERBLOCK, ROT_MARK, ROT_CHECKPOINT, NR_ROTS };
+
+struct crash {
+	u32 at;
+	bool warm;		/* the kernel died, the disks kept their power and caches */
+	u8 rot;			/* one sector that was durable is damaged besides */
+	u32 rot_arg;		/* seq, or copy */
+	u32 nr_fates;		/* the others are kept */
+	struct fate fates[MAX_FATES];
+};
+
+/* --- the rest ---------------------------------------------------------------- */
+
+struct rng {
+	u64 state;
+};
+
+enum verdict {
+	FINE,
+	BAD_REFUSED,		/* recovery refuses what pure power loss left */
+	BAD_P1,			/* acknowledged, and gone */
+	BAD_P2,			/* not a prefix */
+	BAD_P3,			/* bytes nobody wrote there */
+	BAD_INDEX,		/* the index is not that of the log's prefix */
+	BAD_MEDIA,		/* recovery wrote what it must not */
+	BAD_WARNING,		/* WARN_ON() or mode fail */
+	NR_VERDICTS,
+};
+
+struct writer;
+
+struct world {
+	struct params params;
+	struct rng rng;
+	u64 generation;
+	struct lc_sb format;	/* as lc-format leaves it */
+	struct block_device bdev[NR_DISKS];
+	struct dm_dev dm_dev[NR_DISKS];
+	u32 disk_pages[NR_DISKS];
+	u32 data_page;		/* of the HDD, where the volume begins */
+
+	u32 nr_ops;		/* ops[1..nr_ops] */
+	struct op ops[MAX_OPS + 1];
+	u32 nr_recs;
+	struct rec recs[MAX_RECS];
+	u64 last_seq;
+	u32 hist[MAX_SEQ];	/* by seq: the record of this history */
+	u32 newest[MAX_BLOCKS];	/* record with the newest copy, the open one included */
+
+	/* All that is known to survive, and what it amounts to. */
+	u32 base_op;
+	struct content base;
+	u64 base_seq;
+	u32 base_map[MAX_BLOCKS];
+
+	struct life lives[2];
+	struct life *life;	/* being lived */
+	struct lc_core *core;
+	struct writer *writer;
+	jmp_buf cut;		/* the actions are used up, wherever that is */
+	/* the next action, or false: the life ends here */
+	bool (*source)(struct life *life, struct action *action);
+
+	enum verdict trouble;	/* seen while living; WARN_ON() and the like */
+	char why[256];
+	bool verbose;
+};
+
+extern struct world *world;
+
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void trouble(enum verdict verdict, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static inline u32 rnd(struct rng *rng, u32 below)
+{
+	u64 z = rng->state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return (u32)((z ^ z >> 31) >> 32) % below;
+}
+
+static inline bool chance(struct rng *rng, u32 percent)
+{
+	return rnd(rng, 100) < percent;
+}
+
+#endif /* EXPLORE_WORLD_H */
