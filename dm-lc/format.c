@@ -510,6 +510,8 @@ int lc_mark_decode(const struct lc_mark *raw, u64 mark_offset, unsigned int copy
 	    le64_to_cpu(raw->csum) != meta_csum(raw->csum_type,
 						le64_to_cpu(raw->generation), raw))
 		return bad(why, -EBADMSG, "mark checksum does not match");
+	if (!raw->version)
+		return bad(why, -ERANGE, "mark version 0");
 	if (le64_to_cpu(raw->address) != lc_format_mark_address(mark_offset, copy))
 		return bad(why, -EXDEV, "mark found at an address that is not its own");
 	memset(mark, 0, sizeof(*mark));

@@ -24,6 +24,7 @@ MIB = 1 << 20
 SLOT = 4096
 SEGMENT = 65536
 SB_VERSION_AT = 136
+MARK_VERSION_AT = 72
 # Refused by lc-format; the classes --force takes.
 CLASSES = ("ssd-signature", "dirty-cache", "hdd-signature", "paired", "fs-at-end", "same-disk")
 
@@ -491,12 +492,14 @@ def mark(pair, **values):
     (lambda p: lc_format((p[0], p[1])) and p[1].write(0, bytes(MIB)), "not the hard disk"),
     (lambda p: mark(p, epoch=5, state=2), "out of date"),
     (lambda p: mark(p, epoch=6), "has seen life 6"),
+    (lambda p: mark(p, epoch=5, forge=f"{MARK_VERSION_AT}:0"), "mark version 0"),
     (lambda p: None, "not formatted"),
     (lambda p: make_newer(*p), "newer dm-lc"),
     (lambda p: mklog(p[0].path, f"sb volume={200 * 2048}\nmark file={p[1].path}\n"),
      "when it was formatted"),
     (lambda p: mklog(p[0].path, "sb copies=2\n"), "superblock is damaged"),
-], ids=["wrong", "abandoned", "mark-ahead", "unformatted", "newer", "smaller", "no-superblock"])
+], ids=["wrong", "abandoned", "mark-ahead", "mark-version", "unformatted", "newer", "smaller",
+        "no-superblock"])
 def test_resume_refuses(pair, fake, prepare, says):
     """With reason; nothing is created and nothing written."""
     prepare(pair)

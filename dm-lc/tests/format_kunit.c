@@ -367,6 +367,10 @@ static void mark_version(struct kunit *test)
 	make_mark(raw, sb);
 	raw->mark.version = cpu_to_le32(LC_FORMAT_VERSION + 1);
 	KUNIT_EXPECT_EQ(test, decode_mark(raw, sb), -EOPNOTSUPP);
+	raw->mark.version = 0;
+	KUNIT_EXPECT_EQ(test, decode_mark(raw, sb), -EBADMSG);
+	example_reseal(raw, LC_CSUM_CRC32C);
+	KUNIT_EXPECT_EQ(test, decode_mark(raw, sb), -ERANGE);
 }
 
 static void mark_round_trip(struct kunit *test)

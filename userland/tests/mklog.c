@@ -14,6 +14,7 @@
  *   mark   file= epoch= state=1|2 offset=
  *
  * "sb" comes first.  Data slot of block b in seq s is filled with (b * 31 + s) & 0xff.
+ * data, range and mark take forge=offset:byte, under a good checksum.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -59,6 +60,27 @@ static void put(int to, const void *buf, u64 at)
 {
 	if (pwrite(to, buf, LC_SLOT_BYTES, at) != LC_SLOT_BYTES)
 		die("write failed");
+}
+
+/* What no writer makes: another byte in a block, and a checksum that agrees. */
+static void forge(void *block)
+{
+	static const u8 zero[8];
+	const char *word = text_of("forge");
+	unsigned int offset, value;
+	u8 *bytes = block;
+	__le64 csum;
+	u64 sum;
+
+	if (!word)
+		return;
+	if (sscanf(word, "%u:%u", &offset, &value) != 2 || offset >= LC_SLOT_BYTES)
+		die("bad forge");
+	bytes[offset] = value;
+	sum = lc_format_csum64(sb.csum_type, sb.generation, bytes, 8);
+	sum = lc_format_csum64(sb.csum_type, sum, zero, 8);
+	csum = cpu_to_le64(lc_format_csum64(sb.csum_type, sum, bytes + 16, LC_SLOT_BYTES - 16));
+	memcpy(bytes + 8, &csum, sizeof(csum));
 }
 
 static void make_sb(void)
@@ -111,6 +133,7 @@ static void seal(struct lc_record_header *raw, struct lc_record_info *info)
 	info->durable_seq = number("durable", 0);
 	info->tail_seq = sb.tail_seq;
 	lc_record_seal(raw, &sb, info);
+	forge(raw);
 	at = lc_format_slot_address(&sb.geo, lc_format_position(&sb.geo, info->segment),
 				    info->first_slot);
 	put(fd, raw, at);
@@ -205,6 +228,7 @@ static void make_mark(void)
 		u64 offset = number("offset", 0);
 
 		lc_mark_encode(&mark, sb.csum_type, offset, i, &raw);
+		forge(&raw);
 		put(to, &raw, lc_format_mark_address(offset, i));
 	}
 	close(to);
