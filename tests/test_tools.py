@@ -880,6 +880,17 @@ def test_check_mark(image, tmp_path):
         assert check(disk, "--repair", *with_hdd).code == 4
 
 
+@pytest.mark.parametrize("nr_lost, said, suspect", [(2, 2, 0), (224, 224, 0), (0xffffffff, 0, 1)])
+def test_check_says_what_the_mark_lost(image, tmp_path, nr_lost, said, suspect):
+    """Each range; or once that there is no list, instead of one nobody wrote."""
+    hdd = Disk(tmp_path / "hdd", 513 * MIB)
+    disk = image(LOG + f"mark file={hdd.path} state=2 nr_lost={nr_lost}\n")
+    done = check(disk, "--backing", hdd.path)
+    assert done.code == 4
+    assert done.out.count("records as lost: sectors ") == said, done.out
+    assert done.out.count("All of the volume is suspect") == suspect, done.out
+
+
 def test_check_of_a_hard_disk_that_shrank(image, tmp_path):
     """Told, and nothing is written behind its end: not even an image in a file grows."""
     hdd = Disk(tmp_path / "hdd", MIB // 2)

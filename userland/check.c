@@ -78,6 +78,20 @@ static void check_superblocks(struct check *c)
 			  c->img.copy[0].sb_seq, c->img.copy[1].sb_seq);
 }
 
+static void say_lost(const struct check *c, const struct lc_mark_info *mark)
+{
+	u32 i;
+
+	if (mark->nr_lost == LC_MARK_LOST_TOO_MANY) {
+		check_say(c, "The mark records sectors as lost, but not which: they were too many to "
+			  "list, or could not be told.  All of the volume is suspect.");
+		return;
+	}
+	for (i = 0; i < mark->nr_lost; i++)
+		check_say(c, "The mark records as lost: sectors %llu-%llu", mark->lost[i].sector,
+			  mark->lost[i].sector + mark->lost[i].nr_sectors - 1);
+}
+
 static int check_mark(struct check *c)
 {
 	const struct lc_mark_info *mark;
@@ -117,9 +131,8 @@ static int check_mark(struct check *c)
 			     c->sb.epoch);
 		c->beyond_repair = true;
 	}
-	for (i = 0; mark && i < LC_MARK_LOST && i < mark->nr_lost; i++)
-		check_say(c, "The mark records as lost: sectors %llu-%llu", mark->lost[i].sector,
-			  mark->lost[i].sector + mark->lost[i].nr_sectors - 1);
+	if (mark)
+		say_lost(c, mark);
 	return 0;
 }
 

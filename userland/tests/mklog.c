@@ -11,7 +11,7 @@
  *   data   segment= slot= seq= epoch= first= durable= blocks=1,2,3 mask= lost=
  *   range  segment= slot= seq= epoch= first= durable= block= count= type=3|4|5
  *   ckpt   items=slot:block:dirty,...
- *   mark   file= epoch= state=1|2 offset=
+ *   mark   file= epoch= state=1|2 offset= nr_lost=
  *
  * "sb" comes first.  Data slot of block b in seq s is filled with (b * 31 + s) & 0xff.
  * data, range and mark take forge=offset:byte, under a good checksum.
@@ -213,6 +213,7 @@ static void make_mark(void)
 		.epoch = number("epoch", sb.epoch),
 		.volume_sectors = sb.volume_sectors,
 		.data_offset = sb.data_offset,
+		.nr_lost = number("nr_lost", 0),
 	};
 	const char *file = text_of("file");
 	struct lc_mark raw;
@@ -221,6 +222,8 @@ static void make_mark(void)
 
 	memcpy(mark.cache_uuid, sb.cache_uuid, 16);
 	memcpy(mark.volume_uuid, sb.volume_uuid, 16);
+	for (i = 0; i < LC_MARK_LOST && i < mark.nr_lost; i++)
+		mark.lost[i] = (struct lc_lost){ .sector = i * 64, .nr_sectors = 8 };
 	to = file ? open(file, O_RDWR | O_CREAT, 0600) : -1;
 	if (to < 0)
 		die("no file");
