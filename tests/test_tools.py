@@ -792,6 +792,47 @@ def test_check_foreign_generation_and_lap(image):
     assert run_of(disk) == (1, 0)
 
 
+RECORD_TYPE_AT, RECORD_FLAGS_AT, RECORD_BACKING_AT = 114, 115, 128 + 5
+
+
+@pytest.mark.parametrize("durable", [3, 4], ids=["end", "middle"])
+@pytest.mark.parametrize("forged", [f"{RECORD_TYPE_AT}:0", f"{RECORD_TYPE_AT}:3",
+                                    f"{RECORD_FLAGS_AT}:1", f"{RECORD_BACKING_AT}:1"])
+def test_check_unknown_record(image, forged, durable):
+    """The kernel does not start from it, so it is no good log; and it is not overwritten."""
+    disk = image(LOG.replace("durable=3", f"durable=3 forge={forged}") +
+                 ("data segment=3 slot=0 seq=5 durable=4 blocks=50\n" if durable == 4 else ""))
+    before = disk.digest()
+    done = check(disk)
+    assert done.code == 4 and "segment 2, slot 0: " in done.out, done.out
+    assert "a record of a newer dm-lc" in done.out and "beyond repair" in done.err
+    assert check(disk, "--repair").code == 4 and disk.digest() == before
+    assert "does not know" in dump(disk.path)["log"]["verdict"]
+
+
+def test_check_unknown_record_behind_the_lap(image):
+    """What is not of this lap or format run is not looked at, whatever its type."""
+    for old in (LOG.replace("sb ", "sb generation=99 "), LOG.replace("segment=2", "segment=228")):
+        disk = image(old.replace("durable=3", f"durable=3 forge={RECORD_TYPE_AT}:9") +
+                     "sb epoch=1\n")
+        assert check(disk).code == 0
+
+
+@pytest.mark.parametrize("kind", [2, 4, 5], ids=["zero", "range-zero", "range-lost"])
+def test_check_entry_nobody_writes(image, kind):
+    """The kernel refuses it in the log, and does not look at it behind the end."""
+    entry_type_at = 128 + 7
+    line = (f"data segment=2 slot=0 seq=4 durable=3 blocks=10 forge={entry_type_at}:2\n"
+            if kind == 2 else f"range segment=2 slot=0 seq=4 durable=3 type={kind}\n")
+    rest = LOG.rsplit("\n", 2)[0] + "\n"
+    disk = image(rest + line)
+    before = disk.digest()
+    done = check(disk)
+    assert done.code == 4 and f"never writes: type {kind}" in done.out, done.out
+    assert check(disk, "--repair").code == 4 and disk.digest() == before
+    assert check(image(rest + line.replace("seq=4", "seq=6"))).code == 0
+
+
 def test_check_wrap(image):
     """A log whose segments go around the ring."""
     disk = image("sb epoch=1\n")

@@ -142,6 +142,29 @@ static void add_bad_slot(struct check *c, size_t record, unsigned int entry, boo
 	c->bad[c->nr_bad++] = (struct bad_slot){ record, entry, unreadable };
 }
 
+/* What the kernel refuses to start from, and who does not know it cannot mend. */
+static void check_known(struct check *c)
+{
+	const struct scan_bad *bad = scan_unknown(&c->scan);
+
+	if (!bad)
+		return;
+	check_damage(c, "segment %llu, slot %u: %s: a record of a newer dm-lc, whose tools and "
+		     "module it needs", bad->segment, bad->slot, bad->why);
+	c->beyond_repair = true;
+}
+
+static void check_entry_known(struct check *c, const struct lc_record_info *info,
+			      const struct lc_entry_info *e)
+{
+	if (e->type == LC_ENTRY_NONE || e->type == LC_ENTRY_DATA ||
+	    e->type == LC_ENTRY_RANGE_TOMBSTONE)
+		return;
+	check_damage(c, "record %llu (segment %llu, slot %u) has an entry this version never "
+		     "writes: type %u", info->seq, info->segment, info->first_slot, e->type);
+	c->beyond_repair = true;
+}
+
 /* The newest word on these blocks replaces all older ones. */
 static void apply_entry(struct check *c, const struct lc_entry_info *e, bool bad)
 {
@@ -200,6 +223,7 @@ static bool check_record(struct check *c, size_t index)
 	free(slots);
 	for (i = 0; i < info->nr_entries && !torn; i++) {
 		lc_entry_decode(&raw, i, &e);
+		check_entry_known(c, info, &e);
 		apply_entry(c, &e, bad[i]);
 		if (!bad[i])
 			continue;
@@ -271,6 +295,7 @@ static void check_log(struct check *c)
 		scan_select(&c->scan, &c->sb);
 	}
 	report_run(c);
+	check_known(c);
 	if (c->scan.verdict == -ESTALE) {
 		check_damage(c, "the log holds records of a later life than the superblock's %llu: "
 			     "the superblock is an old one", c->sb.epoch);

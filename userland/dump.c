@@ -145,9 +145,10 @@ json_object *dump_log(const struct scan *scan)
 	json_object *obj = json_object_new_object();
 
 	add_text(obj, "verdict",
-		 scan->verdict == -EUCLEAN  ? "damaged: durable records are missing"
-		 : scan->verdict == -ESTALE ? "the superblock is older than the log"
-					    : "unbroken");
+		 scan_unknown(scan)	      ? "holds records this version does not know"
+		 : scan->verdict == -EUCLEAN ? "damaged: durable records are missing"
+		 : scan->verdict == -ESTALE  ? "the superblock is older than the log"
+					     : "unbroken");
 	add_u64(obj, "first_seq", scan->run.first_seq);
 	add_u64(obj, "last_seq", scan->run.last_seq);
 	add_u64(obj, "durable_seq", scan->run.durable_seq);

@@ -34,6 +34,7 @@ static void add_bad(struct scan *scan, u64 segment, u32 slot, int err, const cha
 	scan->bad = xrealloc(scan->bad, scan->nr_bad + 1, sizeof(*scan->bad));
 	scan->bad[scan->nr_bad].segment = segment;
 	scan->bad[scan->nr_bad].slot = slot;
+	scan->bad[scan->nr_bad].err = err;
 	scan->bad[scan->nr_bad++].why = why;
 }
 
@@ -255,6 +256,22 @@ void scan_cut(struct scan *scan, u64 last_seq)
 		}
 	}
 	scan->run.last_seq = last_seq;
+}
+
+/**
+ * scan_unknown() - the first header that is whole but beyond this version, or NULL
+ *
+ * The kernel does not start from such a log: who wrote it may have meant more by it.
+ */
+const struct scan_bad *scan_unknown(const struct scan *scan)
+{
+	size_t i;
+
+	for (i = 0; i < scan->nr_bad; i++) {
+		if (scan->bad[i].err == -EOPNOTSUPP)
+			return &scan->bad[i];
+	}
+	return NULL;
 }
 
 void scan_free(struct scan *scan)

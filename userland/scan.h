@@ -16,6 +16,7 @@ enum scan_mode {
 struct scan_bad {
 	u64 segment;
 	u32 slot;
+	int err;
 	const char *why;
 };
 
@@ -36,6 +37,7 @@ int scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb
 	     enum scan_mode mode);
 void scan_select(struct scan *scan, const struct lc_sb *sb);
 void scan_cut(struct scan *scan, u64 last_seq);
+const struct scan_bad *scan_unknown(const struct scan *scan);
 void scan_free(struct scan *scan);
 
 int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot,

@@ -229,11 +229,8 @@ static void expect_agreement(const struct volume *v, const struct verdict *verdi
 {
 	if (verdict->nested || verdict->contradicts || verdict->beyond || verdict->lost)
 		return;
-	/*
-	 * lc-check has not got the hard disk's content, and does not mind records of a later
-	 * version: nothing is lost with them.
-	 */
-	if (verdict->code == 0 && v->error != -EXDEV && v->error != -EOPNOTSUPP) {
+	/* lc-check has not got the hard disk's content. */
+	if (verdict->code == 0 && v->error != -EXDEV) {
 		if (!v->started)
 			fprintf(stderr, "error %d: %s\n", v->error, kernel.said);
 		EXPECT(v->started);

@@ -33,12 +33,14 @@ static void look_for_lies(const struct check *c, struct verdict *verdict)
 {
 	struct scan scan;
 	size_t i, j, nr;
+	bool unknown;
 
 	scan_log(&scan, c->ssd, &c->sb, SCAN_LOG);
 	nr = scan.nr;
+	unknown = scan_unknown(&scan);
 	scan_free(&scan);
 	scan_log(&scan, c->ssd, &c->sb, SCAN_RING);
-	verdict->beyond = scan.nr != nr;
+	verdict->beyond = scan.nr != nr || (scan_unknown(&scan) && !unknown);
 	for (i = 0; i < scan.nr; i++) {
 		const struct lc_record_info *r = &scan.found[i];
 
