@@ -220,7 +220,7 @@ static int start(struct lc_core *core)
 	lc_ring_start(core->ring, core->sb.tail_segment, next_segment);
 	lc_lane_start(core->lane, next_segment);
 	lc_log_start(core->log, next_seq);
-	ret = lc_meta_begin_epoch(core, next_seq);
+	ret = lc_meta_begin_epoch(core, next_seq, next_segment);
 	if (ret)
 		return ret;
 	lc_info(core, "epoch %llu: %llu blocks cached, %llu dirty", core->sb.epoch,

@@ -343,7 +343,7 @@ static bool lives_rise(const struct lc_sb *sb)
 
 static int sb_check_life(const struct lc_sb *sb, const char **why)
 {
-	u64 top = 1ULL << 62;
+	u64 top = LC_NUMBERS_END;
 
 	if (sb->epoch >= top || sb->epoch_first_seq >= top || sb->tail_seq >= top ||
 	    sb->tail_segment >= top || sb->next_seq >= top || sb->head_segment >= top)
@@ -661,7 +661,7 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
 		     u32 first_slot, struct lc_record_info *info, const char **why)
 {
 	u64 position = lc_format_position(&sb->geo, segment);
-	u64 top = 1ULL << 62;
+	u64 top = LC_NUMBERS_END;
 
 	if (memcmp(raw->magic, LC_RECORD_MAGIC, LC_MAGIC_LEN))
 		return bad(why, -ENODATA, "no record header");

@@ -126,6 +126,21 @@ struct lc_entry_info {
 	u32 csum;		/* 0 for RANGE entries */
 };
 
+/* Epochs, seqs and segment numbers are below: sums of a few cannot overflow. */
+#define LC_NUMBERS_END	(1ULL << 62)
+
+/*
+ * Can a life begin, with this epoch in the superblock before it, this seq and this
+ * segment?  Whoever writes asks first: what decoders refuse nobody could read.  Only in
+ * the lower half: at a thousand million records a second the upper one lasts 73 years.
+ */
+static inline bool lc_life_possible(u64 epoch, u64 next_seq, u64 next_segment)
+{
+	u64 end = LC_NUMBERS_END / 2;
+
+	return epoch < end && next_seq < end && next_segment < end;
+}
+
 u64 lc_format_csum64(u32 csum_type, u64 seed, const void *data, u32 len);
 u32 lc_format_slot_csum(const struct lc_sb *sb, u64 block, const void *slot);
 

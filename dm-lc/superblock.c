@@ -263,15 +263,8 @@ int lc_meta_check_pair(struct lc_core *core)
 	return ret;
 }
 
-/**
- * lc_meta_begin_epoch() - open a life
- * @core: the volume
- * @first_seq: of its first record; tail fields of core->sb are set already
- *
- * Superblock first, then the mark (L1, L9, L10); nothing else may have been
- * written in this life.  Return: 0 or a negative errno.
- */
-int lc_meta_begin_epoch(struct lc_core *core, u64 first_seq)
+/* Superblock first, then the mark (L1, L9, L10). */
+static int write_epoch(struct lc_core *core, u64 first_seq)
 {
 	struct lc_meta *meta = core->meta;
 	int ret;
@@ -291,6 +284,24 @@ int lc_meta_begin_epoch(struct lc_core *core, u64 first_seq)
 	if (ret)
 		lc_err(core, "superblock or mark cannot be written: error %d", ret);
 	return ret;
+}
+
+/**
+ * lc_meta_begin_epoch() - open a life
+ * @core: the volume
+ * @first_seq: of its first record; tail fields of core->sb are set already
+ * @first_segment: number of its first segment
+ *
+ * Nothing else may have been written in this life.  Return: 0 or a negative errno;
+ * with -ERANGE nothing was written at all.
+ */
+int lc_meta_begin_epoch(struct lc_core *core, u64 first_seq, u64 first_segment)
+{
+	if (lc_life_possible(core->sb.epoch, first_seq, first_segment))
+		return write_epoch(core, first_seq);
+	lc_err(core, "epoch %llu, record %llu or segment %llu is too high for another life: no cache gets so old, see lc-check",
+	       core->sb.epoch, first_seq, first_segment);
+	return -ERANGE;
 }
 
 /**

@@ -904,6 +904,40 @@ def test_check_names_the_bad_checkpoint_block(image):
     assert done.code == 4 and "checkpoint block 0: an entry is out of bounds" in done.out
 
 
+HIGH = 1 << 61
+
+
+@pytest.mark.parametrize("facts", [
+    f"epoch={HIGH}", f"first={HIGH} tail={HIGH}", f"tail_segment={HIGH}", f"tail={HIGH + 1}",
+    f"clean=1 next={HIGH} head=1", f"clean=1 next=1 tail_segment={HIGH} head={HIGH}",
+], ids=["epoch", "first-seq", "tail-segment", "tail-seq", "next-seq", "head"])
+def test_numbers_too_high_for_another_life(pair, fake, facts):
+    """A start would write a superblock that nobody can read: refused, and told by lc-check."""
+    lines = f"sb volume={95 * 2048} {facts}\nmark file={pair[1].path}\n"
+    mklog(pair[0].path, lines)
+    before = [disk.digest() for disk in pair]
+    done = fake.tool("resume", "lc0", pair[0].dev, pair[1].dev)
+    assert done.code == 1 and "too high for another life" in done.err, done.err
+    for options in ((), ("--repair",)):
+        done = run_tool("check", *options, pair[0].path, san=True)
+        assert done.code == 4 and "too high for another life" in done.out, done.out
+    assert not fake.log() and [disk.digest() for disk in pair] == before
+    for number in (HIGH, HIGH + 1):
+        lines = lines.replace(str(number), str(HIGH - 1))
+    mklog(pair[0].path, lines)
+    assert run_tool("check", pair[0].path, san=True).code == 0
+    assert fake.tool("resume", "lc0", pair[0].dev, pair[1].dev).code == 0
+
+
+def test_check_log_too_high_for_another_life(image):
+    """The superblock's numbers would do, those of the log do not."""
+    disk = image(f"sb epoch=1 tail={HIGH - 1} first={HIGH - 1}\n"
+                 f"data segment=1 slot=0 seq={HIGH - 1} durable={HIGH - 2} blocks=1\n")
+    assert run_of(disk) == (HIGH - 1, HIGH - 1)
+    done = check(disk)
+    assert done.code == 4 and "too high for another life" in done.out, done.out
+
+
 def test_check_mark(image, tmp_path):
     """A bad copy is repaired, an abandoned or a foreign mark cannot be."""
     hdd = Disk(tmp_path / "hdd", 513 * MIB)

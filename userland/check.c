@@ -325,6 +325,20 @@ static void check_nothing_newer(struct check *c)
 	scan_free(&scan);
 }
 
+/* The kernel does not begin a life whose superblock could not be read back. */
+static void check_next_life(struct check *c)
+{
+	bool clean = c->sb.flags & LC_SB_CLEAN;
+	u64 seq = clean ? c->sb.next_seq : c->scan.run.last_seq + 1;
+	u64 segment = clean ? c->sb.head_segment : c->scan.run.next_segment;
+
+	if (lc_life_possible(c->sb.epoch, seq, segment))
+		return;
+	check_damage(c, "life %llu, record %llu or segment %llu is too high for another life: no "
+		     "cache gets so old", c->sb.epoch, seq, segment);
+	c->beyond_repair = true;
+}
+
 /**
  * check_run() - look at everything, change nothing
  */
@@ -343,9 +357,11 @@ int check_run(struct check *c)
 		return ret;
 	if (!(c->sb.flags & LC_SB_CLEAN)) {
 		check_log(c);
+		check_next_life(c);
 		return 0;
 	}
 	check_nothing_newer(c);
+	check_next_life(c);
 	return check_checkpoint(c);
 }
 

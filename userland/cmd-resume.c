@@ -53,6 +53,15 @@ static void explain_unformatted(const struct device *ssd, const struct image *im
 		 found.nr ? signatures_text(&found) : "nothing that is recognised");
 }
 
+/* What the log adds to these numbers the kernel sees. */
+static bool next_life_possible(const struct lc_sb *sb)
+{
+	if (sb->flags & LC_SB_CLEAN)
+		return lc_life_possible(sb->epoch, sb->next_seq, sb->head_segment);
+	return lc_life_possible(sb->epoch, sb->epoch_first_seq, sb->tail_segment) &&
+	       lc_life_possible(sb->epoch, sb->tail_seq, sb->tail_segment);
+}
+
 /* The superblock to start from, checked as far as the SSD alone allows. */
 static int read_ssd(struct device *ssd, const char *path, struct image *img)
 {
@@ -76,6 +85,11 @@ static int read_ssd(struct device *ssd, const char *path, struct image *img)
 	if (ssd->lbs > image_sb(img)->cache_lbs) {
 		complain(path, "has logical blocks of %u bytes but had %u when it was formatted; "
 			 "attach it the way it was then", ssd->lbs, image_sb(img)->cache_lbs);
+		goto fail;
+	}
+	if (!next_life_possible(image_sb(img))) {
+		complain(path, "has numbers too high for another life (it is in life %llu); no cache "
+			 "gets so old: see lc-check", image_sb(img)->epoch);
 		goto fail;
 	}
 	return 0;

@@ -300,6 +300,33 @@ static void sb_text(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, strnlen(back->options, sizeof(back->options)), 511);
 }
 
+/* Where a life may begin, its superblock can be read back, and it has room to live. */
+static void sb_next_life(struct kunit *test)
+{
+	static const u64 low[3] = { 0, 1, 1 };
+	struct lc_sb *sb = example_sb_alloc(test, LC_CSUM_CRC32C);
+	union example_block *raw = example_block_alloc(test);
+	u32 i;
+
+	KUNIT_EXPECT_TRUE(test, lc_life_possible(low[0], low[1], low[2]));
+	for (i = 0; i < 3; i++) {
+		u64 n[3] = { low[0], low[1], low[2] };
+
+		n[i] = TOP / 2 - 1;
+		KUNIT_EXPECT_TRUE(test, lc_life_possible(n[0], n[1], n[2]));
+		sb->epoch = n[0] + 1;
+		sb->epoch_first_seq = n[1];
+		sb->tail_seq = n[1];
+		sb->tail_segment = n[2];
+		make_sb(raw, sb);
+		KUNIT_EXPECT_EQ(test, decode_sb(raw, sb), 0);
+		n[i] = TOP / 2;
+		KUNIT_EXPECT_FALSE(test, lc_life_possible(n[0], n[1], n[2]));
+		n[i] = ~0ULL;
+		KUNIT_EXPECT_FALSE(test, lc_life_possible(n[0], n[1], n[2]));
+	}
+}
+
 /* --- mark ---------------------------------------------------------------- */
 
 static void make_mark(union example_block *raw, const struct lc_sb *sb)
@@ -714,6 +741,7 @@ static struct kunit_case format_cases[] = {
 	KUNIT_CASE(sb_text),
 	KUNIT_CASE(sb_version),
 	KUNIT_CASE(sb_clean),
+	KUNIT_CASE(sb_next_life),
 	KUNIT_CASE_PARAM(sb_field, sb_fields_gen_params),
 	KUNIT_CASE(sb_bits),
 	KUNIT_CASE(mark_round_trip),

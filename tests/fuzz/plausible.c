@@ -437,7 +437,7 @@ static void write_ends(struct maker *k)
 /* Numbers as they are after long use. */
 static void grow_old(struct maker *k)
 {
-	static const u64 seqs[] = { 1, 1, 1000, 0xfffffffd, 1ULL << 61 };
+	static const u64 seqs[] = { 1, 1, 1000, 0xfffffffd, 1ULL << 60 };
 	static const u64 laps[] = { 0, 0, 1, 3, 1ULL << 33 };
 	u64 lap = pick(k, laps, 5) * k->sb.geo.nr_segments;
 

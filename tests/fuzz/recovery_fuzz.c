@@ -119,7 +119,7 @@ static int start(struct volume *v, struct medium *medium)
 	if (core->sb.tail_seq == v->next_seq)
 		core->sb.tail_segment = v->next_segment;
 	lc_ring_start(core->ring, core->sb.tail_segment, v->next_segment);
-	return lc_meta_begin_epoch(core, v->next_seq);
+	return lc_meta_begin_epoch(core, v->next_seq, v->next_segment);
 }
 
 static void stop(struct volume *v)
@@ -189,8 +189,10 @@ static void look_at_index(struct volume *v)
 static void look_at_ends(const struct volume *v)
 {
 	const struct lc_sb *sb = &v->core.sb;
+	u64 half = 1ULL << 61;	/* of what can be read back */
 
 	EXPECT(v->next_seq >= sb->tail_seq && sb->epoch_first_seq == v->next_seq);
+	EXPECT(sb->epoch <= half && v->next_seq < half && v->next_segment < half);
 	EXPECT(v->next_segment >= sb->tail_segment);
 	EXPECT(v->next_segment - sb->tail_segment <= sb->geo.nr_segments);
 	EXPECT(kernel.nr_writes == LC_SB_COPIES + (sb->mark_offset == LC_NO_MARK ? 0 : 2));
@@ -201,8 +203,10 @@ static void begin(struct volume *v, struct medium *medium)
 {
 	v->error = start(v, medium);
 	v->started = !v->error;
-	if (!v->started)
+	if (!v->started) {
+		EXPECT(!kernel.nr_writes && !kernel.nr_outside);
 		return;
+	}
 	look_at_index(v);
 	look_at_ends(v);
 }
@@ -251,12 +255,10 @@ static bool has_empty_copy(const struct volume *v)
 	return false;
 }
 
-/* The next life's numbers are too large for the format: a disk would be too old for that. */
+/* What a life began with is the last that was possible: the next start may refuse. */
 static bool numbers_end(const struct volume *v)
 {
-	u64 top = 1ULL << 62;
-
-	return v->core.sb.epoch >= top || v->next_seq >= top || v->next_segment >= top;
+	return !lc_life_possible(v->core.sb.epoch, v->next_seq, v->next_segment);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
