@@ -525,6 +525,10 @@ bool lc_cursor_owns(const struct lc_cursor *cur, u32 slot)
  * Under the bucket lock of the block mapped there.  The cursor's record may have
  * been closed since, and the block written to a later one: the cursor's slot
  * would lose against it at replay.
+ *
+ * There is one lane, so records get their seqs in the order of their places.  Of
+ * records open in two lanes at once none is the newer one: a second lane needs a
+ * rule of its own here (L11).
  */
 bool lc_cursor_outdated(const struct lc_cursor *cur, u32 slot)
 {
