@@ -37,6 +37,7 @@ struct lc_log {
 	u64 written_seq;		/* lock */
 	u64 durable_seq;		/* lock */
 	u64 want_seq;			/* be durable up to here, nobody waits; lock */
+	u64 relief_seq;			/* last_seq at the last wish that holds (G6); lock */
 	u64 flush_seq;			/* written_seq when the running FLUSH began; lock */
 	u32 flush_round;		/* round then; lock */
 	bool flushing;			/* lock */
@@ -119,6 +120,7 @@ void lc_log_start(struct lc_log *log, u64 next_seq)
 	log->written_seq = log->last_seq;
 	log->durable_seq = log->last_seq;
 	log->want_seq = log->last_seq;
+	log->relief_seq = log->last_seq;
 }
 
 /* Records are waiting to be written again, a hint. */
@@ -226,6 +228,12 @@ static bool flush_wanted(struct lc_log *log)
 /* [lock] Start the next FLUSH if one is due. */
 static void flush_start(struct lc_log *log)
 {
+	/*
+	 * One wish for buffers at a time, so that a FLUSH covers many records.  What came
+	 * since counts now: the FLUSH that is over may have freed no buffer (G6).
+	 */
+	if (log->want_seq <= log->durable_seq && log->relief_seq > log->durable_seq)
+		log->want_seq = log->last_seq;
 	if (!flush_wanted(log))
 		return;
 	log->flushing = true;
@@ -252,6 +260,8 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 		if (!--rec->buf->undurable && rec->buf->closed)
 			list_add_tail(&rec->buf->list, bufs);
 	}
+	if (!list_empty(bufs))
+		log->relief_seq = log->durable_seq;	/* still short?  refill_work sees (G6) */
 	list_for_each_entry_safe(io, next, &log->waiters, list) {
 		if (io->target <= log->durable_seq)
 			list_move_tail(&io->list, ios);
@@ -532,15 +542,14 @@ void lc_log_want_durable(struct lc_log *log, u64 seq)
  * lc_log_relieve() - buffers run short: make what is logged durable
  * @log: the log
  *
- * One request at a time, so that a FLUSH covers many records.
+ * Does not sleep.  While an earlier wish is not fulfilled, this one waits for it.
  */
 void lc_log_relieve(struct lc_log *log)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&log->lock, flags);
-	if (log->want_seq <= log->durable_seq)
-		log->want_seq = log->last_seq;
+	log->relief_seq = log->last_seq;
 	flush_start(log);
 	spin_unlock_irqrestore(&log->lock, flags);
 }

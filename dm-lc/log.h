@@ -20,6 +20,9 @@
  *  G5 If that does not help for params.ssd_patience_ms, the SSD has failed: the log
  *     stops for good.  Flushes that wait are then ended by whoever saves what is in
  *     RAM (rescue.c), or with an error in mode fail.
+ *  G6 A wish for buffers, lc_log_relieve(), holds until a buffer comes back, which lets
+ *     the refill worker look again, or until all that was given when it came is
+ *     durable (D3).
  */
 #ifndef LC_LOG_H
 #define LC_LOG_H

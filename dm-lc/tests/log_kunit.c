@@ -200,16 +200,64 @@ static void wishes(struct kunit *test)
 	expect_flushes(fake, 1);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, durable(fake), 2);
-	/* Relief asks for all there is, one request at a time. */
+}
+
+/* Relief asks for all there is, one request at a time, and forgets none (G6). */
+static void relief(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+
 	record(fake, 1);
 	lc_log_relieve(fake->core.log);
 	record(fake, 1);
 	lc_log_relieve(fake->core.log);
+	fake_finish(fake, 1, BLK_STS_OK);
+	expect_flushes(fake, 1);
+	fake_finish(fake, 2, BLK_STS_OK);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+	expect_flushes(fake, 2);
+	/* This one comes while the FLUSH runs, which does not cover it. */
+	record(fake, 1);
+	lc_log_relieve(fake->core.log);
+	record(fake, 1);		/* nobody wished for it, but it is there */
 	fake_finish(fake, 3, BLK_STS_OK);
 	expect_flushes(fake, 2);
-	fake_finish(fake, 4, BLK_STS_OK);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 3);
+	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+	expect_flushes(fake, 2);
+	fake_finish(fake, 4, BLK_STS_OK);
+	expect_flushes(fake, 3);
+	/* What a FLUSH covers that runs already costs no other one. */
+	lc_log_relieve(fake->core.log);
+	record(fake, 1);
+	fake_finish(fake, 5, BLK_STS_OK);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), 4);
+	expect_flushes(fake, 3);
+}
+
+/* A buffer that comes back is what was wished for; the refill worker looks again. */
+static void relieved(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	int refills;
+
+	record(fake, 1);
+	lc_lane_seal(fake->core.lane, true);
+	lc_log_relieve(fake->core.log);
+	fake_finish(fake, 1, BLK_STS_OK);
+	expect_flushes(fake, 1);
+	record(fake, 1);
+	fake_finish(fake, 2, BLK_STS_OK);
+	lc_log_relieve(fake->core.log);
+	flush_workqueue(fake->core.wq);
+	refills = atomic_read(&fake->refills);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+	expect_flushes(fake, 1);
+	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
+	lc_log_relieve(fake->core.log);
 	expect_flushes(fake, 2);
 }
 
@@ -611,6 +659,8 @@ static struct kunit_case log_cases[] = {
 	KUNIT_CASE(batching),
 	KUNIT_CASE(flush_covers),
 	KUNIT_CASE(wishes),
+	KUNIT_CASE(relief),
+	KUNIT_CASE(relieved),
 	KUNIT_CASE(sleepers),
 	KUNIT_CASE(fua_alone),
 	KUNIT_CASE(fua_not_alone),

@@ -28,8 +28,6 @@
  * Gaps: what the code of today does, and pan finds an error.  Without -D the model has a
  * rule that would close it.
  *
- *  Hazard: D3   GAP_RELIEF_ONCE     a wish for buffers is forgotten while a FLUSH for an
- *                                   earlier one runs, which may free none
  *  Hazard: D1   GAP_RELOG_GATE      only the start of a bio looks whether writeback needs
  *                                   the reserve; one that is under way takes it
  *
@@ -42,6 +40,8 @@
  *  Hazard: D3   MUT_SLEEP           a worker sleeps for a buffer, and it is the only thread
  *                                   (that is so when memory is short)
  *  Hazard: D3   MUT_NO_RELIEF       nobody flushes for want of a buffer
+ *  Hazard: D3   MUT_RELIEF_ONCE     a wish for buffers is forgotten while a FLUSH for an
+ *                                   earlier one runs, which may free none
  *  Hazard: P3   MUT_NO_IDLE_WAIT    a segment is given out while a read is on its way
  *  Hazard: D3   MUT_NO_WAKE         the last read of a segment wakes nobody
  */
@@ -113,7 +113,8 @@ byte lost_in;			/* number of the segment with the lost block; 0: none */
 /* --- log ---------------------------------------------------------------- */
 
 byte last_seq, written_seq, durable_seq, want_seq, flush_seq;
-bit flushing, relieve_again;
+byte relief_seq;		/* 0: no wish holds */
+bit flushing;
 byte position_of[SEQS + 1];	/* of records that are not durable */
 byte target[2];			/* of the user and of writeback, who wait */
 
@@ -143,14 +144,11 @@ hidden byte i;
 /* [log->lock] flush_start() */
 inline flush_start()
 {
-#ifndef GAP_RELIEF_ONCE
 	if
-	:: relieve_again && want_seq <= durable_seq ->
-		relieve_again = 0;
-		want_seq = last_seq
+	:: relief_seq && relief_seq <= durable_seq -> relief_seq = 0
+	:: relief_seq > durable_seq && want_seq <= durable_seq -> want_seq = last_seq
 	:: else
 	fi;
-#endif
 	if
 	:: !flushing && written_seq > durable_seq &&
 	   ((want_seq > durable_seq && want_seq <= written_seq) ||
@@ -229,7 +227,9 @@ end:	do
 			position_of[durable_seq] = 0;
 			undurable[i]--;
 			if
-			:: !undurable[i] && buffer_closed[i] -> retire(i)
+			:: !undurable[i] && buffer_closed[i] ->
+				retire(i);
+				relief_seq = 0		/* the refill worker looks again */
 			:: else
 			fi
 		:: else -> break
@@ -432,16 +432,12 @@ end:	do
 #ifndef MUT_NO_RELIEF
 		if
 		:: short_of || in_use * 2 >= BUFFERS ->	/* lc_log_relieve() */
-			if
-			:: want_seq <= durable_seq ->
-				want_seq = last_seq;
-				printf("short of buffers: %d shall be durable\n", want_seq)
-			:: else ->
-#ifndef GAP_RELIEF_ONCE
-				relieve_again = 1;
+			printf("short of buffers: %d shall be durable\n", last_seq);
+#ifdef MUT_RELIEF_ONCE
+			relief_seq = (want_seq <= durable_seq -> last_seq : relief_seq);
+#else
+			relief_seq = last_seq;
 #endif
-				printf("short of buffers: %d is asked for already\n", want_seq)
-			fi;
 			flush_start()
 		:: else
 		fi;
