@@ -41,24 +41,32 @@ struct lc_record_header *lc_record_image(const struct lc_record *rec)
 	return rec->buf->slots[rec->first_slot];
 }
 
-static bool record_get(struct lc_record *rec, u32 want, struct lc_cursor *cur)
+/*
+ * Return: 0, -ESTALE: the record is full or closed, -EAGAIN: slots are for relogging.
+ * The lane's wish is read behind the state, which is set behind the wish in a record of
+ * the reserve (B5), also in one that was an ordinary record when @rec was read.
+ */
+static int record_get(const struct lc_lane *lane, struct lc_record *rec, u32 want, bool relog,
+		      struct lc_cursor *cur)
 {
 	u32 next, nr;
 	s64 state;
 
 	do {
-		/* Each time: a failed cmpxchg would not order the limit behind the state. */
+		/* Each time: a failed cmpxchg would not order what follows behind the state. */
 		state = atomic64_read_acquire(&rec->state);
+		if (READ_ONCE(lane->relog_wanted) && !relog)
+			return -EAGAIN;
 		next = state_next(state);
 		if ((u64)state & STATE_CLOSED || next >= rec->limit)
-			return false;
+			return -ESTALE;
 		nr = min(want, rec->limit - next);
 	} while (!atomic64_try_cmpxchg(&rec->state, &state,
 				       state + ((u64)nr << STATE_NEXT_SHIFT) + 1));
 	cur->rec = rec;
 	cur->next = next;
 	cur->end = next + nr;
-	return true;
+	return 0;
 }
 
 /**
@@ -268,32 +276,52 @@ static int lane_advance(struct lc_lane *lane, struct lc_record *old)
 	return rec ? 0 : -EAGAIN;
 }
 
-/**
- * lc_lane_reserve() - get slots of the open record, and a reference on it
- * @lane: the lane
- * @want: slots wanted, at least 1
- * @cur: gets 1..@want slots
- *
- * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer is ready;
- * the refill worker has been told.
- */
-int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur)
+static int lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor *cur)
 {
 	struct lc_record *rec;
-	bool got;
+	int ret;
 
 	for (;;) {
 		/* Without a reference yet, its buffer may be retired and freed. */
 		rcu_read_lock();
 		/* Pairs with the releases of lane->open. */
 		rec = smp_load_acquire(&lane->open);
-		got = rec && record_get(rec, want, cur);
+		ret = rec ? record_get(lane, rec, want, relog, cur) : -ESTALE;
 		rcu_read_unlock();
-		if (got)
-			return 0;
+		if (ret != -ESTALE)
+			return ret;
+		/* This may open a record of the reserve; the next turn says whose it is. */
 		if (lane_advance(lane, rec))
 			return -EAGAIN;
 	}
+}
+
+/**
+ * lc_lane_reserve() - get slots of the open record, and a reference on it
+ * @lane: the lane
+ * @want: slots wanted, at least 1
+ * @cur: gets 1..@want slots
+ *
+ * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer is ready, or
+ * writeback needs the reserve (B5).  The refill worker has been told, or writeback
+ * queues unpark_work when it is done.
+ */
+int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur)
+{
+	return lane_reserve(lane, want, false, cur);
+}
+
+/**
+ * lc_lane_relog() - as lc_lane_reserve(), one slot for what must be logged again
+ * @lane: the lane
+ * @cur: gets the slot
+ *
+ * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer is ready.  With
+ * lane->relog_wanted set, the refill worker takes the reserve for it (D1).
+ */
+int lc_lane_relog(struct lc_lane *lane, struct lc_cursor *cur)
+{
+	return lane_reserve(lane, 1, true, cur);
 }
 
 /**
@@ -346,7 +374,8 @@ static bool lane_retract(struct lc_lane *lane)
 /**
  * lc_lane_seal() - close the open record if it holds anything
  * @lane: the lane
- * @close_segment: put nothing more into its segment either
+ * @close_segment: put nothing more into its segment either, if relogging does not
+ *	need it (B5)
  *
  * Process context, does not sleep.
  *
@@ -365,6 +394,7 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment)
 		closed = rec;
 		lane->open = NULL;
 	}
+	close_segment &= !READ_ONCE(lane->relog_wanted);
 	if (close_segment && lane_retract(lane)) {
 		if (lane->buf && lane->buf->nr_records)
 			lane_close_buffer(lane);
@@ -434,7 +464,7 @@ u64 lc_lane_mark(struct lc_lane *lane)
  * Process context, does not sleep.  The caller has made sure that every earlier
  * record is sealed (L12), and puts the record into effect before it flushes.
  *
- * Return: 0 or -EAGAIN: no buffer.
+ * Return: 0 or -EAGAIN: no buffer, or it is for relogging (B5).
  */
 int lc_lane_append_ranges(struct lc_lane *lane, u64 block, u64 nr_blocks, u8 entry_type,
 			  u64 *segment, u32 *first_slot)
@@ -445,6 +475,10 @@ int lc_lane_append_ranges(struct lc_lane *lane, u64 block, u64 nr_blocks, u8 ent
 	struct lc_record *rec, *closed = NULL;
 
 	spin_lock(&lane->lock);
+	if (READ_ONCE(lane->relog_wanted)) {
+		spin_unlock(&lane->lock);
+		return -EAGAIN;
+	}
 	if (!lane_retract(lane)) {
 		closed = lane->open;
 		record_close(closed, true);

@@ -18,6 +18,8 @@
  *     record of the buffer is durable: what is not on the SSD is found in RAM.
  *  B3 A buffer is reused only when nobody has it pinned (C6).
  *  B4 Slots handed out but not used become holes: entry NONE, bytes zero (C8).
+ *  B5 While lane->relog_wanted, nobody but lc_lane_relog() gets a slot of the segment
+ *     that the ring kept back, and no segment is closed before it is full (D1).
  */
 #ifndef LC_BUFFER_H
 #define LC_BUFFER_H
@@ -87,6 +89,11 @@ struct lc_lane {
 	struct lc_core *core;
 	spinlock_t lock;		/* closing and opening records */
 	struct lc_record *open;		/* written under lock, read without */
+	/*
+	 * Writeback needs the reserve segment.  Set before that is taken from the ring, so
+	 * whoever sees a record's state there sees this too (B5).  READ_ONCE()
+	 */
+	bool relog_wanted;
 	struct lc_buffer *buf;		/* being filled; lock */
 	struct list_head ready;		/* buffers with a segment; lock */
 	u32 nr_ready;			/* READ_ONCE() */
@@ -122,6 +129,7 @@ void lc_lane_destroy(struct lc_lane *lane);
 void lc_lane_start(struct lc_lane *lane, u64 segment);
 void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf);
 int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur);
+int lc_lane_relog(struct lc_lane *lane, struct lc_cursor *cur);
 void lc_lane_release(struct lc_cursor *cur);
 u64 lc_lane_seal(struct lc_lane *lane, bool close_segment);
 void lc_lane_stop(struct lc_lane *lane);

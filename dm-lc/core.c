@@ -112,7 +112,7 @@ static bool refill_one(struct lc_core *core)
 	if (!buf)
 		return false;
 	if (!core->refill_taken) {
-		if (!lc_ring_take(core->ring, READ_ONCE(core->relog_wanted) ? 0 : 1,
+		if (!lc_ring_take(core->ring, READ_ONCE(core->lane->relog_wanted) ? 0 : 1,
 				  &buf->segment))
 			return false;
 		buf->position = lc_ring_position(core->ring, buf->segment);

@@ -106,7 +106,6 @@ struct lc_core {
 	struct work_struct refill_work;
 	struct lc_buffer *refill_buf;
 	bool refill_taken;		/* refill_buf has its segment number */
-	bool relog_wanted;		/* writeback needs the reserve segment; READ_ONCE() */
 	struct delayed_work idle_work;
 	u64 idle_seen;			/* lane mark at the last tick; idle_work only */
 	unsigned long last_write;	/* jiffies, approximate, for idle detection */

@@ -8,8 +8,8 @@
  * overwritten in place.  No sleep, no I/O, no allocation.
  *
  * Two detours:
- *  - no buffer is ready: the bio is parked, first come first served, and a worker
- *    continues it (C7, D3);
+ *  - no buffer is ready, or writeback needs the reserve (D1): the bio is parked, first
+ *    come first served, and a worker continues it (C7, D3);
  *  - part of a block is written whose older sectors are dirty on the SSD only:
  *    a worker reads and verifies the old slot, and the block is looked up again
  *    under its lock before anything is merged (C2, C3).
@@ -273,8 +273,7 @@ static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 	struct page *pages;
 	int ret;
 
-	/* The reserve is writeback's: merging writes park too while it needs it (D1). */
-	if (READ_ONCE(core->relog_wanted) || atomic_read(&core->cache_failed))
+	if (atomic_read(&core->cache_failed))
 		return -EAGAIN;
 	if (!merge_find(core, io, &old))
 		return write_run(core, io, NULL);
@@ -311,7 +310,7 @@ static void merge_work(struct work_struct *work)
 
 static bool must_park(struct lc_core *core)
 {
-	return !list_empty_careful(&core->parked) || READ_ONCE(core->relog_wanted);
+	return !list_empty_careful(&core->parked);
 }
 
 /*
@@ -381,8 +380,6 @@ void lc_write_unpark_work(struct work_struct *work)
 
 	while ((io = first_parked(core, &requeue))) {
 		enum lc_mode mode = lc_core_mode(core);
-		/* Writeback goes first for the reserve, and queues us then. */
-		bool wait = READ_ONCE(core->relog_wanted);
 
 		if (mode == LC_MODE_FAIL)
 			ret = -EIO;
@@ -391,7 +388,7 @@ void lc_write_unpark_work(struct work_struct *work)
 		else if (mode == LC_MODE_DEGRADED)
 			ret = -ENODEV;
 		else
-			ret = wait ? -EAGAIN : write_run(core, io, NULL);
+			ret = write_run(core, io, NULL);
 		if (ret == -EAGAIN)
 			return;
 		spin_lock_irq(&core->parked_lock);
@@ -468,7 +465,7 @@ int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fa
 	void *image;
 	u32 bucket;
 
-	if (lc_lane_reserve(core->lane, 1, &cur))
+	if (lc_lane_relog(core->lane, &cur))
 		return -EAGAIN;
 	bucket = lc_index_lock(core->index, block);
 	if (lc_index_lookup(core->index, bucket, block, &old) && old.slot == slot) {

@@ -142,7 +142,7 @@ static bool should_run(struct lc_writeback *wb)
 		return false;
 	if (tail < READ_ONCE(wb->drain_to))
 		return true;
-	if (READ_ONCE(core->relog_wanted))	/* writes are parked until that is done */
+	if (READ_ONCE(core->lane->relog_wanted))	/* writes are parked until that is done */
 		return true;
 	if (lc_ring_free(core->ring) <= reserve(core))
 		return true;
@@ -327,7 +327,7 @@ static int collect(struct lc_writeback *wb, struct batch *b)
 	b->end = number;
 	wb->nr_items = 0;
 	/* The reserve holds the lost blocks of one segment: then take one at a time. */
-	while (number < limit && (number == b->first || !READ_ONCE(core->relog_wanted)) &&
+	while (number < limit && (number == b->first || !READ_ONCE(core->lane->relog_wanted)) &&
 	       wb->nr_items + core->sb.geo.seg_slots <= wb->max_items) {
 		u32 from = wb->nr_items;
 
@@ -515,8 +515,8 @@ static void run_batch(struct lc_writeback *wb)
 	if (ret == -EINTR)
 		return;
 	if (ret == -EAGAIN) {
-		/* No buffer to log lost sectors in: the next one is ours (D1). */
-		WRITE_ONCE(core->relog_wanted, true);
+		/* No buffer to log lost sectors in: the next one is ours alone (D1, B5). */
+		WRITE_ONCE(core->lane->relog_wanted, true);
 		queue_work(core->wq, &core->refill_work);
 		flush_work(&core->refill_work);
 		if (lc_log_in_trouble(core->log) || atomic_read(&core->cache_failed))
@@ -531,8 +531,8 @@ static void run_batch(struct lc_writeback *wb)
 		return;
 	}
 	wb->relog_stuck = 0;
-	if (READ_ONCE(core->relog_wanted)) {
-		WRITE_ONCE(core->relog_wanted, false);
+	if (READ_ONCE(core->lane->relog_wanted)) {
+		WRITE_ONCE(core->lane->relog_wanted, false);
 		queue_work(core->wq, &core->unpark_work);
 	}
 	if (b.end > b.first) {

@@ -23,7 +23,7 @@ HASH_TABLE = 20
 INCOMPLETE = ("max search depth too small", "Search not completed", "out of memory",
               "MEMLIM", "interrupted")
 # "Hazard: L5   MUT_TAIL_EARLY   what is broken", in the comment at the top of a model.
-HAZARD = re.compile(r"^ \*  Hazard: ([A-Z]\d+) +((?:MUT|GAP)_\w+) +\S", re.M)
+HAZARD = re.compile(r"^ \*  Hazard: ([A-Z]\d+) +(MUT_\w+) +\S", re.M)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +44,7 @@ FEW_SEGMENTS = "NSEG=3 FLUSHES=0 SLOTS=1 BIOS_0=1 BIO_0=3"
 RUNS = (
     Run("record", "two_writers", "SLOTS=4 DISCARDS=0"),
     Run("record", "discards", "SLOTS=5 WRITERS=1 SEALS=2 DISCARDS=2"),
+    Run("record", "relog", "SLOTS=4 DISCARDS=0 RELOG"),
     Run("record", "all", "SLOTS=5", long=True),
     Run("lane", "one_lane", "FAIL"),
     Run("lane", "two_lanes", "LANES=2 WRITES_0=1 READS=0"),
@@ -75,7 +76,10 @@ RUNS = (
 BROKEN = {
     "record": dict.fromkeys(("MUT_NO_INCARNATION", "MUT_CLOSED_OK", "MUT_NO_CLOSER",
                              "MUT_RETRACT_USED", "MUT_BACK_ANYWAY", "MUT_LIMIT_FIRST"),
-                            "SLOTS=4"),
+                            "SLOTS=4") | {
+        "MUT_WISH_FIRST": "SLOTS=4 DISCARDS=0 RELOG",
+        "MUT_NO_WISH": "SLOTS=4 DISCARDS=0 RELOG",
+    },
     "lane": dict.fromkeys(("MUT_NO_WAIT", "MUT_NO_REFERENCE", "MUT_NO_PIN", "MUT_NO_SECOND_LOOK",
                            "MUT_NO_ZEROING", "MUT_WRITTEN_HIGHEST", "MUT_ACK_WRITTEN",
                            "MUT_FUA_ALONE", "MUT_RETIRE_WRITTEN", "MUT_NO_OUTDATED"), "") | {
@@ -86,7 +90,7 @@ BROKEN = {
                            "MUT_NO_WAKE"), FEW_SEGMENTS) | {
         "MUT_NO_RESERVE": LOST,
         "MUT_NO_RELOG_GATE": LOST,
-        "GAP_RELOG_GATE": LOST,
+        "MUT_RELOG_GATE": LOST,
         "MUT_NO_RELIEF": FEW_BUFFERS,
         "MUT_RELIEF_ONCE": FEW_BUFFERS,
     },
@@ -120,19 +124,18 @@ def text_of(model):
     return "".join((MODELS / name).read_text(encoding="ascii") for name in FILES[model])
 
 
-def broken(kind):
-    """The runs of all mutants (MUT), or of all gaps (GAP)."""
+def mutants():
+    """The runs of all mutants."""
     for model, rules in BROKEN.items():
         for rule, words in rules.items():
-            if rule.startswith(kind):
-                long = rule in TAKES_LONG
-                yield Run(model, rule[len(kind) + 1:], f"{words} {rule}", long,
-                          "-O1" if long else "-O0")
+            long = rule in TAKES_LONG
+            yield Run(model, rule.removeprefix("MUT_"), f"{words} {rule}", long,
+                      "-O1" if long else "-O0")
 
 
 def pytest_generate_tests(metafunc):
     """One item for each run; the long ones only if asked for."""
-    for name, runs in (("run", RUNS), ("mutant", broken("MUT")), ("gap", broken("GAP"))):
+    for name, runs in (("run", RUNS), ("mutant", mutants())):
         if name in metafunc.fixturenames:
             wanted = [run for run in runs if not run.long or metafunc.config.getoption("--long")]
             metafunc.parametrize(name, wanted, ids=[f"{run.model}-{run.name}" for run in wanted])
@@ -208,17 +211,12 @@ def test_mutant(mutant, tmp_path):
     expect_error(mutant, tmp_path)
 
 
-def test_gap(gap, tmp_path):
-    """What the models have found in the code and what is still in it, see docs/testing.rst."""
-    expect_error(gap, tmp_path)
-
-
 @pytest.mark.parametrize("model", FILES)
 def test_table(model):
-    """The table at the top of a model names its mutants and gaps, and hazards that exist."""
+    """The table at the top of a model names its mutants, and hazards that exist."""
     table = HAZARD.findall(text_of(model))
     names = [name for _, name in table]
-    used = re.findall(r"(?:ifn?def|defined\()\s*((?:MUT|GAP)_\w+)", text_of(model))
+    used = re.findall(r"(?:ifn?def|defined\()\s*(MUT_\w+)", text_of(model))
     assert len(names) == len(set(names))
     assert set(names) == set(used) == set(BROKEN[model])
     design = (host.TOP / "docs/design.rst").read_text(encoding="utf-8")

@@ -589,6 +589,62 @@ static void range_in_last_slot(struct kunit *test)
 	expect_record(fake, 3, 2, 0, 1);
 }
 
+/* --- relogging -------------------------------------------------------------- */
+
+static void expect_refused(struct fake *fake)
+{
+	struct lc_cursor cur = {};
+	u64 segment;
+	u32 slot;
+
+	KUNIT_EXPECT_EQ(fake->test, lc_lane_reserve(fake->core.lane, 1, &cur), -EAGAIN);
+	KUNIT_EXPECT_EQ(fake->test,
+			lc_lane_append_ranges(fake->core.lane, 1, 1, LC_ENTRY_RANGE_TOMBSTONE,
+					      &segment, &slot), -EAGAIN);
+}
+
+static void expect_relogged(struct fake *fake, u64 block, u32 slot)
+{
+	struct lc_cursor cur = {};
+
+	KUNIT_ASSERT_EQ(fake->test, lc_lane_relog(fake->core.lane, &cur), 0);
+	KUNIT_EXPECT_EQ(fake->test, lc_cursor_slot(&cur), slot);
+	fake_put_block(fake, &cur, block, block);
+	lc_lane_release(&cur);
+	expect_refused(fake);
+}
+
+/* D1, B5: nobody but writeback gets anything of the reserve, also who is under way. */
+static void relogging(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct lc_lane *lane = fake->core.lane;
+	struct lc_cursor under_way = {}, cur = {};
+	u32 i;
+
+	reserve(fake, DATA, &under_way);
+	KUNIT_EXPECT_EQ(test, lc_lane_relog(lane, &cur), -EAGAIN);
+	WRITE_ONCE(lane->relog_wanted, true);
+	KUNIT_ASSERT_TRUE(test, fake_feed(fake));
+	while (under_way.next < under_way.end)
+		fake_put_block(fake, &under_way, 100 + under_way.next, 1);
+	lc_lane_release(&under_way);
+	/* Whoever comes first may open a record there, but gets no slot of it. */
+	expect_refused(fake);
+	for (i = 0; i < 5; i++)
+		expect_relogged(fake, 200 + i, slot_of(2, 1 + i));
+	/* A FLUSH closes the record; the segment stays. */
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, true), 2);
+	expect_refused(fake);
+	expect_relogged(fake, 205, slot_of(2, 7));
+	WRITE_ONCE(lane->relog_wanted, false);
+	KUNIT_ASSERT_EQ(test, lc_lane_reserve(lane, 1, &cur), 0);
+	KUNIT_EXPECT_EQ(test, lc_cursor_slot(&cur), slot_of(2, 8));
+	lc_lane_release(&cur);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, true), 3);
+	KUNIT_EXPECT_EQ(test, lc_lane_next_segment(lane), 3);
+}
+
 /* --- pool -------------------------------------------------------------------- */
 
 static void pool(struct kunit *test)
@@ -700,6 +756,7 @@ static struct kunit_case buffer_cases[] = {
 	KUNIT_CASE(ranges),
 	KUNIT_CASE(range_has_no_slots),
 	KUNIT_CASE(range_in_last_slot),
+	KUNIT_CASE(relogging),
 	KUNIT_CASE(pool),
 	KUNIT_CASE(pool_shrink),
 	KUNIT_CASE(pins),

@@ -6,6 +6,10 @@
  *
  * One buffer, which is not used again; the number of an incarnation does not wrap.
  *
+ * RELOG: writeback wants to log blocks again.  A record that it opens then stands for
+ * one in the reserve segment: also in the place of an old one, as when its buffer is
+ * used again.
+ *
  * Mutants: a rule is left out by -D, and pan must find an error.
  *
  *  Hazard: C1   MUT_NO_INCARNATION  a cmpxchg succeeds on a record that was opened again
@@ -14,6 +18,8 @@
  *  Hazard: C1   MUT_RETRACT_USED    a record is taken back although somebody is inside
  *  Hazard: B4   MUT_BACK_ANYWAY     slots that are not the last ones are given back
  *  Hazard: L12  MUT_LIMIT_FIRST     the limit is read before the state
+ *  Hazard: D1   MUT_WISH_FIRST      the wish of writeback is read before the state
+ *  Hazard: D1   MUT_NO_WISH         nobody looks for that wish
  */
 #ifndef SLOTS
 #define SLOTS	5		/* of the segment */
@@ -49,6 +55,14 @@ byte lane_incarnation;
 byte lane_open = NONE;
 bit buffer_closed;
 byte last_seq;
+
+#ifdef RELOG
+bit relog_wanted;
+bit reserved[RECORDS];		/* for relogging */
+#ifndef MUT_NO_WISH
+#define READS_WISH
+#endif
+#endif
 
 bit handed[SLOTS];		/* slots somebody may write to, or did */
 byte running;			/* processes */
@@ -127,6 +141,9 @@ inline record_open(r, is_range)
 			limit[r] = (is_range -> 0 : SLOTS - first[r] - 1);
 			nr_slots[r] = 0;
 			range[r] = is_range;
+#ifdef RELOG
+			reserved[r] = relog_wanted;
+#endif
 			seq[r] = 0;
 			submitted[r] = 0
 		}
@@ -148,6 +165,9 @@ proctype writer()
 	byte r, fresh;
 	byte lim, old_next, old_writers, old_incarnation, got, i;
 	bit old_closed;
+#ifdef READS_WISH
+	bit wish;
+#endif
 
 	/* lc_lane_reserve() */
 	do
@@ -159,6 +179,9 @@ proctype writer()
 		fi
 	   }
 		/* record_get() */
+#if defined(READS_WISH) && defined(MUT_WISH_FIRST)
+		wish = relog_wanted;
+#endif
 #ifdef MUT_LIMIT_FIRST
 		lim = limit[r];
 #endif
@@ -175,6 +198,17 @@ proctype writer()
 			fi
 #endif
 		   }
+#ifdef READS_WISH
+			atomic { true ->
+#ifndef MUT_WISH_FIRST
+				wish = relog_wanted;
+#endif
+				if
+				:: wish -> goto out		/* it is parked */
+				:: else
+				fi
+			}
+#endif
 			atomic { true ->
 #ifndef MUT_LIMIT_FIRST
 				lim = limit[r];
@@ -197,6 +231,9 @@ proctype writer()
 					printf("%d slots of record %d reserved\n", got, r);
 					writers[r]++;
 					assert(!range[r] && next[r] <= limit[r]);
+#ifdef RELOG
+					assert(!reserved[r]);	/* B5 */
+#endif
 					do
 					:: i < got ->
 						assert(!handed[first[r] + 1 + old_next + i]);
@@ -337,6 +374,35 @@ proctype sealer()
 
 #endif
 
+#ifdef RELOG
+/* Up to the moment when writeback takes its first slot; what it has opened is in use. */
+proctype relogger()
+{
+	byte r, fresh;
+	bit taken_back;
+
+	relog_wanted = 1;
+	atomic { !lane_lock -> lane_lock = 1; r = NONE; taken_back = 1 };
+	if
+	:: lane_open != NONE -> retract(lane_open, taken_back)
+	:: else
+	fi;
+	if
+	:: !taken_back -> r = lane_open; record_close(r)
+	:: taken_back
+	fi;
+	record_open(fresh, 0);
+	lane_open = fresh;
+	lane_lock = 0;
+	if
+	:: r != NONE -> record_put(r)
+	:: else
+	fi;
+	running--
+}
+
+#endif
+
 #if DISCARDS
 proctype discarder()
 {
@@ -417,6 +483,10 @@ init {
 		od;
 #if SEALS
 		run sealer();
+		running++;
+#endif
+#ifdef RELOG
+		run relogger();
 		running++;
 #endif
 #if DISCARDS

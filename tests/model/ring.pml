@@ -25,17 +25,13 @@
  *            logged again
  *  NO_WRITEBACK   where the ring is large enough
  *
- * Gaps: what the code of today does, and pan finds an error.  Without -D the model has a
- * rule that would close it.
- *
- *  Hazard: D1   GAP_RELOG_GATE      only the start of a bio looks whether writeback needs
- *                                   the reserve; one that is under way takes it
- *
  * Mutants: a rule is left out by -D, and pan must find an error.
  *
  *  Hazard: C7   MUT_OVERTAKE        a write does not queue behind parked ones
  *  Hazard: D1   MUT_NO_RESERVE      no segment is kept back for what must be logged again
  *  Hazard: D1   MUT_NO_RELOG_GATE   writes go on while writeback waits for that segment
+ *  Hazard: D1   MUT_RELOG_GATE      only the start of a bio looks whether writeback needs
+ *                                   the reserve; one that is under way takes it
  *  Hazard: D2   MUT_OFF_IS_OFF      writeback off does not yield when the log is full
  *  Hazard: D3   MUT_SLEEP           a worker sleeps for a buffer, and it is the only thread
  *                                   (that is so when memory is short)
@@ -281,11 +277,19 @@ inline reserve(got)
 	fi
 }
 
-/* While writeback wants the reserve, no write takes a slot. */
-#if defined(GAP_RELOG_GATE) || defined(MUT_NO_RELOG_GATE)
+/*
+ * While writeback wants the reserve, no write takes a slot.  record.pml has the order of
+ * the loads that make this one step.
+ */
+#if defined(MUT_RELOG_GATE) || defined(MUT_NO_RELOG_GATE)
 #define GATE	false
 #else
 #define GATE	relog_wanted
+#endif
+#ifdef MUT_RELOG_GATE
+#define GATE_AT_START	relog_wanted
+#else
+#define GATE_AT_START	false
 #endif
 
 inline park(me)
@@ -296,11 +300,9 @@ inline park(me)
 }
 
 #ifdef MUT_OVERTAKE
-#define MUST_PARK	relog_wanted
-#elif defined(MUT_NO_RELOG_GATE)
-#define MUST_PARK	parked[0]
+#define MUST_PARK	false
 #else
-#define MUST_PARK	(parked[0] || relog_wanted)
+#define MUST_PARK	(parked[0] || GATE_AT_START)
 #endif
 
 /* In map(), then waiting for the bio to complete. */
@@ -345,7 +347,7 @@ end:	do
 		unpark_queued = 0;
 		printf("parked bios are tried again\n");
 		do
-		:: parked[0] && !relog_wanted ->
+		:: parked[0] && !GATE_AT_START ->
 			me = parked[0] - 1;
 			got = 2;
 			do
