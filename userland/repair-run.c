@@ -318,16 +318,18 @@ static u32 chain_end(const struct scan *scan, u64 segment)
 	return end;
 }
 
-/* Can a record of @epoch exist in a segment, and whatever exists there go on to? */
+/* Can a record of @epoch exist in a segment, and whatever exists there and behind go on to? (R7) */
 static bool may_hold(const struct alive *a, u64 segment, u64 epoch)
 {
 	const struct scan *scan = &a->c->scan;
-	size_t i = first_of_segment(scan, segment);
+	size_t i;
 
-	for (; i < scan->nr && scan->found[i].segment == segment; i++) {
+	for (i = 0; i < scan->nr; i++) {
 		const struct lc_record_info *r = &scan->found[i];
 
-		if (r->epoch > epoch || (r->epoch < epoch && lives(a, r)))
+		if (r->segment <= segment && r->epoch > epoch)
+			return false;
+		if (r->segment >= segment && r->epoch < epoch && lives(a, r))
 			return false;
 	}
 	return true;
