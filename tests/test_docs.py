@@ -119,3 +119,33 @@ def test_fault_table():
     """The table in docs/testing.rst is that of the cases; if not, the right one is printed."""
     table = fault_table()
     assert table in text_of(DOCS / "testing.rst"), table
+
+
+def hazards():
+    """{number: what fails without the rule}: mutants of the module and of the models."""
+    design = section(text_of(DOCS / "design.rst"), "Hazards")
+    found = {number: [] for number in re.findall(r"^   \* - ([A-Z]\d+)$", design, re.M)}
+    for folder in ("mutants", "explore/mutants"):
+        for path in sorted((host.TESTS / folder).glob("*.patch")):
+            tags = re.search(r"^Hazard: (.*)$", text_of(path), re.M)[1]
+            for number in re.findall(r"\b[A-Z]\d+\b", tags):
+                found.get(number, []).append(f"{folder.removesuffix('/mutants')}/{path.stem}")
+    for path in sorted((host.TESTS / "model").glob("*.pml")):
+        for number, name in re.findall(r"^ \*  Hazard: (\w\d+) +(MUT_\w+)", text_of(path), re.M):
+            found.get(number, []).append(f"model/{path.stem} {name}")
+    return found
+
+
+def hazard_table():
+    """The table of hazards and what shows that their rules are needed."""
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 8 92", "",
+             "   * - hazard", "     - fails without its rule"]
+    for number, names in hazards().items():
+        lines += [f"   * - {number}", f"     - {', '.join(names) or 'not shown yet'}"]
+    return "\n".join(lines) + "\n"
+
+
+def test_hazard_table():
+    """The table in docs/testing.rst is that of the mutants; if not, the right one is printed."""
+    table = hazard_table()
+    assert table in text_of(DOCS / "testing.rst"), table
