@@ -897,6 +897,19 @@ def test_check_checkpoint(image):
     assert_repairs(disk)
 
 
+def test_check_bad_checkpoint_loses_no_records(image):
+    """A clean stop made them durable, though no header says so: rot there is not a torn tail."""
+    lines = CLEAN.replace("epoch=2 first=9", "epoch=1 first=1")
+    disk = image(re.sub(r" durable=\d+", " durable=0", lines))
+    assert check(disk).code == 0
+    at = dump(disk.path)["superblock"]["ckpt_offset"]
+    disk.write(at + 70, b"rot")
+    disk.write(slot_at(2, 2), b"rot")
+    assert_repairs(disk)
+    assert not dump(disk.path)["superblock"]["clean"] and run_of(disk) == (1, 4)
+    assert "Lost: 8 sectors" in check(disk).out
+
+
 def test_check_names_the_bad_checkpoint_block(image):
     """The number is that of the block, also if what is wrong is inside."""
     disk = image(CLEAN.replace("first=9", "first=5").replace("18:11:1", "99999999:11:1"))

@@ -3,8 +3,9 @@
  * Verification of the checkpoint a clean stop leaves: every block of it, and
  * every slot it names against the record that holds the slot.
  *
- * Any damage here costs the checkpoint only: the records at and behind the tail
- * say the same about every block that is not on the hard disk yet.
+ * Damage to the checkpoint costs only that: the records at and behind the tail say
+ * the same about every block that is not on the hard disk yet.  That all of them are
+ * durable is what repair_superblocks() keeps of it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -37,8 +37,11 @@ int repair_superblocks(struct check *c)
 	if (c->bad_checkpoint) {
 		/*
 		 * Without the flag the kernel replays the log.  What the checkpoint
-		 * alone knew are copies of blocks that are on the hard disk too.
+		 * alone knew are copies of blocks that are on the hard disk too.  And
+		 * that all records are durable: a life that begins behind them says so
+		 * from now on, else a damaged one would pass for torn by a crash.
 		 */
+		lc_replay_next_life(&c->sb, c->sb.next_seq);
 		c->sb.flags &= ~LC_SB_CLEAN;
 		c->sb.sb_seq++;
 		check_say(c, "REPAIR: the checkpoint is given up, the log will be replayed");
