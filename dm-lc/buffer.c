@@ -49,7 +49,7 @@ struct lc_record_header *lc_record_image(const struct lc_record *rec)
 static int record_get(const struct lc_lane *lane, struct lc_record *rec, u32 want, bool relog,
 		      struct lc_cursor *cur)
 {
-	u32 next, nr;
+	u32 next, nr, limit;
 	s64 state;
 
 	do {
@@ -58,9 +58,11 @@ static int record_get(const struct lc_lane *lane, struct lc_record *rec, u32 wan
 		if (READ_ONCE(lane->relog_wanted) && !relog)
 			return -EAGAIN;
 		next = state_next(state);
-		if ((u64)state & STATE_CLOSED || next >= rec->limit)
+		/* Of another incarnation, perhaps: then the cmpxchg fails. */
+		limit = READ_ONCE(rec->limit);
+		if ((u64)state & STATE_CLOSED || next >= limit)
 			return -ESTALE;
-		nr = min(want, rec->limit - next);
+		nr = min(want, limit - next);
 	} while (!atomic64_try_cmpxchg(&rec->state, &state,
 				       state + ((u64)nr << STATE_NEXT_SHIFT) + 1));
 	cur->rec = rec;
@@ -104,7 +106,7 @@ static struct lc_record *record_open(struct lc_lane *lane, u8 type)
 {
 	struct lc_buffer *buf = lane->buf;
 	u32 seg_slots = lane->core->sb.geo.seg_slots;
-	u32 first = 0, needed = LC_HEADER_SLOTS;
+	u32 first = 0, needed = LC_HEADER_SLOTS, limit = 0;
 	struct lc_record *rec;
 
 	if (buf->nr_records) {
@@ -122,9 +124,9 @@ static struct lc_record *record_open(struct lc_lane *lane, u8 type)
 	 * A writer may still hold the pointer of a record that was retracted and is
 	 * opened again here: it must not get slots of a tombstone.
 	 */
-	rec->limit = 0;
 	if (type == LC_RECORD_DATA)
-		rec->limit = min_t(u32, LC_RECORD_ENTRIES, seg_slots - first - LC_HEADER_SLOTS);
+		limit = min_t(u32, LC_RECORD_ENTRIES, seg_slots - first - LC_HEADER_SLOTS);
+	WRITE_ONCE(rec->limit, limit);
 	rec->nr_slots = 0;
 	rec->type = type;
 	rec->stage = LC_RECORD_OPEN;
@@ -208,11 +210,12 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
 	buf->nr_records = 0;
 	buf->undurable = 0;
 	buf->closed = false;
+	spin_lock(&lane->lock);
+	/* Both at once: lc_lane_first_seq() may ask for the number just now. */
 	seg->number = buf->segment;
 	seg->first_seq = 0;
 	/* Before any slot of it can be mapped (B2). */
 	rcu_assign_pointer(seg->buf, buf);
-	spin_lock(&lane->lock);
 	list_add_tail(&buf->list, &lane->ready);
 	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);
 	spin_unlock(&lane->lock);
@@ -271,7 +274,7 @@ static int lane_advance(struct lc_lane *lane, struct lc_record *old)
 
 	if (closed)
 		lc_record_put(closed);
-	if (READ_ONCE(lane->nr_ready) * 2 < lane->max_ready)
+	if (READ_ONCE(lane->nr_ready) * 2 < READ_ONCE(lane->max_ready))
 		queue_work(lane->core->wq, &lane->core->refill_work);
 	return rec ? 0 : -EAGAIN;
 }
@@ -367,7 +370,7 @@ static bool lane_retract(struct lc_lane *lane)
 	    !atomic64_try_cmpxchg(&rec->state, &state, state | STATE_CLOSED))
 		return false;
 	lane->buf->nr_records--;
-	lane->open = NULL;
+	WRITE_ONCE(lane->open, NULL);
 	return true;
 }
 
@@ -392,7 +395,7 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment)
 	if (rec && state_next(atomic64_read(&rec->state))) {
 		record_close(rec, true);
 		closed = rec;
-		lane->open = NULL;
+		WRITE_ONCE(lane->open, NULL);
 	}
 	close_segment &= !READ_ONCE(lane->relog_wanted);
 	if (close_segment && lane_retract(lane)) {
@@ -428,7 +431,7 @@ void lc_lane_stop(struct lc_lane *lane)
 	if (!lane_retract(lane)) {
 		closed = lane->open;
 		record_close(closed, true);
-		lane->open = NULL;
+		WRITE_ONCE(lane->open, NULL);
 	}
 	spin_unlock(&lane->lock);
 	if (closed)

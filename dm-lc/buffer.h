@@ -47,7 +47,7 @@ struct lc_record {
 	atomic64_t state;
 	struct lc_buffer *buf;
 	u32 first_slot;			/* of the header; set before it opens */
-	u32 limit;			/* data slots it may hold */
+	u32 limit;			/* data slots it may hold; READ_ONCE() */
 	u32 nr_slots;			/* data slots it holds; set when closed */
 	u8 type;
 	/* below: log->lock */
@@ -80,6 +80,7 @@ struct lc_pool {
 	spinlock_t lock;		/* all below */
 	struct list_head free;
 	struct list_head all;
+	/* These three are read without the lock, too: READ_ONCE() */
 	u32 nr_free;
 	u32 nr;				/* in all */
 	u32 wanted;			/* more than these are freed when they come back */
@@ -97,7 +98,7 @@ struct lc_lane {
 	struct lc_buffer *buf;		/* being filled; lock */
 	struct list_head ready;		/* buffers with a segment; lock */
 	u32 nr_ready;			/* READ_ONCE() */
-	u32 max_ready;
+	u32 max_ready;			/* READ_ONCE() */
 	u32 incarnation;		/* lock */
 	bool stopped;			/* for good: nothing is opened any more; lock */
 	u64 start_segment;		/* first of this life */

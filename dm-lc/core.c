@@ -59,7 +59,7 @@ void lc_core_fail(struct lc_core *core, const char *reason)
 	lc_log_fail(core->log);
 	if (cmpxchg(&core->mode, LC_MODE_RW, LC_MODE_FAIL) != LC_MODE_RW)
 		return;
-	core->fail_reason = reason;
+	cmpxchg(&core->fail_reason, NULL, reason);
 	lc_err(core, "mode fail: %s; writes are refused", reason);
 	queue_work(core->wq, &core->unpark_work);
 	queue_work(core->slow_wq, &core->event_work);
@@ -68,13 +68,16 @@ void lc_core_fail(struct lc_core *core, const char *reason)
 
 void lc_core_cache_failed(struct lc_core *core, const char *reason)
 {
-	if (lc_core_mode(core) != LC_MODE_RW || atomic_xchg(&core->cache_failed, 1))
+	if (lc_core_mode(core) != LC_MODE_RW || atomic_read(&core->cache_failed))
+		return;
+	/* Before cache_failed: whoever sees that may say why. */
+	cmpxchg(&core->fail_reason, NULL, reason);
+	if (atomic_xchg(&core->cache_failed, 1))
 		return;
 	if (core->sb.mark_offset == LC_NO_MARK) {
 		lc_core_fail(core, reason);
 		return;
 	}
-	core->fail_reason = reason;
 	lc_log_stop(core->log);
 	lc_rescue_start(core->rescue);
 }
@@ -135,7 +138,7 @@ static void refill_work(struct work_struct *work)
 	struct lc_core *core = container_of(work, struct lc_core, refill_work);
 	bool short_of = false, added = false;
 
-	while (!short_of && READ_ONCE(core->lane->nr_ready) < core->lane->max_ready) {
+	while (!short_of && READ_ONCE(core->lane->nr_ready) < READ_ONCE(core->lane->max_ready)) {
 		short_of = !refill_one(core);
 		added |= !short_of;
 	}
@@ -270,10 +273,10 @@ static u32 max_ready(const struct lc_core *core, const struct lc_params *params)
 	return clamp_t(u64, ready, 1, MAX_READY);
 }
 
-/* [life_lock] */
-static void take_params(struct lc_core *core, const struct lc_params *params,
-			struct list_head *spare)
+/* [life_lock] What cannot be had now stays as it is, and is put into @params. */
+static void take_params(struct lc_core *core, struct lc_params *params, struct list_head *spare)
 {
+	struct lc_params next;
 	unsigned int noio;
 
 	if (spare)
@@ -285,23 +288,28 @@ static void take_params(struct lc_core *core, const struct lc_params *params,
 		/* Memory must not be reclaimed through the volume that is suspended. */
 		noio = memalloc_noio_save();
 		if (lc_writeback_resize(core->wb, params->writeback_batch,
-					params->writeback_depth))
+					params->writeback_depth)) {
 			lc_warn(core, "no memory for another writeback batch or depth");
+			next = *params;
+			next.writeback_batch = core->params.writeback_batch;
+			next.writeback_depth = core->params.writeback_depth;
+			lc_params_store(params, &next);
+		}
 		memalloc_noio_restore(noio);
 	}
-	core->params = *params;
+	lc_params_store(&core->params, params);
 }
 
 /**
  * lc_core_resume() - preresume: start or go on
  * @core: the volume
  * @table: bound from now on
- * @params: options of that table
+ * @params: options of that table; gets those in force
  * @spare: buffers the constructor allocated for them, taken over
  *
  * Return: 0 or a negative errno; the kernel log has the reason.
  */
-int lc_core_resume(struct lc_core *core, struct dm_table *table, const struct lc_params *params,
+int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_params *params,
 		   struct list_head *spare)
 {
 	int ret = 0;
@@ -328,7 +336,7 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, const struct lc
 	core->running = true;
 	if (lc_core_mode(core) == LC_MODE_DEGRADED)
 		goto unlock;
-	core->last_write = jiffies;
+	WRITE_ONCE(core->last_write, jiffies);
 	queue_work(core->wq, &core->refill_work);
 	queue_delayed_work(core->wq, &core->idle_work, HZ);
 	lc_writeback_resume(core->wb);

@@ -18,7 +18,7 @@ int lc_core_get(struct dm_target *ti, struct dm_dev *backing, struct dm_dev *cac
 		const struct lc_params *params, struct lc_core **result, const char **error);
 void lc_core_put(struct lc_core *core, struct dm_table *table);
 
-int lc_core_resume(struct lc_core *core, struct dm_table *table, const struct lc_params *params,
+int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_params *params,
 		   struct list_head *spare);
 void lc_core_presuspend(struct lc_core *core, struct dm_target *ti);
 void lc_core_presuspend_undo(struct lc_core *core);

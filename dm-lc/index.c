@@ -9,7 +9,8 @@
  *
  * A node may be linked again for another block once it was unlinked: the slot
  * was reused.  lc_index_peek() may therefore return a mixture; callers lock the
- * bucket of the block they saw and look again.
+ * bucket of the block they saw and look again.  What it reads is written with
+ * WRITE_ONCE().
  */
 #include <linux/hash.h>
 #include <linux/kernel.h>
@@ -259,8 +260,8 @@ bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc
 		unlink_node(index, link, old);
 	WRITE_ONCE(n->block_lo, (u32)block);
 	WRITE_ONCE(n->block_hi, (u8)(block >> 32));
-	n->mask = map->mask;
-	n->lost = map->lost;
+	WRITE_ONCE(n->mask, map->mask);
+	WRITE_ONCE(n->lost, map->lost);
 	n->next = index->heads[bucket];
 	index->heads[bucket] = map->slot;
 	WRITE_ONCE(n->flags, NODE_LINKED | (map->dirty ? NODE_DIRTY : 0) |
@@ -285,8 +286,8 @@ void lc_index_widen(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 	struct node *n = &index->nodes[slot];
 
 	assert_locked(index, bucket);
-	n->mask |= mask;
-	n->lost &= ~mask;
+	WRITE_ONCE(n->mask, n->mask | mask);
+	WRITE_ONCE(n->lost, n->lost & ~mask);
 }
 
 /**
@@ -339,8 +340,8 @@ void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 	struct node *n = &index->nodes[slot];
 
 	assert_locked(index, bucket);
-	n->lost |= mask;
-	n->mask = 0;
+	WRITE_ONCE(n->lost, n->lost | mask);
+	WRITE_ONCE(n->mask, 0);
 	if (n->flags & NODE_REFUSED) {
 		atomic64_dec(&index->refused);
 		WRITE_ONCE(n->flags, n->flags & ~NODE_REFUSED);

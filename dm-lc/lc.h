@@ -88,7 +88,7 @@ struct lc_core {
 	bool ended;			/* stopped or failed to start, for good; under life_lock */
 
 	struct lc_params params;	/* in force; single words, READ_ONCE() */
-	const char *fail_reason;	/* of mode fail or degraded: the first one given */
+	const char *fail_reason;	/* the first one given; READ_ONCE() */
 	enum lc_mode mode;		/* only ever gets worse; READ_ONCE() */
 	atomic_t cache_failed;		/* the SSD is given up, or about to be */
 
@@ -108,7 +108,7 @@ struct lc_core {
 	bool refill_taken;		/* refill_buf has its segment number */
 	struct delayed_work idle_work;
 	u64 idle_seen;			/* lane mark at the last tick; idle_work only */
-	unsigned long last_write;	/* jiffies, approximate, for idle detection */
+	unsigned long last_write;	/* jiffies, approximate, for idle detection; READ_ONCE() */
 
 	struct work_struct event_work;
 	struct dm_table *table;		/* bound table, for events; under life_lock */

@@ -116,11 +116,16 @@ void lc_log_destroy(struct lc_log *log)
  */
 void lc_log_start(struct lc_log *log, u64 next_seq)
 {
+	unsigned long flags;
+
+	/* Somebody may ask for the status. */
+	spin_lock_irqsave(&log->lock, flags);
 	log->last_seq = next_seq - 1;
 	log->written_seq = log->last_seq;
 	log->durable_seq = log->last_seq;
 	log->want_seq = log->last_seq;
 	log->relief_seq = log->last_seq;
+	spin_unlock_irqrestore(&log->lock, flags);
 }
 
 /* Records are waiting to be written again, a hint. */

@@ -163,6 +163,24 @@ int lc_params_parse(struct lc_params *params, unsigned int argc, char **argv,
 }
 
 /**
+ * lc_params_store() - change options that others read without a lock
+ * @to: options, changed by one caller at a time
+ * @from: new options
+ *
+ * Each option changes at once, and no earlier becomes one that was given.
+ */
+void lc_params_store(struct lc_params *to, const struct lc_params *from)
+{
+	struct lc_params next = *from;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(options); i++)
+		WRITE_ONCE(*value_of(to, &options[i]), *value_of(&next, &options[i]));
+	/* Pairs with lc_params_print(). */
+	smp_store_release(&to->given, next.given);
+}
+
+/**
  * lc_params_print() - the options that were given, as a table line has them
  * @params: options
  * @result: gets the text
@@ -172,13 +190,15 @@ int lc_params_parse(struct lc_params *params, unsigned int argc, char **argv,
  */
 unsigned int lc_params_print(const struct lc_params *params, char *result, unsigned int maxlen)
 {
+	/* Pairs with lc_params_store(): the values are not older. */
+	u32 given = smp_load_acquire(&params->given);
 	unsigned int len, i;
 
-	len = scnprintf(result, maxlen, "%u", 2 * hweight32(params->given));
+	len = scnprintf(result, maxlen, "%u", 2 * hweight32(given));
 	for (i = 0; i < ARRAY_SIZE(options); i++) {
-		u32 value = *value_of((struct lc_params *)params, &options[i]);
+		u32 value = READ_ONCE(*value_of((struct lc_params *)params, &options[i]));
 
-		if (!(params->given & BIT(i)))
+		if (!(given & BIT(i)))
 			continue;
 		if (options[i].is_switch)
 			len += scnprintf(result + len, maxlen - len, " %s %s", options[i].name,

@@ -25,6 +25,7 @@ int lc_params_set(struct lc_params *params, const char *key, const char *value,
 		  bool running, const char **error);
 int lc_params_parse(struct lc_params *params, unsigned int argc, char **argv,
 		    const char **error);
+void lc_params_store(struct lc_params *to, const struct lc_params *from);
 unsigned int lc_params_print(const struct lc_params *params, char *result, unsigned int maxlen);
 
 #endif /* LC_PARAMS_H */

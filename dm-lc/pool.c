@@ -148,8 +148,8 @@ void lc_pool_add(struct lc_pool *pool, struct list_head *list)
 		nr++;
 	}
 	list_splice_init(list, &pool->free);
-	pool->nr_free += nr;
-	pool->nr += nr;
+	WRITE_ONCE(pool->nr_free, pool->nr_free + nr);
+	WRITE_ONCE(pool->nr, pool->nr + nr);
 	spin_unlock_irqrestore(&pool->lock, flags);
 }
 
@@ -164,8 +164,8 @@ static void pool_trim(struct lc_pool *pool)
 		buf = list_first_entry(&pool->free, struct lc_buffer, list);
 		list_move(&buf->list, &drop);
 		list_del(&buf->all);
-		pool->nr_free--;
-		pool->nr--;
+		WRITE_ONCE(pool->nr_free, pool->nr_free - 1);
+		WRITE_ONCE(pool->nr, pool->nr - 1);
 	}
 	spin_unlock_irq(&pool->lock);
 	/* lc_buffer_pin() or lc_lane_reserve() may be looking at one of them. */
@@ -197,7 +197,7 @@ struct lc_buffer *lc_pool_get(struct lc_pool *pool)
 	buf = list_first_entry_or_null(&pool->free, struct lc_buffer, list);
 	if (buf) {
 		list_del(&buf->list);
-		pool->nr_free--;
+		WRITE_ONCE(pool->nr_free, pool->nr_free - 1);
 	}
 	spin_unlock_irq(&pool->lock);
 	if (buf)
@@ -225,7 +225,7 @@ void lc_buffer_unpin(struct lc_buffer *buf)
 		return;
 	spin_lock_irqsave(&core->pool->lock, flags);
 	list_add(&buf->list, &core->pool->free);
-	core->pool->nr_free++;
+	WRITE_ONCE(core->pool->nr_free, core->pool->nr_free + 1);
 	spin_unlock_irqrestore(&core->pool->lock, flags);
 	queue_work(core->wq, &core->refill_work);
 }

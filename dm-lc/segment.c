@@ -51,6 +51,7 @@ void lc_ring_start(struct lc_ring *ring, u64 tail, u64 head)
 {
 	u64 n;
 
+	spin_lock(&ring->lock);
 	ring->tail = tail;
 	ring->head = head;
 	/* Whatever the index maps lies in the last nr numbers. */

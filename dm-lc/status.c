@@ -47,7 +47,8 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" head_seq %llu", lc_log_last_seq(core->log) + 1);
 	DMEMIT(" tail_seq %llu", lc_meta_tail_seq(core));
 	DMEMIT(" durable_seq %llu", lc_log_durable_seq(core->log));
-	DMEMIT(" epoch %llu", core->sb.epoch);
+	/* A volume that is just being started may show the epoch before. */
+	DMEMIT(" epoch %llu", data_race(core->sb.epoch));
 	DMEMIT(" lost %lld", (long long)atomic64_read(&core->lost));
 	DMEMIT(" refused %llu", lc_index_refused(core->index));
 	DMEMIT(" relogged %lld", (long long)atomic64_read(&core->relogged));
@@ -65,11 +66,13 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
  */
 void lc_status_ima(struct lc_core *core, char *result, unsigned int maxlen)
 {
+	/* As above: it may be the one before. */
+	u64 epoch = data_race(core->sb.epoch);
 	unsigned int sz = 0;
 
 	DMEMIT(",mode=%s,cache_uuid=%pUb,volume_uuid=%pUb,generation=%016llx,epoch=%llu;",
 	       mode_names[lc_core_mode(core)], core->sb.cache_uuid, core->sb.volume_uuid,
-	       core->sb.generation, core->sb.epoch);
+	       core->sb.generation, epoch);
 }
 
 /* The sectors of @mask of a block, as first+count, each stretch one word. */

@@ -239,8 +239,8 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 		 next.writeback_depth != lc->params.writeback_depth)
 		ret = lc_writeback_resize(core->wb, next.writeback_batch, next.writeback_depth);
 	if (!ret) {
-		lc->params = next;
-		core->params = next;
+		lc_params_store(&lc->params, &next);
+		lc_params_store(&core->params, &next);
 	}
 	memalloc_noio_restore(noio);
 	mutex_unlock(&core->life_lock);

@@ -48,7 +48,7 @@ struct lc_wbcopy {
 	spinlock_t lock;		/* in completion context too */
 	struct list_head idle;		/* runs; lock */
 	u32 nr_idle;			/* lock */
-	int error;			/* the first; lock */
+	int error;			/* the first; lock; READ_ONCE() */
 	enum lc_wb_judge judge;
 	const bool *stop;
 	atomic_t nr_refused;
@@ -65,7 +65,7 @@ static void run_end(struct run *run, int error)
 
 	spin_lock_irqsave(&copy->lock, flags);
 	if (error && !copy->error)
-		copy->error = error;
+		WRITE_ONCE(copy->error, error);
 	list_add(&run->list, &copy->idle);
 	copy->nr_idle++;
 	/* Inside the lock: lc_wbcopy_run() may return as soon as it is released. */
@@ -87,8 +87,9 @@ static void write_bio_end(struct bio *bio)
 {
 	struct run *run = bio->bi_private;
 
+	/* Any of several at once will do. */
 	if (bio->bi_status)
-		run->status = bio->bi_status;
+		WRITE_ONCE(run->status, bio->bi_status);
 	bio_put(bio);
 	write_done(run);
 }
@@ -287,7 +288,7 @@ static void read_bio_end(struct bio *bio)
 	struct run *run = bio->bi_private;
 
 	if (bio->bi_status)
-		run->status = bio->bi_status;
+		WRITE_ONCE(run->status, bio->bi_status);
 	bio_put(bio);
 	read_done(run);
 }

@@ -9,6 +9,7 @@
  */
 #include <kunit/test.h>
 #include <linux/bitmap.h>
+#include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/vmalloc.h>
@@ -350,6 +351,85 @@ static void storm_resize(struct kunit *test)
 	check_storm(test, storm);
 }
 
+/* --- one moment of it ------------------------------------------------------------ */
+
+struct late {
+	struct fake *fake;
+	struct lc_cursor cur;
+	int ret;
+	bool done;
+};
+
+static int late_thread(void *data)
+{
+	struct late *late = data;
+
+	late->ret = lc_lane_reserve(late->fake->core.lane, 1, &late->cur);
+	WRITE_ONCE(late->done, true);
+	return 0;
+}
+
+/* Let the thread find @closed in the place of the open record, as just before its closing. */
+static void run_late(struct lc_lane *lane, struct lc_record *closed, struct task_struct *task,
+		     struct late *late)
+{
+	unsigned long end = jiffies + HZ / 4;
+	struct lc_record *open;
+
+	migrate_disable();	/* it must run beside us */
+	kthread_bind(task, cpumask_any_but(cpu_online_mask, smp_processor_id()));
+	spin_lock(&lane->lock);
+	open = lane->open;
+	WRITE_ONCE(lane->open, closed);
+	wake_up_process(task);
+	/* It gets a slot, or it waits for the lock to see what became of the record. */
+	while (!READ_ONCE(late->done) && time_before(jiffies, end))
+		cpu_relax();
+	WRITE_ONCE(lane->open, open);
+	spin_unlock(&lane->lock);
+	migrate_enable();
+}
+
+/* No slot of a closed record, although it has free ones and somebody holds it (C1). */
+static void late_writer(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct late *late = kunit_kzalloc(test, sizeof(*late), GFP_KERNEL);
+	struct lc_lane *lane = fake->core.lane;
+	struct task_struct *task;
+	struct lc_cursor cur = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, late);
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	late->fake = fake;
+	KUNIT_ASSERT_TRUE(test, fake_feed(fake));
+	KUNIT_ASSERT_EQ(test, lc_lane_reserve(lane, 1, &cur), 0);
+	fake_put_block(fake, &cur, 1, 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, false), 1);
+	task = kthread_create(late_thread, late, "lc-test");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	get_task_struct(task);
+	run_late(lane, cur.rec, task, late);
+	kthread_stop(task);
+	put_task_struct(task);
+	KUNIT_EXPECT_EQ(test, late->ret, 0);
+	KUNIT_EXPECT_PTR_NE(test, late->cur.rec, cur.rec);
+	lc_lane_release(&late->cur);
+	lc_lane_release(&cur);
+	fake_finish(fake, 1, BLK_STS_OK);
+}
+
+static struct kunit_case late_cases[] = {
+	KUNIT_CASE(late_writer),
+	{}
+};
+
+static struct kunit_suite late_suite = {
+	.name = "dm_lc_late",
+	.test_cases = late_cases,
+};
+
 static struct kunit_case lane_cases[] = {
 	KUNIT_CASE_SLOW(storm),
 	KUNIT_CASE_SLOW(storm_resize),
@@ -361,4 +441,4 @@ static struct kunit_suite lane_suite = {
 	.test_cases = lane_cases,
 };
 
-kunit_test_suite(lane_suite);
+kunit_test_suites(&lane_suite, &late_suite);
