@@ -320,7 +320,7 @@ int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur)
  * @cur: gets the slot
  *
  * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer is ready.  With
- * lane->relog_wanted set, the refill worker takes the reserve for it (D1).
+ * lane->relog_starved set, the refill worker takes one of the reserve for it (D1).
  */
 int lc_lane_relog(struct lc_lane *lane, struct lc_cursor *cur)
 {

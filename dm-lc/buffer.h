@@ -95,6 +95,7 @@ struct lc_lane {
 	 * whoever sees a record's state there sees this too (B5).  READ_ONCE()
 	 */
 	bool relog_wanted;
+	bool relog_starved;		/* take one kept back; until it is ready.  READ_ONCE() */
 	struct lc_buffer *buf;		/* being filled; lock */
 	struct list_head ready;		/* buffers with a segment; lock */
 	u32 nr_ready;			/* READ_ONCE() */

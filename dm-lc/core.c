@@ -115,8 +115,10 @@ static bool refill_one(struct lc_core *core)
 	if (!buf)
 		return false;
 	if (!core->refill_taken) {
-		if (!lc_ring_take(core->ring, READ_ONCE(core->lane->relog_wanted) ? 0 : 1,
-				  &buf->segment))
+		/* Pairs with relog_wait(): the lane gets it behind the wish (B5). */
+		u64 keep = smp_load_acquire(&core->lane->relog_starved) ? 0 : core->ring->reserve;
+
+		if (!lc_ring_take(core->ring, keep, &buf->segment))
 			return false;
 		buf->position = lc_ring_position(core->ring, buf->segment);
 		core->refill_taken = true;
@@ -130,6 +132,8 @@ static bool refill_one(struct lc_core *core)
 	core->refill_buf = NULL;
 	core->refill_taken = false;
 	lc_lane_add_ready(core->lane, buf);
+	/* One for each call: what logging again leaves over is lost to writes. */
+	WRITE_ONCE(core->lane->relog_starved, false);
 	return true;
 }
 
@@ -240,7 +244,8 @@ static void stop_clean(struct lc_core *core)
 	/* A late write must not be acknowledged any more. */
 	core->ended = true;
 	WRITE_ONCE(core->mode, LC_MODE_FAIL);
-	ret = lc_io_flush(core->backing);
+	/* A fingerprint of what is gone after a power cut would refuse the next start (S5). */
+	ret = lc_writeback_hdd_doubtful(core->wb) ? -EIO : lc_io_flush(core->backing);
 	if (!ret)
 		ret = lc_meta_fingerprint(core, &fingerprint);
 	if (!ret)

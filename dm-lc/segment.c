@@ -4,11 +4,18 @@
  */
 #include <linux/log2.h>
 #include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
 #include "format.h"
 #include "segment.h"
+
+/*
+ * One is used up when the power goes while blocks are logged again, because the next life
+ * does not go on in it; another one if they need more records than they lay in.
+ */
+#define MOST_RESERVE	4
 
 /**
  * lc_ring_create() - allocate the ring of a cache
@@ -23,6 +30,7 @@ struct lc_ring *lc_ring_create(const struct lc_geometry *geo)
 	if (!ring)
 		return NULL;
 	ring->nr = geo->nr_segments;
+	ring->reserve = clamp_t(u64, ring->nr / 16, 1, MOST_RESERVE);
 	ring->slot_shift = ilog2(geo->seg_slots);
 	spin_lock_init(&ring->lock);
 	ring->segments = __vmalloc(ring->nr * sizeof(struct lc_segment), GFP_KERNEL | __GFP_ZERO);
@@ -54,6 +62,7 @@ void lc_ring_start(struct lc_ring *ring, u64 tail, u64 head)
 	spin_lock(&ring->lock);
 	ring->tail = tail;
 	ring->head = head;
+	spin_unlock(&ring->lock);
 	/* Whatever the index maps lies in the last nr numbers. */
 	for (n = head > ring->nr ? head - ring->nr : 0; n < head; n++)
 		ring->segments[lc_ring_position(ring, n)].number = n;

@@ -10,7 +10,8 @@
  * are dropped from the index when the segment is taken.  It is handed out only
  * when its number is below durable tail + nr_segments, i.e. a superblock that no
  * longer needs its old content is durable, and written only when no read
- * references it any more.
+ * references it any more.  The last `reserve` ones are only for what writeback must log
+ * again, without which the tail cannot move (D1).
  */
 #ifndef LC_SEGMENT_H
 #define LC_SEGMENT_H
@@ -33,6 +34,7 @@ struct lc_segment {
 struct lc_ring {
 	struct lc_segment *segments;
 	u64 nr;
+	u64 reserve;			/* segments kept back for relogging (D1) */
 	u32 slot_shift;			/* slots per segment, log2 */
 	spinlock_t lock;
 	u64 head;			/* next number to hand out; lock */

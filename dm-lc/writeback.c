@@ -77,6 +77,8 @@ struct lc_writeback {
 	unsigned long retry_at;		/* jiffies: what the HDD refused is tried again */
 	unsigned long retry_pause;	/* 0: nothing is refused; thread only */
 	u32 relog_stuck;	/* tries without a buffer, in a row; thread only */
+	u64 relog_rounds;	/* batches while writes are held off; thread only */
+	bool hdd_doubtful;	/* a FLUSH of it failed; stays; READ_ONCE() */
 	const char *state;	/* for status; READ_ONCE() */
 	void *header;		/* two slots; thread only */
 };
@@ -85,6 +87,7 @@ struct lc_writeback {
 struct batch {
 	u64 first;		/* segment number */
 	u64 end;
+	bool part;		/* it was longer */
 };
 
 /* --- when --------------------------------------------------------------- */
@@ -163,18 +166,6 @@ static bool slot_dirty(struct lc_core *core, u32 slot, u64 *block)
 	struct lc_mapping map;
 
 	return lc_index_peek(core->index, slot, block, &map) && map.dirty;
-}
-
-static bool segment_dirty(struct lc_core *core, u64 position)
-{
-	u32 base = position << core->ring->slot_shift, i;
-	u64 block;
-
-	for (i = 0; i < core->sb.geo.seg_slots; i++) {
-		if (slot_dirty(core, base + i, &block))
-			return true;
-	}
-	return false;
 }
 
 /* Is anything dirty from @slot of the segment on? */
@@ -311,10 +302,17 @@ static void collect_orphans(struct lc_writeback *wb, u64 number, u32 from)
 	}
 }
 
+/* The reserve is small: one segment at a time then, but so many that the tail can move. */
+static bool reserve_used(struct lc_core *core)
+{
+	return READ_ONCE(core->lane->relog_wanted) ||
+	       lc_ring_free(core->ring) < core->ring->reserve;
+}
+
 static int collect(struct lc_writeback *wb, struct batch *b)
 {
 	struct lc_core *core = wb->core;
-	u64 number = lc_ring_tail(core->ring), limit = number;
+	u64 number = lc_ring_tail(core->ring), limit = number, seq;
 	int ret;
 
 	/*
@@ -326,12 +324,12 @@ static int collect(struct lc_writeback *wb, struct batch *b)
 	b->first = number;
 	b->end = number;
 	wb->nr_items = 0;
-	/* The reserve holds the lost blocks of one segment: then take one at a time. */
-	while (number < limit && (number == b->first || !READ_ONCE(core->lane->relog_wanted)) &&
+	while (number < limit && (number == b->first || !reserve_used(core) ||
+				  first_seq_of(wb, number, &seq)) &&
 	       wb->nr_items + core->sb.geo.seg_slots <= wb->max_items) {
 		u32 from = wb->nr_items;
 
-		if (segment_dirty(core, lc_ring_position(core->ring, number))) {
+		if (slots_left(wb, number, 0)) {
 			ret = walk_segment(wb, number);
 			if (ret)
 				return ret;
@@ -371,12 +369,25 @@ static int relog(struct lc_writeback *wb, const struct lc_wb_item *item)
 	return lc_write_relog(wb->core, item->block, item->slot, fate, wb->header);
 }
 
+/* There are slots for all below segment @end: what that frees spares the reserve. */
+static int shorten_batch(struct lc_writeback *wb, struct batch *b, u64 end)
+{
+	u64 seq;
+
+	b->part = true;
+	b->end = end;
+	while (b->end > b->first && first_seq_of(wb, b->end, &seq))
+		b->end--;
+	return b->end > b->first ? 0 : -EAGAIN;
+}
+
 /* Step 5.  Return: as relog(); what is done need not be done again. */
-static int mark_clean(struct lc_writeback *wb)
+static int mark_clean(struct lc_writeback *wb, struct batch *b)
 {
 	struct lc_core *core = wb->core;
 	struct lc_mapping map;
 	bool refused = false;
+	u64 end = b->end;
 	u32 i, bucket;
 	int ret = 0;
 
@@ -385,9 +396,12 @@ static int mark_clean(struct lc_writeback *wb)
 
 		if (item->lost || item->fate != LC_WB_COPIED) {
 			refused |= item->fate == LC_WB_REFUSED;
-			ret = relog(wb, item);
-			if (ret)
-				break;
+			if (!ret)
+				ret = relog(wb, item);
+			if (ret == -EAGAIN)
+				end = min(end, lc_ring_segment(core->ring, item->slot)->number);
+			else if (ret)
+				return ret;
 			continue;
 		}
 		bucket = lc_index_lock(core->index, item->block);
@@ -396,14 +410,14 @@ static int mark_clean(struct lc_writeback *wb)
 			lc_index_clean(core->index, bucket, item->slot);
 		lc_index_unlock(core->index, bucket);
 	}
-	if (refused) {
+	if (refused && (!wb->retry_pause || time_after_eq(jiffies, wb->retry_at))) {
 		wb->retry_pause = clamp_t(unsigned long, wb->retry_pause * 2, RETRY_REFUSED,
 					  RETRY_REFUSED_MAX);
 		WRITE_ONCE(wb->retry_at, jiffies + wb->retry_pause);
-	} else if (!lc_index_refused(core->index)) {
+	} else if (!refused && !lc_index_refused(core->index)) {
 		wb->retry_pause = 0;
 	}
-	return ret;
+	return ret ? shorten_batch(wb, b, end) : 0;
 }
 
 /*
@@ -482,8 +496,7 @@ static int copy_batch(struct lc_writeback *wb, struct batch *b)
 	struct lc_core *core = wb->core;
 	int ret;
 
-	b->first = 0;
-	b->end = 0;
+	*b = (struct batch) {};
 	if (cache_unreadable(wb))
 		return -ENODATA;
 	ret = collect(wb, b);
@@ -491,9 +504,50 @@ static int copy_batch(struct lc_writeback *wb, struct batch *b)
 		return ret;
 	sort(wb->items, wb->nr_items, sizeof(*wb->items), compare_items, NULL);
 	ret = lc_wbcopy_run(wb->copy, wb->items, wb->nr_items, judge(wb), &wb->paused);
-	if (!ret && wb->nr_items)
+	if (!ret && wb->nr_items) {
 		ret = lc_io_flush(core->backing);
-	return ret ? ret : mark_clean(wb);
+		if (ret)
+			WRITE_ONCE(wb->hdd_doubtful, true);
+	}
+	return ret ? ret : mark_clean(wb, b);
+}
+
+/* No slot to log a block again in: the next segment is ours alone (D1, B5). */
+static void relog_wait(struct lc_writeback *wb)
+{
+	struct lc_core *core = wb->core;
+
+	WRITE_ONCE(core->lane->relog_wanted, true);
+	/* Pairs with refill_one(): it gives the lane nothing kept back before the wish. */
+	smp_store_release(&core->lane->relog_starved, true);
+	queue_work(core->wq, &core->refill_work);
+	flush_work(&core->refill_work);
+	/* A device that is slow or fails is not the log's lack of room. */
+	if (lc_log_in_trouble(core->log) || atomic_read(&core->cache_failed) ||
+	    READ_ONCE(core->ring->waiting))
+		wb->relog_stuck = 0;
+	if (++wb->relog_stuck >= MAX_RELOG_TRIES)
+		lc_core_fail(core, "no room to log lost blocks again");
+	schedule_timeout_idle(1);
+}
+
+/*
+ * A batch is through.  Writes go on once all the segments kept back are there again: they
+ * would use up what is left over.  But not never, if the log is full of what pins it.
+ */
+static void relog_done(struct lc_writeback *wb)
+{
+	struct lc_core *core = wb->core;
+
+	if (!READ_ONCE(core->lane->relog_wanted))
+		return;
+	WRITE_ONCE(core->lane->relog_starved, false);
+	if (lc_ring_free(core->ring) < core->ring->reserve &&
+	    ++wb->relog_rounds < core->ring->nr)
+		return;
+	wb->relog_rounds = 0;
+	WRITE_ONCE(core->lane->relog_wanted, false);
+	queue_work(core->wq, &core->unpark_work);
 }
 
 static void run_batch(struct lc_writeback *wb)
@@ -515,15 +569,7 @@ static void run_batch(struct lc_writeback *wb)
 	if (ret == -EINTR)
 		return;
 	if (ret == -EAGAIN) {
-		/* No buffer to log lost sectors in: the next one is ours alone (D1, B5). */
-		WRITE_ONCE(core->lane->relog_wanted, true);
-		queue_work(core->wq, &core->refill_work);
-		flush_work(&core->refill_work);
-		if (lc_log_in_trouble(core->log) || atomic_read(&core->cache_failed))
-			wb->relog_stuck = 0;
-		if (++wb->relog_stuck >= MAX_RELOG_TRIES)
-			lc_core_fail(core, "no room to log lost blocks again");
-		schedule_timeout_idle(1);
+		relog_wait(wb);
 		return;
 	}
 	if (ret) {
@@ -531,18 +577,16 @@ static void run_batch(struct lc_writeback *wb)
 		return;
 	}
 	wb->relog_stuck = 0;
-	if (READ_ONCE(core->lane->relog_wanted)) {
-		WRITE_ONCE(core->lane->relog_wanted, false);
-		queue_work(core->wq, &core->unpark_work);
-	}
+	ret = b.end > b.first ? move_tail(wb, &b) : 0;
+	if (!ret)
+		relog_done(wb);
 	if (b.end > b.first) {
-		ret = move_tail(wb, &b);
 		/* It is the SSD that fails here. */
 		if (ret && wb->failures >= MAX_FAILURES)
 			ret = -ENODATA;
 		if (ret)
 			note_failure(wb, ret);
-		else
+		else if (!b.part)	/* what fails is still to come */
 			note_success(wb);
 		return;
 	}
@@ -719,6 +763,18 @@ void lc_writeback_drain(struct lc_writeback *wb)
 	lc_lane_seal(wb->core->lane, true);
 	WRITE_ONCE(wb->drain_to, lc_lane_next_segment(wb->core->lane));
 	wake_up_all(&wb->wait);
+}
+
+/**
+ * lc_writeback_hdd_doubtful() - may the HDD show what it does not hold?
+ * @wb: the room
+ *
+ * After a FLUSH of it that failed: what it dropped it may still show (F3).  No block was
+ * marked clean for that.  Any context.
+ */
+bool lc_writeback_hdd_doubtful(const struct lc_writeback *wb)
+{
+	return READ_ONCE(wb->hdd_doubtful);
 }
 
 const char *lc_writeback_state(struct lc_writeback *wb)
