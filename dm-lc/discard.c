@@ -21,6 +21,7 @@
 #include "buffer.h"
 #include "discard.h"
 #include "index.h"
+#include "io.h"
 #include "log.h"
 #include "segment.h"
 #include "writeback.h"
@@ -133,9 +134,9 @@ static void discard_work(struct work_struct *work)
 		lc_writeback_own_places(core->wb);
 		ret = drop_cached(core, &r);
 		if (!ret && bdev_max_discard_sectors(core->backing))
-			ret = blkdev_issue_discard(core->backing,
-						   core->data_sector + (r.first << LC_BLOCK_SHIFT),
-						   r.nr << LC_BLOCK_SHIFT, GFP_NOIO);
+			ret = lc_io_discard(core->backing,
+					    core->data_sector + (r.first << LC_BLOCK_SHIFT),
+					    r.nr << LC_BLOCK_SHIFT);
 		lc_writeback_release_places(core->wb);
 	}
 	/*
