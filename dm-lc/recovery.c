@@ -39,6 +39,8 @@ struct chain {
 	u32 slot;		/* where the next header should be */
 	bool ended;
 	bool stale;		/* not even a first header */
+	int error;		/* of reading or decoding the header at slot, and why */
+	const char *why;
 };
 
 struct scan {
@@ -99,19 +101,21 @@ static int chain_step(struct scan *s, struct chain *c)
 	const char *why;
 	int ret;
 
-	if (c->read.status) {
-		lc_err(s->core, "cache device: record header at %llu cannot be read",
-		       header_address(s->core, c->segment, c->slot));
-		return c->read.status;
-	}
-	ret = lc_record_decode(c->read.data, &s->core->sb, c->segment, c->slot, &info, &why);
-	if (ret == -EOPNOTSUPP) {
-		lc_err(s->core, "record at %llu: %s",
-		       header_address(s->core, c->segment, c->slot), why);
-		return ret;
+	ret = c->read.status;
+	if (ret)
+		why = "header cannot be read";
+	else
+		ret = lc_record_decode(c->read.data, &s->core->sb, c->segment, c->slot, &info,
+				       &why);
+	if (ret && ret != -EOPNOTSUPP && !c->read.status) {
+		c->stale = !c->slot;
+		c->ended = true;
+		return 0;
 	}
 	if (ret) {
-		c->stale = !c->slot;
+		/* It counts only if the scan comes here: windows reach behind the end. */
+		c->error = ret;
+		c->why = why;
 		c->ended = true;
 		return 0;
 	}
@@ -133,6 +137,7 @@ static int scan_window(struct scan *s, u64 segment, u32 nr)
 		s->chains[i].slot = 0;
 		s->chains[i].ended = false;
 		s->chains[i].stale = false;
+		s->chains[i].error = 0;
 	}
 	while (alive) {
 		lc_io_batch_init(&batch);
@@ -195,11 +200,17 @@ static int look_behind(struct scan *s, u64 segment, u32 slot)
  * tried: the only record that tells of a life, and makes dead ones known as dead, may
  * stand behind a header that rotted (L2, L13).
  */
-static int scan_settle(struct scan *s, u64 segment, bool stale)
+static int scan_settle(struct scan *s, u64 segment, const struct chain *c)
 {
+	bool stale = c->stale;
 	size_t before = s->nr;
 	int ret;
 
+	if (c->error) {
+		lc_err(s->core, "cache device: record at %llu: %s, see lc-check",
+		       header_address(s->core, c->segment, c->slot), c->why);
+		return c->error;
+	}
 	if (stale) {
 		ret = look_behind(s, segment, 0);
 		if (ret)
@@ -240,7 +251,7 @@ static int scan_log(struct scan *s)
 		if (ret)
 			return ret;
 		for (i = 0; i < nr; i++) {
-			ret = scan_settle(s, n + i, s->chains[i].stale);
+			ret = scan_settle(s, n + i, &s->chains[i]);
 			if (ret)
 				return ret;
 			if (s->stale_run > sb->lane_limit) {

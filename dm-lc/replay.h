@@ -10,9 +10,10 @@
 #include "format.h"
 
 /*
- * What replay keeps of one record header that decoded.  Whoever scans tries every
- * slot of a segment that no record covers, also behind one that holds no header:
- * else one rotten header would make all behind it look like a torn tail (L4, L13).
+ * What replay keeps of one record header that decoded.  Whoever scans follows the
+ * chains, and tries every slot of segments without a first header and from the end of
+ * the run on: else one rotten header would make all behind it look like a torn tail
+ * (L4, L13).  What only that finds is hidden (R4).
  */
 struct lc_replay_record {
 	u64 seq;
