@@ -523,12 +523,14 @@ static int core_create(struct dm_target *ti, struct dm_dev *backing, struct dm_d
 	core->params = *params;
 	strscpy(core->name, dm_table_device_name(ti->table), sizeof(core->name));
 	ret = lc_meta_read_sb(cache->bdev, &core->sb, &core->sb_copy, &why);
-	if (ret) {
-		lc_err(core, "%pg: %s: format it with lc-format, or see lc-dump", cache->bdev,
-		       why);
+	if (ret && ret != -ENOMEM) {
+		lc_err(core, "%pg: %s: see lc-dump, or lc-format if it is new", cache->bdev, why);
 		*error = "Cache device has no usable superblock";
+		ret = -EINVAL;
+	}
+	if (ret) {
 		kfree(core);
-		return ret == -ENOMEM ? ret : -EINVAL;
+		return ret;
 	}
 	core_init(core);
 	ret = check_devices(core, ti, error);

@@ -46,13 +46,13 @@ static int buffer_alloc_chunks(struct lc_buffer *buf, u32 nr_slots)
 	u32 slot = 0, i;
 
 	while (slot < nr_slots) {
-		gfp_t gfp = GFP_KERNEL | __GFP_ZERO;
+		gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN;
 		struct page *page;
 
 		while (order && (1u << order) > nr_slots - slot)
 			order--;
-		if (order)
-			gfp |= __GFP_NORETRY | __GFP_NOWARN;
+		/* Nobody is to be killed for the single pages either. */
+		gfp |= order ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
 		page = alloc_pages(gfp, order);
 		if (!page) {
 			if (!order)
@@ -95,6 +95,7 @@ static struct lc_buffer *buffer_alloc(struct lc_core *core)
  * @nr: how many
  * @list: gets them, untouched on error
  *
+ * Not more than half of the RAM: what then becomes of the machine shows too late.
  * May sleep.  Return: 0 or -ENOMEM.
  */
 int lc_buffers_alloc(struct lc_core *core, u32 nr, struct list_head *list)
@@ -102,6 +103,8 @@ int lc_buffers_alloc(struct lc_core *core, u32 nr, struct list_head *list)
 	LIST_HEAD(fresh);
 
 	BUILD_BUG_ON(PAGE_SIZE != LC_SLOT_BYTES);
+	if ((u64)nr * core->sb.geo.seg_slots > totalram_pages() / 2)
+		return -ENOMEM;
 	while (nr--) {
 		struct lc_buffer *buf = buffer_alloc(core);
 

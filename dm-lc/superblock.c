@@ -252,7 +252,9 @@ int lc_meta_check_pair(struct lc_core *core)
 		return 0;
 	mutex_lock(&meta->lock);
 	ret = read_mark(core, &meta->mark, &meta->whole_mark, &why);
-	if (ret)
+	if (ret == -ENOMEM)
+		lc_err(core, "no memory to read the mark on %pg: try again", core->backing);
+	else if (ret)
 		lc_err(core, "%pg: %s: is it the right backing device?", core->backing, why);
 	else
 		ret = check_mark(core, &meta->mark);

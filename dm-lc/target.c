@@ -234,7 +234,7 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 	next = lc->params;
 	ret = lc_params_set(&next, key, value, true, &error);
 	if (ret)
-		lc_err(core, "message %s %s: %s", key, value, error);
+		lc_err(core, "message %.40s %.40s: %s", key, value, error);
 	else if (next.writeback_batch != lc->params.writeback_batch ||
 		 next.writeback_depth != lc->params.writeback_depth)
 		ret = lc_writeback_resize(core->wb, next.writeback_batch, next.writeback_depth);
@@ -278,7 +278,8 @@ static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char
 		return lc_status_list(lc->core, argc - 1, argv + 1, result, maxlen);
 	if (argc == 2)
 		return set_option(lc, argv[0], argv[1]);
-	lc_err(lc->core, "unknown message %s: expected flush, writeback, list or <option> <value>",
+	lc_err(lc->core,
+	       "unknown message %.40s: expected flush, writeback, list or <option> <value>",
 	       argv[0]);
 	return -EINVAL;
 }
