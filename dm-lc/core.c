@@ -23,6 +23,7 @@
 
 #include "lc.h"
 #include "buffer.h"
+#include "bypass.h"
 #include "checkpoint.h"
 #include "core.h"
 #include "index.h"
@@ -266,7 +267,7 @@ static void stop_clean(struct lc_core *core)
 int lc_core_flush(struct lc_core *core)
 {
 	if (lc_core_mode(core) == LC_MODE_DEGRADED)
-		return lc_io_flush(core->backing);
+		return lc_bypass_flush(core);
 	return lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
 }
 
@@ -287,7 +288,7 @@ static void take_params(struct lc_core *core, struct lc_params *params, struct l
 	if (spare)
 		lc_pool_add(core->pool, spare);
 	lc_pool_shrink(core->pool, params->buffers);
-	core->lane->max_ready = max_ready(core, params);
+	WRITE_ONCE(core->lane->max_ready, max_ready(core, params));
 	if (params->writeback_batch != core->params.writeback_batch ||
 	    params->writeback_depth != core->params.writeback_depth) {
 		/* Memory must not be reclaimed through the volume that is suspended. */
@@ -339,6 +340,7 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_param
 	if (core->running)
 		goto unlock;
 	core->running = true;
+	lc_rescue_resume(core->rescue);
 	if (lc_core_mode(core) == LC_MODE_DEGRADED)
 		goto unlock;
 	WRITE_ONCE(core->last_write, jiffies);
@@ -397,6 +399,7 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	if (atomic_read(&core->cache_failed)) {
 		/* It may be on its way, but must not be at work while suspended. */
 		lc_rescue_run(core->rescue);
+		lc_rescue_finish(core->rescue);
 		ret = lc_core_flush(core);
 	}
 	core->running = false;
@@ -432,6 +435,7 @@ static void core_free(struct lc_core *core)
 	lc_log_destroy(core->log);
 	if (core->wq)
 		destroy_workqueue(core->wq);
+	lc_bypass_destroy(core->bypass);
 	lc_lane_destroy(core->lane);
 	lc_pool_destroy(core->pool);
 	lc_ring_destroy(core->ring);
@@ -466,8 +470,9 @@ static int core_alloc_rooms(struct lc_core *core)
 	lc_pool_add(core->pool, &buffers);
 	core->lane->max_ready = max_ready(core, &core->params);
 	core->wb = lc_writeback_create(core);
+	core->bypass = lc_bypass_create(core);
 	core->rescue = lc_rescue_create(core);
-	return core->wb && core->rescue ? 0 : -ENOMEM;
+	return core->wb && core->bypass && core->rescue ? 0 : -ENOMEM;
 }
 
 static void core_init(struct lc_core *core)

@@ -349,6 +349,36 @@ void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 }
 
 /**
+ * lc_index_narrow() - the HDD holds some sectors of a block now [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @block: block number
+ * @mask: these sectors; the slot is not needed for them any more
+ *
+ * A block of which nothing is missing on the HDD is forgotten.
+ * Return: whether the block had lost sectors and has none any more.
+ */
+bool lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask)
+{
+	u32 *link = find_link(index, bucket, block);
+	struct lc_mapping old;
+	struct node *n;
+	bool healed;
+
+	if (!link)
+		return false;
+	n = &index->nodes[*link];
+	healed = n->lost && !(n->lost & ~mask);
+	WRITE_ONCE(n->mask, n->mask & ~mask);
+	WRITE_ONCE(n->lost, n->lost & ~mask);
+	if (!n->mask && !n->lost)
+		unlink_node(index, link, &old);
+	else if (!n->mask)
+		lc_index_clean(index, bucket, *link);
+	return healed;
+}
+
+/**
  * lc_index_peek() - which block does a slot hold, probably?
  * @index: the index
  * @slot: slot number, over the whole SSD

@@ -15,6 +15,7 @@
  *   log->lock (spin, irqsave)  sequence numbers and what is durable
  *   pool->lock (spin, irqsave)  free buffers
  *   core->parked_lock (spin, irqsave)  bios waiting for a buffer
+ *   bypass->lock (spin, irqsave)  writes and the rescue, in mode degraded
  * Bucket locks are never nested and never taken in completion context.
  */
 #ifndef LC_H
@@ -45,6 +46,7 @@ struct lc_buffer;
 struct lc_log;
 struct lc_writeback;
 struct lc_meta;
+struct lc_bypass;
 struct lc_rescue;
 
 enum lc_mode {
@@ -75,6 +77,7 @@ struct lc_core {
 	struct lc_lane *lane;
 	struct lc_log *log;
 	struct lc_writeback *wb;
+	struct lc_bypass *bypass;
 	struct lc_rescue *rescue;
 
 	mempool_t merge_pool;		/* struct lc_merge */
@@ -125,7 +128,8 @@ struct lc_io {
 	u64 target;			/* flush: seq that must be durable */
 	u32 position;			/* read: a slot of the segment referenced */
 	bool referenced;
-	bool heals;			/* bypassed write: covers lost sectors */
+	bool heals;			/* bypassed write: covers what the HDD does not hold */
+	u8 flight;			/* bypassed write: 1 + generation if counted (S-d) */
 };
 
 static inline struct bio *lc_io_bio(struct lc_io *io)

@@ -17,6 +17,7 @@
 #include "index.h"
 #include "io.h"
 #include "read.h"
+#include "rescue.h"
 #include "segment.h"
 
 enum place {
@@ -278,7 +279,8 @@ static int read_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 
 /*
  * Errors of the SSD may pass, and if it is being given up, the block may be saved:
- * then it is on the HDD, or lost, soon.
+ * then it is on the HDD, or lost, soon.  Once it was given up, what it fails to give
+ * back is lost: who is told so must find it in the list.
  */
 static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bvec_iter *iter)
 {
@@ -293,11 +295,17 @@ static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bv
 		p.nr = min_t(u32, LC_BLOCK_SECTORS - p.first, iter->bi_size >> 9);
 		mode = lc_core_mode(core);
 		ret = read_piece(core, bio, iter, &p);
-		if (!ret || ret == -EBADMSG || p.place != PLACE_SSD || pause > PAUSE_LAST ||
-		    mode != LC_MODE_RW)
+		if (!ret || p.place != PLACE_SSD)
 			return ret;
+		if (ret == -EBADMSG || pause > PAUSE_LAST || mode == LC_MODE_FAIL) {
+			if (mode != LC_MODE_DEGRADED || !p.map.dirty ||
+			    lc_rescue_lose(core, p.block, p.map.slot))
+				return ret;
+			/* It was saved, or written to, just now. */
+			continue;
+		}
 		schedule_timeout_idle(pause);
-		if (!atomic_read(&core->cache_failed))
+		if (mode == LC_MODE_DEGRADED || !atomic_read(&core->cache_failed))
 			pause *= 2;
 	}
 }

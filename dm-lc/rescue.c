@@ -7,24 +7,28 @@
  *     come are parked, flushes wait.
  *  2. The mark says "abandoned", durably in both copies, with the number of lost
  *     blocks unknown: from here on this cache is never replayed (S1).
- *  3. Every dirty block goes to the HDD: from RAM if its image is still there,
- *     otherwise from the SSD, if that still gives it back verified.  The others are
- *     lost.
- *  4. FLUSH the HDD.  Only then the blocks it holds leave the index (F3); what stays
- *     in it is lost, and its list goes into the mark (S4).
- *  5. Mode `degraded`: parked writes and all that follow go straight to the HDD,
- *     flushes that waited end well: what they waited for was in RAM, and was saved.
+ *  3. Every dirty block that is still in RAM goes to the HDD: all that FLUSHes may
+ *     wait for is there.
+ *  4. FLUSH the HDD.  Only then the blocks it holds leave the index (F3).
+ *  5. Mode `degraded`: parked writes and all that follow go straight to the HDD
+ *     (bypass.c), flushes that waited end well.
+ *  6. While they go on, the blocks that are only on the SSD are salvaged, if it still
+ *     gives them back verified: a few at a time, in HDD order, claimed (S-d), with a
+ *     FLUSH behind them.  What a device refuses is tried again later.  In the end what
+ *     the SSD does not give back is lost; it stays in the index, and its list goes
+ *     into the mark (S4).
  *
- * If something that was only in RAM is refused by the HDD too, or the FLUSH fails, no
- * FLUSH may end well any more (F1): mode fail.
+ * If something that was only in RAM is refused by the HDD too, or the FLUSH of step 4
+ * fails, no FLUSH may end well any more (F1): mode fail.  Step 6 comes nevertheless,
+ * because after step 2 there is no other way to what is on the SSD.  A FLUSH that the
+ * HDD fails in step 6 may have cost what users wrote: mode fail, too.
  *
  * Without a mark nothing could keep the SSD from being replayed when it comes back,
  * so there mode `fail` is all that is left (lc_core_cache_failed()).
  *
- * In mode degraded the index only ever shrinks: a write that covers lost sectors
- * makes them valid, but not before it is complete, so that a read never sees what
- * the HDD held before.  The list in the mark may name too many blocks then; it is
- * renewed when the volume is suspended.
+ * From step 5 on the index only ever shrinks, and says what the HDD does not hold:
+ * lost sectors, and those yet to be salvaged (mask).  The list in the mark may name
+ * too many blocks; it is renewed when the volume is suspended.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -35,6 +39,7 @@
 
 #include "lc.h"
 #include "buffer.h"
+#include "bypass.h"
 #include "index.h"
 #include "io.h"
 #include "log.h"
@@ -45,10 +50,13 @@
 #include "writeback.h"
 
 #define MAX_ITEMS	1024
+#define MAX_CLAIMED	32	/* writes to these wait, for a fraction of a second */
 #define MAX_DEAD_READS	64	/* slots in a row that cannot be read: the SSD is gone */
 #define MAX_TRIES	5	/* of a write to the HDD, a second apart */
-#define MAX_HOPELESS	16	/* blocks that all of them did not help */
+#define MAX_HOPELESS	16	/* blocks that all of them did not help; in a pass of step 6 */
 #define MAX_RANGES	16384	/* lost ones, before neighbours are joined */
+#define PAUSE_UNREAD	HZ		/* before the SSD is asked again */
+#define PAUSE_REFUSED	(30 * HZ)	/* before the HDD is */
 
 struct item {
 	u64 block;
@@ -59,12 +67,20 @@ struct lc_rescue {
 	struct lc_core *core;
 	struct workqueue_struct *wq;	/* its own: all others may wait for the log */
 	struct work_struct work;
+	struct delayed_work salvage_work;
 	struct item *items;		/* MAX_ITEMS */
+	u64 *blocks;			/* of the items, while they are claimed */
 	void *pages;			/* two slots */
 	struct lc_lost *ranges;		/* MAX_RANGES */
 	u32 dead_reads;			/* in a row */
 	u32 hopeless;			/* blocks the HDD refused for good */
 	bool ram_lost;			/* what a FLUSH was to save could not be */
+	/* step 6: set before salvage_work is queued, then owned by it, or who cancelled it */
+	bool salvaging;			/* not done yet */
+	bool last_pass;			/* what the SSD fails to give back is lost */
+	unsigned long unread_since;	/* jiffies: the first pass that met such */
+	u32 nr_unread;			/* in this pass: the SSD failed to give them back */
+	u32 nr_refused;			/* in this pass: the HDD failed to take them */
 };
 
 static int compare_items(const void *a, const void *b)
@@ -111,51 +127,130 @@ static int write_patiently(struct lc_rescue *rescue, u64 block, u8 mask, void *d
 	return ret;
 }
 
-/* Nobody but us changes the mapping of a block now. */
-static void save_block(struct lc_rescue *rescue, const struct item *item)
+/*
+ * Is the slot the newest copy of the block, and not on the HDD?  @map is set then, and
+ * @buf pinned if it is in RAM.
+ */
+static bool find_missing(struct lc_core *core, const struct item *item, struct lc_mapping *map,
+			 struct lc_buffer **buf)
+{
+	u32 bucket = lc_index_lock(core->index, item->block);
+	bool found;
+
+	found = lc_index_lookup(core->index, bucket, item->block, map) &&
+		map->slot == item->slot && map->dirty && map->mask;
+	*buf = found ? lc_buffer_pin(core, map->slot) : NULL;
+	lc_index_unlock(core->index, bucket);
+	return found;
+}
+
+static bool is_in_ram(struct lc_core *core, const struct item *item)
+{
+	struct lc_mapping map;
+	struct lc_buffer *buf;
+
+	if (!find_missing(core, item, &map, &buf) || !buf)
+		return false;
+	lc_buffer_unpin(buf);
+	return true;
+}
+
+/* The next dirty blocks from *@slot on, in HDD order.  Return: how many. */
+static u32 collect(struct lc_rescue *rescue, u64 *slot, u32 max, bool only_ram)
 {
 	struct lc_core *core = rescue->core;
 	struct lc_mapping map;
-	struct lc_buffer *buf = NULL;
-	void *data = rescue->pages;
-	bool found;
-	u32 bucket;
-	int ret;
+	u32 nr = 0;
 
-	bucket = lc_index_lock(core->index, item->block);
-	found = lc_index_lookup(core->index, bucket, item->block, &map) &&
-		map.slot == item->slot && map.dirty;
-	if (found)
-		buf = lc_buffer_pin(core, map.slot);
-	lc_index_unlock(core->index, bucket);
-	if (WARN_ON_ONCE(!found))
-		return;
+	for (; *slot < core->sb.geo.nr_slots && nr < max; ++*slot) {
+		struct item *item = &rescue->items[nr];
 
-	if (buf) {
-		data = lc_buffer_slot(core, buf, item->slot);
-		ret = 0;
-	} else {
-		ret = map.mask ? read_from_ssd(rescue, item) : 0;
+		if (!(*slot & 1023))
+			cond_resched();
+		if (!lc_index_peek(core->index, *slot, &item->block, &map) || !map.dirty)
+			continue;
+		item->slot = *slot;
+		if (map.mask && (!only_ram || is_in_ram(core, item)))
+			nr++;
 	}
+	sort(rescue->items, nr, sizeof(*rescue->items), compare_items, NULL);
+	return nr;
+}
+
+/**
+ * lc_rescue_lose() - a block cannot be had from the SSD any more
+ * @core: the volume, degraded or about to be
+ * @block: block number
+ * @slot: that held it
+ *
+ * Any context but a completion's.  Return: false if there is nothing to lose: the slot
+ * is not its newest copy, or not needed, or lost already.
+ */
+bool lc_rescue_lose(struct lc_core *core, u64 block, u32 slot)
+{
+	u32 bucket = lc_index_lock(core->index, block);
+	struct lc_mapping map;
+	bool lost;
+
+	lost = lc_index_lookup(core->index, bucket, block, &map) && map.slot == slot &&
+	       map.dirty && map.mask;
+	if (lost) {
+		if (!map.lost)
+			atomic64_inc(&core->lost);
+		lc_index_lose(core->index, bucket, slot, map.mask);
+		lc_index_clean(core->index, bucket, slot);
+	}
+	lc_index_unlock(core->index, bucket);
+	return lost;
+}
+
+/* Before mode degraded: nobody but us changes a mapping.  Return: whether the HDD took it. */
+static bool save_block(struct lc_rescue *rescue, const struct item *item)
+{
+	struct lc_core *core = rescue->core;
+	void *data = rescue->pages;
+	struct lc_buffer *buf;
+	struct lc_mapping map;
+	int ret = 0;
+
+	if (!find_missing(core, item, &map, &buf))
+		return false;
+	if (buf)
+		data = lc_buffer_slot(core, buf, item->slot);
+	else
+		ret = read_from_ssd(rescue, item);
 	if (!ret)
 		ret = write_patiently(rescue, item->block, map.mask, data);
 	if (ret && buf)
 		rescue->ram_lost = true;
 	if (buf)
 		lc_buffer_unpin(buf);
-
-	bucket = lc_index_lock(core->index, item->block);
 	if (ret)
-		lc_index_lose(core->index, bucket, item->slot, map.mask);
-	else
-		lc_index_clean(core->index, bucket, item->slot);
-	lc_index_unlock(core->index, bucket);
-	if (ret && !map.lost)
-		atomic64_inc(&core->lost);
+		lc_rescue_lose(core, item->block, item->slot);
+	return !ret;
 }
 
-/* The HDD durably holds everything but what is lost: only that stays in the index. */
-static void forget_all(struct lc_core *core)
+/* Step 3: a batch at a time, each in the order of the HDD. */
+static void save_ram(struct lc_rescue *rescue)
+{
+	struct lc_core *core = rescue->core;
+	u64 slot = 0;
+	u32 nr, i, bucket;
+
+	while ((nr = collect(rescue, &slot, MAX_ITEMS, true))) {
+		for (i = 0; i < nr; i++) {
+			if (save_block(rescue, &rescue->items[i])) {
+				bucket = lc_index_lock(core->index, rescue->items[i].block);
+				lc_index_clean(core->index, bucket, rescue->items[i].slot);
+				lc_index_unlock(core->index, bucket);
+			}
+			cond_resched();
+		}
+	}
+}
+
+/* Step 4: the HDD durably holds what is clean. */
+static void forget_saved(struct lc_core *core)
 {
 	struct lc_mapping map;
 	u64 slot, block;
@@ -167,43 +262,123 @@ static void forget_all(struct lc_core *core)
 		if (!lc_index_peek(core->index, slot, &block, &map))
 			continue;
 		bucket = lc_index_lock(core->index, block);
-		if (lc_index_lookup(core->index, bucket, block, &map) && map.slot == slot) {
-			if (map.lost)
-				lc_index_lose(core->index, bucket, slot, 0);
-			else
-				lc_index_remove(core->index, bucket, block, &map);
-		}
+		/* The discards that are out of the log's way now may have removed it. */
+		if (lc_index_lookup(core->index, bucket, block, &map) && map.slot == slot &&
+		    !(map.dirty && map.mask))
+			lc_index_narrow(core->index, bucket, block, ~map.lost);
 		lc_index_unlock(core->index, bucket);
 	}
 }
 
-/* All blocks, a batch at a time, each in the order of the HDD. */
-static void save_all(struct lc_rescue *rescue)
+/* --- step 6 -------------------------------------------------------------- */
+
+/*
+ * The block is claimed.  Nothing is urgent any more, so nothing is given up at once.
+ * Return: whether the HDD took it.
+ */
+static bool salvage_block(struct lc_rescue *rescue, const struct item *item)
 {
 	struct lc_core *core = rescue->core;
-	u64 slot = 0, block;
+	struct lc_buffer *buf;
 	struct lc_mapping map;
-	u32 nr, i;
+	int ret;
 
-	rescue->dead_reads = 0;
-	while (slot < core->sb.geo.nr_slots) {
-		for (nr = 0; slot < core->sb.geo.nr_slots && nr < MAX_ITEMS; slot++) {
-			if (!(slot & 1023))
-				cond_resched();
-			if (!lc_index_peek(core->index, slot, &block, &map))
-				continue;
-			if (map.dirty)
-				rescue->items[nr++] = (struct item) { block, slot };
-		}
-		sort(rescue->items, nr, sizeof(*rescue->items), compare_items, NULL);
-		for (i = 0; i < nr; i++) {
-			save_block(rescue, &rescue->items[i]);
-			cond_resched();
-		}
+	if (!find_missing(core, item, &map, &buf))
+		return false;
+	if (buf)
+		lc_buffer_unpin(buf);
+	ret = read_from_ssd(rescue, item);
+	if (ret == -EBADMSG || (ret && rescue->last_pass)) {
+		lc_rescue_lose(core, item->block, item->slot);
+		return false;
+	}
+	if (ret) {
+		rescue->nr_unread++;
+		return false;
+	}
+	if (lc_wbcopy_write_block(core, item->block, map.mask, rescue->pages)) {
+		rescue->nr_refused++;
+		return false;
+	}
+	return true;
+}
+
+/* The only device left does not keep what it took: writes and FLUSHes fail from now on. */
+static void backing_failed(struct lc_core *core)
+{
+	lc_log_fail(core->log);
+	if (cmpxchg(&core->mode, LC_MODE_DEGRADED, LC_MODE_FAIL) != LC_MODE_DEGRADED)
+		return;
+	lc_err(core, "mode fail: the backing device failed a FLUSH; writes are refused");
+	queue_work(core->slow_wq, &core->event_work);
+}
+
+/*
+ * Make durable what was copied.  A FLUSH that the HDD failed, ours or a user's that
+ * came across it, may have cost what a later one finds nothing of (F3).
+ */
+static int flush_salvaged(struct lc_core *core, u32 failed_before)
+{
+	int ret = lc_io_flush(core->backing);
+
+	if (ret) {
+		/* Also what users wrote, and their FLUSHes would not be told. */
+		backing_failed(core);
+		return ret;
+	}
+	lc_bypass_settle(core->bypass);
+	return lc_bypass_failed_flushes(core->bypass) == failed_before ? 0 : -EIO;
+}
+
+/* Save claimed blocks, and forget those that the HDD durably holds. */
+static void salvage_claimed(struct lc_rescue *rescue, u32 nr)
+{
+	struct lc_core *core = rescue->core;
+	u32 failed = lc_bypass_failed_flushes(core->bypass), saved = 0, i, bucket;
+	struct lc_mapping map;
+
+	for (i = 0; i < nr; i++) {
+		if (salvage_block(rescue, &rescue->items[i]))
+			rescue->items[saved++] = rescue->items[i];
+		cond_resched();
+	}
+	if (!saved)
+		return;
+	if (flush_salvaged(core, failed)) {
+		rescue->nr_refused += saved;
+		return;
+	}
+	for (i = 0; i < saved; i++) {
+		u64 block = rescue->items[i].block;
+
+		bucket = lc_index_lock(core->index, block);
+		if (lc_index_lookup(core->index, bucket, block, &map))
+			lc_index_narrow(core->index, bucket, block, map.mask);
+		lc_index_unlock(core->index, bucket);
 	}
 }
 
-/* --- step 4 -------------------------------------------------------------- */
+/* Go through all that is dirty once, unless a device proves to be gone. */
+static void salvage_pass(struct lc_rescue *rescue)
+{
+	struct lc_bypass *bypass = rescue->core->bypass;
+	u64 slot = 0;
+	u32 nr, i;
+
+	rescue->nr_unread = 0;
+	rescue->nr_refused = 0;
+	rescue->dead_reads = 0;
+	while ((nr = collect(rescue, &slot, MAX_CLAIMED, false))) {
+		for (i = 0; i < nr; i++)
+			rescue->blocks[i] = rescue->items[i].block;
+		lc_bypass_claim(bypass, rescue->blocks, nr);
+		salvage_claimed(rescue, nr);
+		lc_bypass_release(bypass);
+		if (rescue->nr_refused >= MAX_HOPELESS ||
+		    (!rescue->last_pass && rescue->dead_reads >= MAX_DEAD_READS))
+			break;
+	}
+}
 
 static int compare_ranges(const void *a, const void *b)
 {
@@ -258,6 +433,9 @@ int lc_rescue_record_lost(struct lc_core *core)
 	u64 slot, block, nr = 0;
 	struct lc_mapping map;
 
+	/* Not all that is lost is known: the mark says "too many", and goes on saying so. */
+	if (core->rescue->salvaging || lc_bypass_failed_flushes(core->bypass))
+		return 0;
 	for (slot = 0; slot < core->sb.geo.nr_slots; slot++) {
 		if (!(slot & 1023))
 			cond_resched();
@@ -272,6 +450,92 @@ int lc_rescue_record_lost(struct lc_core *core)
 	if (nr > LC_MARK_LOST)
 		return lc_meta_abandon(core, NULL, LC_MARK_LOST_TOO_MANY);
 	return lc_meta_abandon(core, ranges, nr);
+}
+
+static void salvage_done(struct lc_rescue *rescue)
+{
+	struct lc_core *core = rescue->core;
+
+	rescue->salvaging = false;
+	lc_bypass_watch(core->bypass, false);
+	/* If that fails, the mark goes on saying "too many". */
+	if (lc_rescue_record_lost(core))
+		lc_warn(core, "the mark does not list the lost blocks");
+	lc_warn(core, "the cache device is not needed any more, %lld blocks are lost",
+		(long long)atomic64_read(&core->lost));
+	queue_work(core->slow_wq, &core->event_work);
+}
+
+/* Step 6, once over all.  Only one at a time.  Return: when to do it again, 0: it is done. */
+static unsigned long salvage(struct lc_rescue *rescue)
+{
+	struct lc_core *core = rescue->core;
+	u32 patience = READ_ONCE(core->params.ssd_patience_ms);
+
+	salvage_pass(rescue);
+	if (rescue->nr_refused) {
+		lc_err_limit(core, "the backing device fails, %llu blocks are yet to be saved",
+			     lc_index_dirty(core->index));
+		return PAUSE_REFUSED;
+	}
+	if (!rescue->nr_unread) {
+		salvage_done(rescue);
+		return 0;
+	}
+	if (!rescue->unread_since)
+		rescue->unread_since = jiffies | 1;
+	rescue->last_pass = time_after_eq(jiffies, rescue->unread_since +
+					  msecs_to_jiffies(patience));
+	return PAUSE_UNREAD;
+}
+
+static void salvage_work(struct work_struct *work)
+{
+	struct lc_rescue *rescue = container_of(to_delayed_work(work), struct lc_rescue,
+						salvage_work);
+	unsigned long pause;
+
+	if (!rescue->salvaging)
+		return;
+	pause = salvage(rescue);
+	if (pause)
+		queue_delayed_work(rescue->wq, &rescue->salvage_work, pause);
+}
+
+/**
+ * lc_rescue_resume() - salvage on, if that is not done
+ * @rescue: the room
+ *
+ * Any context.
+ */
+void lc_rescue_resume(struct lc_rescue *rescue)
+{
+	queue_delayed_work(rescue->wq, &rescue->salvage_work, 0);
+}
+
+/**
+ * lc_rescue_finish() - salvage what is left, now
+ * @rescue: the room
+ *
+ * May sleep, long: nothing may be at work while the volume is suspended, and what is
+ * not salvaged before it is removed is lost.  No bio is in flight.  Under
+ * core->life_lock, so the work must not need it.
+ */
+void lc_rescue_finish(struct lc_rescue *rescue)
+{
+	struct lc_core *core = rescue->core;
+	u32 tries = max_tries(rescue);
+
+	lockdep_assert_held(&core->life_lock);
+	cancel_delayed_work_sync(&rescue->salvage_work);
+	while (rescue->salvaging && salvage(rescue)) {
+		if (rescue->nr_refused && !--tries)
+			break;
+		schedule_timeout_idle(PAUSE_UNREAD);
+	}
+	if (rescue->salvaging)
+		lc_err(core, "if the volume is removed now, %llu blocks are lost",
+		       lc_index_dirty(core->index));
 }
 
 /* --- the whole ----------------------------------------------------------- */
@@ -297,19 +561,19 @@ static int save_and_abandon(struct lc_rescue *rescue)
 	lc_lane_stop(core->lane);
 	lc_log_wait_stopped(core->log);
 	lc_writeback_own_places(core->wb);
-	ret = abandon(rescue);
+	/* Mode fail may have come meanwhile: then the SSD stays as it is, for the next start. */
+	ret = lc_core_mode(core) == LC_MODE_RW ? abandon(rescue) : -EIO;
 	if (!ret) {
-		save_all(rescue);
+		/* From here on what is only there has no other chance. */
+		rescue->salvaging = true;
+		lc_bypass_watch(core->bypass, true);
+		save_ram(rescue);
 		ret = lc_io_flush(core->backing);
 	}
 	if (!ret && rescue->ram_lost)
 		ret = -EIO;
-	if (!ret) {
-		forget_all(core);
-		/* If that fails, the mark goes on saying "too many". */
-		if (lc_rescue_record_lost(core))
-			lc_warn(core, "the mark does not list the lost blocks");
-	}
+	if (!ret)
+		forget_saved(core);
 	lc_writeback_release_places(core->wb);
 	return ret;
 }
@@ -323,20 +587,24 @@ static int save_and_abandon(struct lc_rescue *rescue)
 void lc_rescue_run(struct lc_rescue *rescue)
 {
 	struct lc_core *core = rescue->core;
+	int ret;
 
 	lockdep_assert_held(&core->life_lock);
 	if (lc_core_mode(core) != LC_MODE_RW || core->ended)
 		return;
-	lc_err(core, "%s: giving it up, saving what is in memory", core->fail_reason);
-	if (save_and_abandon(rescue)) {
+	lc_err(core, "%s: giving it up, saving what is in memory",
+	       READ_ONCE(core->fail_reason));
+	ret = save_and_abandon(rescue);
+	lc_rescue_resume(rescue);
+	if (ret) {
 		lc_core_fail(core, "neither cache nor backing device takes what is in memory");
 		return;
 	}
 	/* Mode fail may have come meanwhile, and stays. */
 	if (cmpxchg(&core->mode, LC_MODE_RW, LC_MODE_DEGRADED) != LC_MODE_RW)
 		return;
-	lc_err(core, "mode degraded: going on without the cache, %lld blocks are lost",
-	       (long long)atomic64_read(&core->lost));
+	lc_err(core, "mode degraded: going on without the cache, %lld blocks are lost, %llu are only there",
+	       (long long)atomic64_read(&core->lost), lc_index_dirty(core->index));
 	lc_log_end_flushes(core->log, BLK_STS_OK);
 	queue_work(core->wq, &core->unpark_work);
 	queue_work(core->slow_wq, &core->event_work);
@@ -366,11 +634,13 @@ struct lc_rescue *lc_rescue_create(struct lc_core *core)
 		return NULL;
 	rescue->core = core;
 	INIT_WORK(&rescue->work, rescue_work);
+	INIT_DELAYED_WORK(&rescue->salvage_work, salvage_work);
 	rescue->items = kvcalloc(MAX_ITEMS, sizeof(*rescue->items), GFP_KERNEL);
+	rescue->blocks = kvcalloc(MAX_CLAIMED, sizeof(*rescue->blocks), GFP_KERNEL);
 	rescue->pages = (void *)__get_free_pages(GFP_KERNEL, 1);
 	rescue->ranges = kvcalloc(MAX_RANGES, sizeof(*rescue->ranges), GFP_KERNEL);
 	rescue->wq = alloc_ordered_workqueue("lc-rescue", WQ_MEM_RECLAIM);
-	if (rescue->items && rescue->pages && rescue->ranges && rescue->wq)
+	if (rescue->items && rescue->blocks && rescue->pages && rescue->ranges && rescue->wq)
 		return rescue;
 	lc_rescue_destroy(rescue);
 	return NULL;
@@ -380,10 +650,13 @@ void lc_rescue_destroy(struct lc_rescue *rescue)
 {
 	if (!rescue)
 		return;
-	if (rescue->wq)
+	if (rescue->wq) {
+		cancel_delayed_work_sync(&rescue->salvage_work);
 		destroy_workqueue(rescue->wq);
+	}
 	free_pages((unsigned long)rescue->pages, 1);
 	kvfree(rescue->ranges);
+	kvfree(rescue->blocks);
 	kvfree(rescue->items);
 	kfree(rescue);
 }
@@ -400,119 +673,3 @@ void lc_rescue_wait(struct lc_rescue *rescue)
 	flush_work(&rescue->work);
 }
 
-/* --- mode degraded ------------------------------------------------------- */
-
-/* The sectors of @block that the bio covers. */
-static u8 covered(const struct bvec_iter *iter, u64 block)
-{
-	u64 first = block << LC_BLOCK_SHIFT, end = iter->bi_sector + (iter->bi_size >> 9);
-	u32 from = iter->bi_sector > first ? iter->bi_sector - first : 0;
-	u32 to = min_t(u64, end - first, LC_BLOCK_SECTORS);
-
-	return ((1u << to) - 1) & ~((1u << from) - 1);
-}
-
-/* Does the write cover lost sectors?  With @heal, they are valid from now on. */
-static bool visit_lost(struct lc_core *core, const struct lc_io *io, bool heal)
-{
-	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
-	u64 end = (io->iter.bi_sector + (io->iter.bi_size >> 9) + LC_BLOCK_SECTORS - 1) >>
-		  LC_BLOCK_SHIFT;
-	struct lc_mapping map;
-	bool any = false;
-	u32 bucket;
-
-	for (; block < end && (heal || !any); block++) {
-		u8 mask = covered(&io->iter, block);
-
-		bucket = lc_index_lock(core->index, block);
-		if (lc_index_lookup(core->index, bucket, block, &map) && map.lost & mask) {
-			any = true;
-			if (heal && map.lost & ~mask) {
-				lc_index_widen(core->index, bucket, map.slot, mask);
-				lc_index_lose(core->index, bucket, map.slot, 0);
-			} else if (heal) {
-				lc_index_remove(core->index, bucket, block, &map);
-				atomic64_dec(&core->lost);
-			}
-		}
-		lc_index_unlock(core->index, bucket);
-	}
-	return any;
-}
-
-/* The HDD holds what was written over lost sectors: now they may be read. */
-static void heal_work(struct work_struct *work)
-{
-	struct lc_io *io = container_of(work, struct lc_io, work);
-
-	visit_lost(io->core, io, true);
-	lc_io_end_again(lc_io_bio(io));
-}
-
-static void aim_at_hdd(struct lc_core *core, struct bio *bio, struct lc_io *io)
-{
-	if (bio_op(bio) == REQ_OP_WRITE && bio_sectors(bio) && atomic64_read(&core->lost))
-		io->heals = visit_lost(core, io, false);
-	bio_set_dev(bio, core->backing);
-	if (bio_sectors(bio))
-		bio->bi_iter.bi_sector = io->iter.bi_sector + core->data_sector;
-}
-
-/**
- * lc_bypass_map() - map anything but a read straight to the HDD
- * @core: the volume, degraded
- * @bio: device mapper's clone
- *
- * From map(): does not sleep.
- */
-int lc_bypass_map(struct lc_core *core, struct bio *bio)
-{
-	struct lc_io *io = lc_bio_io(bio);
-
-	if (bio_op(bio) == REQ_OP_DISCARD && !bdev_max_discard_sectors(core->backing)) {
-		bio_endio(bio);
-		return DM_MAPIO_SUBMITTED;
-	}
-	io->iter = bio->bi_iter;
-	aim_at_hdd(core, bio, io);
-	return DM_MAPIO_REMAPPED;
-}
-
-/**
- * lc_bypass_submit() - send what is left of a parked write to the HDD
- * @core: the volume, degraded
- * @io: io->iter is what is left
- *
- * Process context.
- */
-void lc_bypass_submit(struct lc_core *core, struct lc_io *io)
-{
-	struct bio *bio = lc_io_bio(io);
-
-	bio->bi_iter = io->iter;
-	aim_at_hdd(core, bio, io);
-	submit_bio_noacct(bio);
-}
-
-/**
- * lc_bypass_end() - end_io of a bio that may have covered lost sectors
- * @core: the volume
- * @bio: device mapper's clone
- * @error: the bio's status
- *
- * Completion context.
- */
-int lc_bypass_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
-{
-	struct lc_io *io = lc_bio_io(bio);
-
-	if (!io->heals)
-		return DM_ENDIO_DONE;
-	io->heals = false;
-	if (*error)
-		return DM_ENDIO_DONE;
-	INIT_WORK(&io->work, heal_work);
-	queue_work(core->wq, &io->work);
-	return DM_ENDIO_INCOMPLETE;
-}

@@ -11,6 +11,7 @@
 
 #include "lc.h"
 #include "buffer.h"
+#include "bypass.h"
 #include "core.h"
 #include "discard.h"
 #include "read.h"
@@ -136,6 +137,7 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 	io->core = lc->core;
 	io->referenced = false;
 	io->heals = false;
+	io->flight = 0;
 	if (lc_core_mode(lc->core) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ) {
 		if (bio_sectors(bio))
 			bio->bi_iter.bi_sector = dm_target_offset(ti,

@@ -23,11 +23,11 @@
 
 #include "lc.h"
 #include "buffer.h"
+#include "bypass.h"
 #include "index.h"
 #include "io.h"
 #include "log.h"
 #include "read.h"
-#include "rescue.h"
 #include "segment.h"
 #include "wbcopy.h"
 #include "write.h"

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The way of writes once the SSD was given up (mode degraded): straight to the HDD.
+ *
+ * The index tells then what the HDD does not hold: sectors that are lost, and, until
+ * the rescue has got at them, sectors that are only on the SSD (mask).  A write that
+ * covers such sectors makes them valid on the HDD, but not before it is complete, so
+ * that a read never sees what the HDD held before (S-c).
+ *
+ * The rescue copies old data to places that new data may be written to.  So that the
+ * new wins, both keep out of each other's way:
+ *
+ *  S-d While a block is claimed, no write of a user to it is on its way: those that
+ *      came before have ended, the change of the index included, and later ones wait
+ *      until it is released.
+ *
+ * To know that those before have ended, writes on their way are counted, in one of
+ * two generations: a claim begins the other one and waits for the old one to end.
+ */
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/slab.h>
+#include <linux/wait.h>
+
+#include "lc.h"
+#include "bypass.h"
+#include "index.h"
+#include "io.h"
+
+struct lc_bypass {
+	struct lc_core *core;
+	spinlock_t lock;		/* in completion context too; guards all below */
+	bool watching;			/* count writes */
+	const u64 *claimed;		/* sorted block numbers */
+	u32 nr_claimed;
+	u32 generation;			/* of writes that come: 0 or 1 */
+	u64 flying[2];			/* writes on their way */
+	struct list_head waiting;	/* struct lc_io, first come first served */
+	wait_queue_head_t wait;
+	atomic_t failed_flushes;	/* of users; lockless */
+};
+
+/* --- the rescue's side ----------------------------------------------------- */
+
+/**
+ * lc_bypass_create() - allocate the room
+ * @core: the volume
+ *
+ * May sleep.  Return: the room or NULL.
+ */
+struct lc_bypass *lc_bypass_create(struct lc_core *core)
+{
+	struct lc_bypass *bypass = kzalloc(sizeof(*bypass), GFP_KERNEL);
+
+	if (!bypass)
+		return NULL;
+	bypass->core = core;
+	spin_lock_init(&bypass->lock);
+	INIT_LIST_HEAD(&bypass->waiting);
+	init_waitqueue_head(&bypass->wait);
+	return bypass;
+}
+
+void lc_bypass_destroy(struct lc_bypass *bypass)
+{
+	kfree(bypass);
+}
+
+/**
+ * lc_bypass_watch() - there will be claims, or none any more
+ * @bypass: the room
+ * @on: before mode degraded is entered; off when nothing is claimed
+ *
+ * Any context.
+ */
+void lc_bypass_watch(struct lc_bypass *bypass, bool on)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&bypass->lock, flags);
+	bypass->watching = on;
+	spin_unlock_irqrestore(&bypass->lock, flags);
+}
+
+static bool all_ended(struct lc_bypass *bypass, u32 generation)
+{
+	bool ended;
+
+	spin_lock_irq(&bypass->lock);
+	ended = !bypass->flying[generation];
+	spin_unlock_irq(&bypass->lock);
+	return ended;
+}
+
+/* [lock] Begin another generation.  Return: the one before. */
+static u32 next_generation(struct lc_bypass *bypass)
+{
+	u32 before = bypass->generation;
+
+	/*
+	 * The one that begins has none on their way: it ended when it was waited for, and
+	 * none has joined it since.
+	 */
+	bypass->generation = !before;
+	return before;
+}
+
+/**
+ * lc_bypass_claim() - keep writes away from some blocks (S-d)
+ * @bypass: the room; nothing is claimed
+ * @blocks: sorted; the caller's until lc_bypass_release()
+ * @nr: how many
+ *
+ * May sleep, for as long as the HDD needs for the writes it has.
+ */
+void lc_bypass_claim(struct lc_bypass *bypass, const u64 *blocks, u32 nr)
+{
+	u32 before;
+
+	spin_lock_irq(&bypass->lock);
+	bypass->claimed = blocks;
+	bypass->nr_claimed = nr;
+	before = next_generation(bypass);
+	spin_unlock_irq(&bypass->lock);
+	wait_event_idle(bypass->wait, all_ended(bypass, before));
+}
+
+/**
+ * lc_bypass_settle() - wait for the writes and FLUSHes that are on their way
+ * @bypass: the room
+ *
+ * May sleep, as above.  Not at the same time as a claim.
+ */
+void lc_bypass_settle(struct lc_bypass *bypass)
+{
+	u32 before;
+
+	spin_lock_irq(&bypass->lock);
+	before = next_generation(bypass);
+	spin_unlock_irq(&bypass->lock);
+	wait_event_idle(bypass->wait, all_ended(bypass, before));
+}
+
+/**
+ * lc_bypass_release() - let writes to all blocks go on
+ * @bypass: the room
+ *
+ * Process context.
+ */
+void lc_bypass_release(struct lc_bypass *bypass)
+{
+	struct lc_io *io, *next;
+	LIST_HEAD(waiting);
+
+	spin_lock_irq(&bypass->lock);
+	bypass->nr_claimed = 0;
+	list_splice_init(&bypass->waiting, &waiting);
+	spin_unlock_irq(&bypass->lock);
+	list_for_each_entry_safe(io, next, &waiting, list)
+		lc_bypass_submit(bypass->core, io);
+}
+
+/**
+ * lc_bypass_failed_flushes() - how many FLUSHes of users did the HDD fail?
+ * @bypass: the room
+ *
+ * After each of them it may have dropped what was written before (F3).  Any context.
+ */
+u32 lc_bypass_failed_flushes(struct lc_bypass *bypass)
+{
+	return atomic_read(&bypass->failed_flushes);
+}
+
+/**
+ * lc_bypass_flush() - make durable what was written to the HDD
+ * @core: the volume, degraded
+ *
+ * May sleep.  Return: 0 or a negative errno.
+ */
+int lc_bypass_flush(struct lc_core *core)
+{
+	int ret = lc_io_flush(core->backing);
+
+	if (ret)
+		atomic_inc(&core->bypass->failed_flushes);
+	return ret;
+}
+
+/* --- the writes' side -------------------------------------------------------- */
+
+/* [lock] Is a block from @first up to @end claimed? */
+static bool is_claimed(const struct lc_bypass *bypass, u64 first, u64 end)
+{
+	u32 low = 0, high = bypass->nr_claimed;
+
+	while (low < high) {
+		u32 middle = (low + high) / 2;
+
+		if (bypass->claimed[middle] < first)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < bypass->nr_claimed && bypass->claimed[low] < end;
+}
+
+static u64 first_block(const struct lc_io *io)
+{
+	return io->iter.bi_sector >> LC_BLOCK_SHIFT;
+}
+
+static u64 end_block(const struct lc_io *io)
+{
+	return (io->iter.bi_sector + (io->iter.bi_size >> 9) + LC_BLOCK_SECTORS - 1) >>
+	       LC_BLOCK_SHIFT;
+}
+
+/* Count a write, unless it has to wait; then it is in the list, or @nowait. */
+static bool set_out(struct lc_bypass *bypass, struct lc_io *io, bool nowait)
+{
+	unsigned long flags;
+	bool out = true;
+
+	spin_lock_irqsave(&bypass->lock, flags);
+	if (is_claimed(bypass, first_block(io), end_block(io))) {
+		out = false;
+		if (!nowait)
+			list_add_tail(&io->list, &bypass->waiting);
+	} else if (bypass->watching) {
+		io->flight = 1 + bypass->generation;
+		bypass->flying[bypass->generation]++;
+	}
+	spin_unlock_irqrestore(&bypass->lock, flags);
+	return out;
+}
+
+static void arrive(struct lc_bypass *bypass, struct lc_io *io)
+{
+	unsigned long flags;
+
+	if (!io->flight)
+		return;
+	spin_lock_irqsave(&bypass->lock, flags);
+	if (!--bypass->flying[io->flight - 1])
+		wake_up_all(&bypass->wait);
+	spin_unlock_irqrestore(&bypass->lock, flags);
+	io->flight = 0;
+}
+
+/* The sectors of @block that the bio covers. */
+static u8 covered(const struct bvec_iter *iter, u64 block)
+{
+	u64 first = block << LC_BLOCK_SHIFT, end = iter->bi_sector + (iter->bi_size >> 9);
+	u32 from = iter->bi_sector > first ? iter->bi_sector - first : 0;
+	u32 to = min_t(u64, end - first, LC_BLOCK_SECTORS);
+
+	return ((1u << to) - 1) & ~((1u << from) - 1);
+}
+
+/* Does the write cover sectors that the HDD does not hold? */
+static bool covers_missing(struct lc_core *core, const struct lc_io *io)
+{
+	u64 block = first_block(io), end = end_block(io);
+	struct lc_mapping map;
+	bool any = false;
+	u32 bucket;
+
+	for (; block < end && !any; block++) {
+		bucket = lc_index_lock(core->index, block);
+		any = lc_index_lookup(core->index, bucket, block, &map) &&
+		      (map.lost | map.mask) & covered(&io->iter, block);
+		lc_index_unlock(core->index, bucket);
+	}
+	return any;
+}
+
+/* The HDD holds what was written: now it may be read there. */
+static void heal(struct lc_core *core, const struct lc_io *io)
+{
+	u64 block = first_block(io), end = end_block(io);
+	u32 bucket;
+
+	for (; block < end; block++) {
+		bucket = lc_index_lock(core->index, block);
+		if (lc_index_narrow(core->index, bucket, block, covered(&io->iter, block)))
+			atomic64_dec(&core->lost);
+		lc_index_unlock(core->index, bucket);
+	}
+}
+
+static void heal_work(struct work_struct *work)
+{
+	struct lc_io *io = container_of(work, struct lc_io, work);
+	struct lc_core *core = io->core;
+
+	heal(core, io);
+	arrive(core->bypass, io);
+	lc_io_end_again(lc_io_bio(io));
+}
+
+/* io->iter is where the bio goes.  Return: false if it has to wait. */
+static bool aim_at_hdd(struct lc_core *core, struct bio *bio, struct lc_io *io, bool nowait)
+{
+	/* FLUSHes, too: those that fail count before they have ended. */
+	if (bio_op(bio) == REQ_OP_WRITE) {
+		if (!set_out(core->bypass, io, nowait))
+			return false;
+		/* After that: what is missing may only become less until the write ends. */
+		io->heals = (io->flight || atomic64_read(&core->lost)) &&
+			    covers_missing(core, io);
+	}
+	bio->bi_iter = io->iter;
+	bio_set_dev(bio, core->backing);
+	if (io->iter.bi_size)
+		bio->bi_iter.bi_sector += core->data_sector;
+	return true;
+}
+
+/**
+ * lc_bypass_map() - map anything but a read straight to the HDD
+ * @core: the volume, degraded
+ * @bio: device mapper's clone
+ *
+ * From map(): does not sleep.
+ */
+int lc_bypass_map(struct lc_core *core, struct bio *bio)
+{
+	struct lc_io *io = lc_bio_io(bio);
+	bool nowait = bio->bi_opf & REQ_NOWAIT;
+
+	if (bio_op(bio) == REQ_OP_DISCARD && !bdev_max_discard_sectors(core->backing)) {
+		bio_endio(bio);
+		return DM_MAPIO_SUBMITTED;
+	}
+	io->iter = bio->bi_iter;
+	if (aim_at_hdd(core, bio, io, nowait))
+		return DM_MAPIO_REMAPPED;
+	if (nowait)
+		bio_wouldblock_error(bio);
+	return DM_MAPIO_SUBMITTED;
+}
+
+/**
+ * lc_bypass_submit() - send what is left of a write that waited to the HDD
+ * @core: the volume, degraded
+ * @io: io->iter is what is left
+ *
+ * Process context.
+ */
+void lc_bypass_submit(struct lc_core *core, struct lc_io *io)
+{
+	struct bio *bio = lc_io_bio(io);
+
+	if (aim_at_hdd(core, bio, io, false))
+		submit_bio_noacct(bio);
+}
+
+/**
+ * lc_bypass_end() - end_io of a bio that may have gone straight to the HDD
+ * @core: the volume
+ * @bio: device mapper's clone
+ * @error: the bio's status
+ *
+ * Completion context.
+ */
+int lc_bypass_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
+{
+	struct lc_io *io = lc_bio_io(bio);
+
+	if (io->heals && !*error) {
+		io->heals = false;
+		INIT_WORK(&io->work, heal_work);
+		queue_work(core->wq, &io->work);
+		return DM_ENDIO_INCOMPLETE;
+	}
+	if (*error && bio->bi_opf & (REQ_PREFLUSH | REQ_FUA))
+		atomic_inc(&core->bypass->failed_flushes);
+	arrive(core->bypass, io);
+	return DM_ENDIO_DONE;
+}
