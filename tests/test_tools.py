@@ -849,6 +849,48 @@ def test_check_wrap(image):
     assert run_of(disk) == (70, 72)
 
 
+def test_check_hidden_records_of_a_later_life(image):
+    """They lie behind a good record where no life writes: that one stays, and is not doubled."""
+    disk = image("sb epoch=2 first=5 tail=1 tail_segment=1\n"
+                 "data segment=1 slot=0 seq=1 epoch=1 first=1 blocks=1\n"
+                 "data segment=1 slot=2 seq=2 epoch=1 first=1 blocks=2\n"
+                 "data segment=3 slot=0 seq=3 epoch=1 first=1 blocks=3\n"
+                 "data segment=3 slot=9 seq=15 epoch=2 first=5 blocks=4\n")
+    before = disk.digest()
+    assert run_of(disk) == (1, 3)
+    done = check(disk, "--repair")
+    assert done.code == 4 and disk.digest() == before, done.out
+    # Nothing was done, so nothing was tried again.
+    assert done.err.count("no room for a record in place of the missing 4") == 1, done.err
+
+
+def test_check_first_header_of_a_dead_record(image):
+    """It says nothing about those of a later life behind it: they are led to again."""
+    disk = image("sb epoch=2 first=5 tail=1 tail_segment=1\n"
+                 "data segment=1 slot=0 seq=1 epoch=1 first=1 blocks=1\n"
+                 "data segment=1 slot=2 seq=2 epoch=1 first=1 blocks=2\n"
+                 "data segment=1 slot=4 seq=3 epoch=1 first=1 blocks=3\n"
+                 "data segment=1 slot=6 seq=4 epoch=1 first=1 blocks=4\n"
+                 "data segment=2 slot=0 seq=5 epoch=1 first=1 blocks=9\n"
+                 "data segment=2 slot=5 seq=6 epoch=2 first=5 blocks=6\n"
+                 "data segment=2 slot=7 seq=7 epoch=2 first=5 blocks=7\n"
+                 "data segment=3 slot=0 seq=8 epoch=2 first=5 durable=7 blocks=8\n")
+    done, _ = assert_repairs(disk)
+    assert done.out.count("REPAIR: record") == 1 and run_of(disk) == (1, 8), done.out
+
+
+def test_check_later_life_behind_the_run(image):
+    """Replay sees its record there, so the one before it does not exist: a gap to be filled."""
+    disk = image("sb epoch=2 first=5 tail=1 tail_segment=1\n"
+                 "data segment=1 slot=0 seq=1 epoch=1 first=1 blocks=1\n"
+                 "data segment=1 slot=2 seq=2 epoch=1 first=1 blocks=2\n"
+                 "data segment=1 slot=4 seq=3 epoch=1 first=1 blocks=3\n"
+                 "data segment=2 slot=0 seq=4 epoch=1 first=1 blocks=4\n"
+                 "data segment=2 slot=5 seq=6 epoch=2 first=5 blocks=6\n")
+    assert_repairs(disk)
+    assert run_of(disk) == (1, 4)
+
+
 def test_check_superblock_copies(image):
     """Any one bad copy is rewritten; with both front ones gone nothing can be."""
     for copy in range(3):
@@ -915,6 +957,27 @@ def test_check_names_the_bad_checkpoint_block(image):
     disk = image(CLEAN.replace("first=9", "first=5").replace("18:11:1", "99999999:11:1"))
     done = check(disk)
     assert done.code == 4 and "checkpoint block 0: an entry is out of bounds" in done.out
+
+
+def bad_blocks(tmp_path, *slots):
+    """The environment of a tool that cannot read some slots, until they are written."""
+    path = tmp_path / "bad-blocks"
+    path.write_text("".join(f"{slot_at(*slot)}\n" for slot in slots), encoding="ascii")
+    return {"LD_PRELOAD": str(USERLAND / "build/tests/bad_blocks.so"), "BAD_BLOCKS": str(path)}
+
+
+@pytest.mark.parametrize("slot", [(2, 2), (1, 7), (2, 3), (3, 0)],
+                         ids=["torn-or-not", "header", "end-of-chain", "behind-the-end"])
+def test_check_unreadable_slot(image, tmp_path, slot):
+    """What a start must read and cannot is damage, and a repair makes a start possible."""
+    disk = image(LOG)
+    env = bad_blocks(tmp_path, slot)
+    done = run_tool("check", disk.path, env=env)
+    assert done.code == 4 and "cannot be read: no start" in done.out, done.out
+    done = run_tool("check", "--repair", disk.path, env=env)
+    assert done.code == 1 and "written anew, empty" in done.out, done.out
+    assert run_tool("check", disk.path, env=env).code == 0
+    assert run_of(disk) == (1, 4)
 
 
 HIGH = 1 << 61

@@ -194,6 +194,14 @@ static u8 *read_slots(struct check *c, const struct lc_record_info *info, bool *
 	return slots;
 }
 
+static void add_unread(struct check *c, u64 segment, u32 slot)
+{
+	check_damage(c, "slot %u of segment %llu cannot be read: no start goes on past it", slot,
+		     segment);
+	c->unread = xrealloc(c->unread, c->nr_unread + 1, sizeof(*c->unread));
+	c->unread[c->nr_unread++] = (struct unread_slot){ segment, slot };
+}
+
 /* Verify one record of the run; false if it is torn and ends the run. */
 static bool check_record(struct check *c, size_t index)
 {
@@ -219,6 +227,9 @@ static bool check_record(struct check *c, size_t index)
 		bad[i] = unreadable[i] ||
 			 lc_format_slot_csum(&c->sb, e.block, slots + i * LC_SLOT_BYTES) != e.csum;
 		torn |= bad[i] && may_be_torn;
+		/* Torn or not, nobody knows; the kernel does not guess. */
+		if (unreadable[i] && may_be_torn)
+			add_unread(c, info->segment, info->first_slot + LC_HEADER_SLOTS + i);
 	}
 	free(slots);
 	for (i = 0; i < info->nr_entries && !torn; i++) {
@@ -285,6 +296,8 @@ static void report_run(struct check *c)
 
 static void check_log(struct check *c)
 {
+	size_t i;
+
 	scan_log(&c->scan, c->ssd, &c->sb, SCAN_LOG);
 	scan_select(&c->scan, &c->sb);
 	if (c->scan.verdict == -EUCLEAN) {
@@ -295,6 +308,10 @@ static void check_log(struct check *c)
 		scan_select(&c->scan, &c->sb);
 	}
 	report_run(c);
+	for (i = 0; i < c->scan.nr_bad; i++) {
+		if (c->scan.bad[i].err == -EIO)
+			add_unread(c, c->scan.bad[i].segment, c->scan.bad[i].slot);
+	}
 	check_known(c);
 	if (c->scan.verdict == -ESTALE) {
 		check_damage(c, "the log holds records of a later life than the superblock's %llu: "
@@ -370,6 +387,7 @@ void check_free(struct check *c)
 	scan_free(&c->scan);
 	lost_free(&c->lost);
 	free(c->bad);
+	free(c->unread);
 	c->bad = NULL;
 	c->nr_bad = 0;
 }

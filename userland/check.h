@@ -13,6 +13,12 @@ struct bad_slot {
 	bool unreadable;
 };
 
+/* A slot the kernel must read to start, and cannot. */
+struct unread_slot {
+	u64 segment;
+	u32 slot;
+};
+
 struct check {
 	const struct device *ssd;
 	const struct device *hdd;	/* NULL: not looked at */
@@ -24,6 +30,8 @@ struct check {
 	struct scan scan;
 	struct bad_slot *bad;		/* in records of the run, at or below the durable seq */
 	size_t nr_bad;
+	struct unread_slot *unread;
+	size_t nr_unread;
 	struct lost_set lost;		/* sectors whose newest version is gone */
 
 	bool bad_copy[LC_SB_COPIES];
@@ -32,6 +40,7 @@ struct check {
 	bool bad_run;			/* headers are missing below the durable seq */
 	bool beyond_repair;
 	unsigned int nr_damage;
+	unsigned int nr_writes;		/* by the repair */
 	u64 nr_slots_read;
 };
 
@@ -46,8 +55,10 @@ void check_damage(struct check *c, const char *fmt, ...) __attribute__((format(p
 int check_checkpoint(struct check *c);
 
 /* repair.c, repair-run.c: change what check_run() found; 0 or a negative errno. */
+int repair_write(struct check *c, const struct device *dev, u64 address, const void *block);
 int repair_superblocks(struct check *c);
 int repair_marks(struct check *c);
+int repair_unread(struct check *c);
 int repair_slots(struct check *c);
 int repair_run(struct check *c);
 

@@ -62,6 +62,8 @@ static int repair(struct check *c)
 		ret = repair_marks(c);
 	if (ret || c->bad_checkpoint)
 		return ret;	/* the log is looked at in the next round */
+	if (c->nr_unread)
+		return repair_unread(c);	/* and again */
 	/* Names before holes: filling holes looks at the log anew. */
 	ret = repair_slots(c);
 	if (!ret && c->bad_run)
@@ -88,14 +90,15 @@ static int check_and_repair(const struct device *ssd, const struct device *hdd, 
 	for (rounds = 0; ; rounds++) {
 		start(&c, ssd, hdd, quiet);
 		ret = check_run(&c);
-		if (!ret && fix && c.nr_damage && !c.beyond_repair && rounds < 8) {
-			damage += c.nr_damage;
-			ret = repair(&c);
-			check_free(&c);
-			if (!ret)
-				continue;
-		}
-		break;
+		if (ret || !fix || !c.nr_damage || c.beyond_repair || rounds == 8)
+			break;
+		damage += c.nr_damage;
+		ret = repair(&c);
+		if (!ret && !c.nr_writes)
+			break;		/* it would find the same */
+		check_free(&c);
+		if (ret)
+			break;
 	}
 	if (ret)
 		return CHECK_FAILED;

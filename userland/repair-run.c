@@ -108,6 +108,25 @@ static size_t first_of_segment(const struct scan *scan, u64 segment)
 	return low;
 }
 
+/*
+ * A record that replay does not come to see, in a segment whose first one is of another
+ * life?  Only one life writes to a segment, and replay has decided that it is that one.
+ */
+static bool is_foreign(const struct alive *a, size_t i)
+{
+	const struct scan *scan = &a->c->scan;
+	const struct lc_record_info *first;
+	struct life life;
+
+	if (scan->seen[i])
+		return false;
+	first = &scan->found[first_of_segment(scan, scan->found[i].segment)];
+	life = life_of(a, first->seq);
+	/* One that a later life's seqs say is dead decides nothing (R1). */
+	return first->epoch != scan->found[i].epoch && first->epoch == life.epoch &&
+	       first->epoch_first_seq == life.first_seq;
+}
+
 /* Rules R1 and R7 of replay: epochs do not fall while segment numbers rise. */
 static void find_existing(struct alive *a)
 {
@@ -121,11 +140,11 @@ static void find_existing(struct alive *a)
 
 		for (; of_segment < scan->nr && scan->found[of_segment].segment <= r->segment;
 		     of_segment++) {
-			if (scan->found[of_segment].epoch > latest)
+			if (scan->found[of_segment].epoch > latest && !is_foreign(a, of_segment))
 				latest = scan->found[of_segment].epoch;
 		}
 		a->exists[i] = r->epoch == latest && r->epoch == life.epoch &&
-			       r->epoch_first_seq == life.first_seq;
+			       r->epoch_first_seq == life.first_seq && !is_foreign(a, i);
 	}
 }
 
@@ -192,7 +211,7 @@ static bool seq_exists(const struct alive *a, u64 seq)
 /* Write a placeholder of @slots slots, its header included. */
 static int write_placeholder(const struct alive *a, u64 segment, u32 slot, u32 slots, u64 seq)
 {
-	const struct check *c = a->c;
+	struct check *c = a->c;
 	struct life life = life_of(a, seq);
 	struct lc_record_info info = {
 		.segment = segment,
@@ -207,14 +226,12 @@ static int write_placeholder(const struct alive *a, u64 segment, u32 slot, u32 s
 	};
 	u64 at = lc_format_slot_address(&c->sb.geo, lc_format_position(&c->sb.geo, segment), slot);
 	struct lc_record_header raw;
-	int ret;
 
 	memset(&raw, 0, sizeof(raw));	/* all entries are LC_ENTRY_NONE */
 	lc_record_seal(&raw, &c->sb, &info);
 	check_say(c, "REPAIR: record %llu, which cannot be read, becomes an empty one "
 		  "(segment %llu, slot %u, %u slots)", seq, segment, slot, slots);
-	ret = device_write(c->ssd, at, &raw, sizeof(raw));
-	return ret ? ret : device_sync(c->ssd);
+	return repair_write(c, c->ssd, at, &raw);
 }
 
 /*

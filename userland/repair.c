@@ -13,6 +13,31 @@
 #include "check.h"
 #include "util.h"
 
+/**
+ * repair_write() - write one block and make it durable
+ * @c: counts it
+ * @dev: one of its devices
+ * @address: bytes
+ * @block: LC_SLOT_BYTES
+ *
+ * Return: 0 or a negative errno.
+ */
+int repair_write(struct check *c, const struct device *dev, u64 address, const void *block)
+{
+	int ret;
+
+	c->nr_writes++;
+	ret = device_write(dev, address, block, LC_SLOT_BYTES);
+	return ret ? ret : device_sync(dev);
+}
+
+/* One copy of the superblock. */
+static int write_copy(struct check *c, unsigned int copy)
+{
+	c->nr_writes++;
+	return image_write_sb(c->ssd, &c->sb, copy);
+}
+
 /* Both front copies and the third, in this order: at least one is whole at any time. */
 static int write_all_copies(struct check *c)
 {
@@ -22,7 +47,7 @@ static int write_all_copies(struct check *c)
 	int ret = 0;
 
 	for (i = 0; i < LC_SB_COPIES && !ret; i++)
-		ret = image_write_sb(c->ssd, &c->sb, order[i]);
+		ret = write_copy(c, order[i]);
 	return ret;
 }
 
@@ -52,7 +77,7 @@ int repair_superblocks(struct check *c)
 			continue;
 		check_say(c, "REPAIR: superblock copy %u is rewritten from copy %d", i,
 			  c->img.best);
-		ret = image_write_sb(c->ssd, &c->sb, i);
+		ret = write_copy(c, i);
 	}
 	return ret;
 }
@@ -74,10 +99,7 @@ int repair_marks(struct check *c)
 			continue;
 		check_say(c, "REPAIR: mark copy %u on %s is rewritten", i, c->hdd->path);
 		lc_mark_encode(mark, c->sb.csum_type, c->sb.mark_offset, i, &raw);
-		ret = device_write(c->hdd, lc_format_mark_address(c->sb.mark_offset, i), &raw,
-				   sizeof(raw));
-		if (!ret)
-			ret = device_sync(c->hdd);
+		ret = repair_write(c, c->hdd, lc_format_mark_address(c->sb.mark_offset, i), &raw);
 	}
 	return ret;
 }
@@ -104,6 +126,29 @@ static void lose_entry(struct check *c, struct lc_record_header *raw,
 }
 
 /**
+ * repair_unread() - rewrite slots that cannot be read, empty, so that they are readable
+ *
+ * What that means for the log is seen when it is looked at again.
+ */
+int repair_unread(struct check *c)
+{
+	static const u8 empty[LC_SLOT_BYTES];
+	int ret = 0;
+	size_t i;
+
+	for (i = 0; i < c->nr_unread && !ret; i++) {
+		const struct unread_slot *u = &c->unread[i];
+		u64 position = lc_format_position(&c->sb.geo, u->segment);
+
+		check_say(c, "REPAIR: slot %u of segment %llu is written anew, empty", u->slot,
+			  u->segment);
+		ret = repair_write(c, c->ssd,
+				   lc_format_slot_address(&c->sb.geo, position, u->slot), empty);
+	}
+	return ret;
+}
+
+/**
  * repair_slots() - turn what bad slots held into lost sectors, by their headers
  */
 int repair_slots(struct check *c)
@@ -127,11 +172,9 @@ int repair_slots(struct check *c)
 		for (k = i; k < c->nr_bad && c->bad[k].record == c->bad[i].record; k++)
 			lose_entry(c, &raw, info, &c->bad[k]);
 		lc_record_seal(&raw, &c->sb, &again);
-		ret = device_write(c->ssd, lc_format_slot_address(&c->sb.geo,
+		ret = repair_write(c, c->ssd, lc_format_slot_address(&c->sb.geo,
 				   lc_format_position(&c->sb.geo, info->segment), info->first_slot),
-				   &raw, sizeof(raw));
-		if (!ret)
-			ret = device_sync(c->ssd);
+				   &raw);
 	}
 	return ret;
 }

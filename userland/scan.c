@@ -175,9 +175,9 @@ struct end {
 
 /*
  * What replay comes to see: hidden headers only in segments without a first one, and from
- * @end on.  Returns how many.
+ * @end on.  Sets seen[] and returns how many.
  */
-static size_t visible(const struct scan *scan, struct end end, struct lc_replay_record *records)
+static size_t visible(struct scan *scan, struct end end, struct lc_replay_record *records)
 {
 	u64 with_first = 0;	/* latest segment that has a first header; there is no segment 0 */
 	size_t nr = 0, i;
@@ -187,9 +187,10 @@ static size_t visible(const struct scan *scan, struct end end, struct lc_replay_
 
 		if (!info->first_slot)
 			with_first = info->segment;
-		if (scan->hidden[i] && info->segment == with_first &&
-		    (info->segment < end.segment ||
-		     (info->segment == end.segment && info->first_slot <= end.slot)))
+		scan->seen[i] = !scan->hidden[i] || info->segment != with_first ||
+				info->segment > end.segment ||
+				(info->segment == end.segment && info->first_slot > end.slot);
+		if (!scan->seen[i])
 			continue;
 		records[nr++] = (struct lc_replay_record) {
 			.seq = info->seq, .epoch = info->epoch,
@@ -209,8 +210,11 @@ void scan_select(struct scan *scan, const struct lc_sb *sb)
 {
 	struct lc_replay_record *records = xcalloc(scan->nr, sizeof(*records));
 	struct end end = { ~0ULL, 0 };
-	size_t nr = visible(scan, end, records), i;
+	size_t nr, i;
 
+	free(scan->seen);
+	scan->seen = xcalloc(scan->nr, sizeof(*scan->seen));
+	nr = visible(scan, end, records);
 	scan->verdict = lc_replay_select(sb, records, nr, &scan->run);
 	if (!scan->verdict) {
 		end = (struct end) { sb->tail_segment, 0 };
@@ -278,6 +282,7 @@ void scan_free(struct scan *scan)
 {
 	free(scan->found);
 	free(scan->hidden);
+	free(scan->seen);
 	free(scan->kept);
 	free(scan->bad);
 	memset(scan, 0, sizeof(*scan));

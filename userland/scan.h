@@ -20,10 +20,11 @@ struct scan_bad {
 	const char *why;
 };
 
-/* Records in the order of segments and slots; kept[] and run after scan_select(). */
+/* Records in the order of segments and slots; seen[], kept[] and run after scan_select(). */
 struct scan {
 	struct lc_record_info *found;
 	bool *hidden;		/* found behind a slot that holds no header */
+	bool *seen;		/* by replay, which does not look everywhere */
 	bool *kept;
 	size_t nr;
 	struct scan_bad *bad;
