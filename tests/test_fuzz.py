@@ -26,13 +26,14 @@ RUNS = {
     "geometry": 1000000,
     "image": 1800,
     "mark": 60000,
+    "params": 200000,
     "recovery": 1800,
     "record": 150000,
     "replay": 100000,
     "superblock": 100000,
 }
 LONG_SECONDS = 600
-LONGEST_INPUT = {"image": 16384, "recovery": 16384}
+LONGEST_INPUT = {"image": 16384, "params": 512, "recovery": 16384}
 IMAGES = 300
 # lc-format wants block devices, which take their time.
 FORMAT_IMAGES = 40

@@ -38,6 +38,8 @@ class Run:
 
 
 LOST = "NSEG=5 FLUSHES=0 SLOTS=1 BIOS_0=1 BIO_0=6 BIOS_1=0 READS=0 LOST"
+LOST_TWO = ("FULL NSEG=6 SLOTS=2 HEADER=1 KEPT=2 RESERVE=2 BIOS_0=1 BIOS_1=0 READS=0 LOST=2 "
+            "FLUSHES=1")
 FEW_BUFFERS = "NSEG=9 READS=0 BIOS_0=1 BIO_0=11 BIOS_1=0 NO_WRITEBACK"
 FEW_SEGMENTS = "NSEG=3 FLUSHES=0 SLOTS=1 BIOS_0=1 BIO_0=3"
 
@@ -55,6 +57,8 @@ RUNS = (
     Run("ring", "few_buffers", FEW_BUFFERS),
     Run("ring", "few_segments", FEW_SEGMENTS),
     Run("ring", "lost_block", LOST),
+    Run("ring", "lost_two", f"{LOST_TWO} BIO_0=4"),
+    Run("ring", "lost_two_more", f"{LOST_TWO} BIO_0=7", long=True),
     Run("ring", "few_segments_more", "NSEG=4 FLUSHES=0 SLOTS=1 BIOS_0=1 BIO_0=4 READS=2",
         long=True),
     Run("ring", "lost_block_two_writers",
@@ -89,6 +93,8 @@ BROKEN = {
     "ring": dict.fromkeys(("MUT_OVERTAKE", "MUT_OFF_IS_OFF", "MUT_SLEEP", "MUT_NO_IDLE_WAIT",
                            "MUT_NO_WAKE"), FEW_SEGMENTS) | {
         "MUT_NO_RESERVE": LOST,
+        "MUT_ONE_KEPT": f"{LOST_TWO} BIO_0=2",
+        "MUT_GREEDY": f"{LOST_TWO} BIO_0=7",
         "MUT_NO_RELOG_GATE": LOST,
         "MUT_RELOG_GATE": LOST,
         "MUT_NO_RELIEF": FEW_BUFFERS,

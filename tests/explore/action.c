@@ -430,7 +430,7 @@ bool plan_next(struct life *life, struct action *a)
 		*a = (struct action) { .kind = ACTION_REWRITE };
 		return true;
 	}
-	if (closing && may_stop(life) && !world->writer->hdd_failed) {
+	if (closing && may_stop(life)) {
 		*a = (struct action) { .kind = ACTION_STOP };
 		return true;
 	}

@@ -462,6 +462,12 @@ void lc_writeback_kick(struct lc_writeback *wb)
 	(void)wb;
 }
 
+bool lc_writeback_hdd_doubtful(const struct lc_writeback *wb)
+{
+	(void)wb;
+	return world->writer->hdd_failed;
+}
+
 static bool resting(const void *arg)
 {
 	(void)arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As much of the kernel as core.c, recovery.c, superblock.c, checkpoint.c, index.c and
- * segment.c need to compile unchanged for one thread of a process.  The Makefile makes
+ * As much of the kernel as core.c, recovery.c, superblock.c, checkpoint.c, index.c,
+ * segment.c and params.c need to compile unchanged for one thread of a process.  The Makefile makes
  * every <linux/...> they include a line that includes this file; types, errno, string,
  * crc32 and xxhash are those of ../../userland/kernel.
  *
@@ -35,6 +35,8 @@ typedef u8 blk_status_t;
 
 #define READ_ONCE(x)		(x)
 #define WRITE_ONCE(x, value)	((x) = (value))
+#define smp_store_release(p, v)	__atomic_store_n(p, v, __ATOMIC_RELEASE)
+#define smp_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define smp_mb()		do { } while (0)
 #define cond_resched()		do { } while (0)
 #define BUILD_BUG_ON(cond)	static_assert(!(cond), #cond)
@@ -71,10 +73,16 @@ static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rest)
 	return a / b;
 }
 
+#define BIT(n)			(1UL << (n))
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define DIV_ROUND_UP_ULL(a, b)	(((a) + (b) - 1) / (b))
 
 static inline u32 hweight8(u8 bits)
+{
+	return __builtin_popcount(bits);
+}
+
+static inline u32 hweight32(u32 bits)
 {
 	return __builtin_popcount(bits);
 }
@@ -111,6 +119,39 @@ static inline ssize_t strscpy(char *to, const char *from, size_t size)
 	memcpy(to, from, n);
 	to[n] = '\0';
 	return n;
+}
+
+/* Base 10 is the only one used. */
+static inline int kstrtou32(const char *text, unsigned int base, u32 *result)
+{
+	u64 value = 0;
+
+	text += *text == '+';
+	if (base != 10 || *text < '0' || *text > '9')
+		return -EINVAL;
+	for (; *text >= '0' && *text <= '9'; text++) {
+		value = value * 10 + *text - '0';
+		if (value > 0xffffffff)
+			return -ERANGE;
+	}
+	if (text[0] == '\n')
+		text++;
+	*result = value;
+	return *text ? -EINVAL : 0;
+}
+
+#define kstrtouint(text, base, result) kstrtou32(text, base, result)
+
+/* As sprintf() that knows its room, and returns what it has written. */
+static inline int scnprintf(char *to, size_t size, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(to, size, format, args);
+	va_end(args);
+	return (size_t)n < size ? n : size ? (int)size - 1 : 0;
 }
 
 /* --- lists --------------------------------------------------------------- */

@@ -282,6 +282,14 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (!first.started || numbers_end(&first))
 		return 0;
 	begin(&second, &medium);
+	/*
+	 * No crash leaves records of a life that no superblock has begun.  lc-check tells of
+	 * them; a start only if it comes to them, and the second one may come further.
+	 */
+	if (second.error == -ESTALE && verdict.code) {
+		forget(&second);
+		return 0;
+	}
 	if (options & 1 && !has_empty_copy(&first)) {
 		EXPECT(second.started);
 		expect_same(&first, &second, true);

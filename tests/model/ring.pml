@@ -21,14 +21,21 @@
  *  RESERVE   free segments below which writeback runs even when it is off
  *  FLUSHES   by the user
  *  READS     of cached blocks
- *  LOST      a block with lost sectors is in the log; RELOGGED bounds how often it is
- *            logged again
+ *  LOST      so many blocks with lost sectors are in the first segment; RELOGGED bounds how
+ *            often they are logged again
+ *  KEPT      segments kept back for them; the code has up to four
+ *  HEADER    slots that each further record of a buffer costs
+ *  FULL      the log is full from the beginning, and durable: all that is left is kept back
  *  NO_WRITEBACK   where the ring is large enough
  *
  * Mutants: a rule is left out by -D, and pan must find an error.
  *
  *  Hazard: C7   MUT_OVERTAKE        a write does not queue behind parked ones
  *  Hazard: D1   MUT_NO_RESERVE      no segment is kept back for what must be logged again
+ *  Hazard: D1   MUT_ONE_KEPT        one segment is kept back, and a FLUSH comes while blocks
+ *                                   are logged again
+ *  Hazard: D1   MUT_GREEDY          all the segments kept back are taken at once, writes use
+ *                                   what is left over, and the tail moves past all or nothing
  *  Hazard: D1   MUT_NO_RELOG_GATE   writes go on while writeback waits for that segment
  *  Hazard: D1   MUT_RELOG_GATE      only the start of a bio looks whether writeback needs
  *                                   the reserve; one that is under way takes it
@@ -72,10 +79,23 @@
 #define READS	1
 #endif
 
+#ifndef KEPT
+#define KEPT	1
+#endif
+#ifndef HEADER
+#define HEADER	0
+#endif
+
 #ifdef LOST
 #define RELOGGED 12
 #else
 #define RELOGGED 0
+#endif
+
+#ifdef FULL
+#define FIRST	(1 + NSEG - KEPT)
+#else
+#define FIRST	1
 #endif
 
 #define SEQS	(BIO_0 * BIOS_0 + BIO_1 * BIOS_1 + RELOGGED)
@@ -90,11 +110,11 @@ byte lane_free;			/* slots of it in closed records */
 bit lane_open;			/* there is an open record */
 byte lane_used;			/* slots of it */
 byte ready;
-byte next_to_open = 1;		/* lane->next_segment */
+byte next_to_open = FIRST;	/* lane->next_segment */
 
 /* --- ring --------------------------------------------------------------- */
 
-byte head = 1, tail = 1;
+byte head = FIRST, tail = 1;
 bit in_ram[NSEG];		/* segment->buf; these three by position */
 bit buffer_closed[NSEG];
 byte undurable[NSEG];
@@ -104,7 +124,9 @@ byte content[NSEG];		/* blocks that are mapped there */
 #define CLEAN		2
 byte refs[NSEG];
 bit waiting;			/* ring->waiting */
-byte lost_in;			/* number of the segment with the lost block; 0: none */
+#ifdef LOST
+byte lost_in[LOST];		/* numbers of the segments with the lost blocks */
+#endif
 
 /* --- log ---------------------------------------------------------------- */
 
@@ -116,9 +138,10 @@ byte target[2];			/* of the user and of writeback, who wait */
 
 /* --- workers ------------------------------------------------------------ */
 
-bit refill_queued = 1, unpark_queued;
+bit refill_queued, unpark_queued;
 bit kicked;			/* writeback was woken */
 bit relog_wanted;
+bit relog_starved;
 bit refill_buffer;		/* it has one in hand, and */
 byte refill_taken;		/* its segment number */
 
@@ -173,7 +196,7 @@ inline record_close()
 	assert(last_seq <= SEQS);
 	position_of[last_seq] = POS(lane_buffer);
 	undurable[POS(lane_buffer)]++;
-	lane_free = lane_free + lane_used;
+	lane_free = lane_free + lane_used + HEADER;
 	printf("record %d closed: segment %d, %d slots\n", last_seq, lane_buffer, lane_used);
 	lane_used = 0;
 	lane_open = 0
@@ -382,8 +405,12 @@ end:	do
 
 #if defined(MUT_NO_RESERVE)
 #define MAY_TAKE	(FREE > 0)
+#elif defined(MUT_ONE_KEPT)
+#define MAY_TAKE	(FREE > (relog_starved -> 0 : 1))
+#elif defined(MUT_GREEDY)
+#define MAY_TAKE	(FREE > (relog_wanted -> 0 : KEPT))
 #else
-#define MAY_TAKE	(FREE > (relog_wanted -> 0 : 1))
+#define MAY_TAKE	(FREE > (relog_starved -> 0 : KEPT))
 #endif
 
 active proctype refill_work()
@@ -423,6 +450,7 @@ end:	do
 				printf("segment %d is ready, %d in use\n", ready, in_use);
 				refill_buffer = 0;
 				refill_taken = 0;
+				relog_starved = 0;
 				added = 1
 			fi
 		:: ready || short_of -> break
@@ -524,7 +552,28 @@ active proctype user()
 #endif
 
 #ifndef NO_WRITEBACK
+#ifdef MUT_GREEDY
+#define WHOLE		true
+#define RESERVE_USED	relog_wanted
+#else
+#define WHOLE		(FREE >= KEPT)
+#define RESERVE_USED	(relog_wanted || FREE < KEPT)
+#endif
 #define IN_BATCH(n)	((n) >= tail && (n) < batch_end)
+#if LOST > 1
+#define TO_RELOG	(IN_BATCH(lost_in[0]) || IN_BATCH(lost_in[1]))
+#define LOWEST		(IN_BATCH(lost_in[0]) && \
+			 (!IN_BATCH(lost_in[1]) || lost_in[0] < lost_in[1]) -> \
+			 lost_in[0] : lost_in[1])
+#else
+#define TO_RELOG	IN_BATCH(lost_in[0])
+#define LOWEST		lost_in[0]
+#endif
+#ifdef MUT_GREEDY
+#define NO_PART		true
+#else
+#define NO_PART		(LOWEST == tail)
+#endif
 #define TO_FLUSH	(last_seq > durable_seq || (lane_open && lane_used))
 
 active proctype writeback()
@@ -534,16 +583,18 @@ active proctype writeback()
 end:	do
 	:: atomic { kicked -> kicked = 0 };
 end_poll:	do
+#ifndef FULL		/* there it is from the beginning */
 		/* The oldest segment must be durable first; that again and again. */
 		:: atomic { SHOULD_RUN && !SETTLED(tail) && TO_FLUSH ->
 			d_step { seal(); target[1] = last_seq; want_seq = last_seq; flush_start() }
 		   }
 			atomic { target[1] <= durable_seq -> target[1] = 0 }
+#endif
 		:: atomic { SHOULD_RUN && SETTLED(tail) ->
 			/* All that is settled; one segment while the reserve is needed. */
 			batch_end = tail;
 			do
-			:: SETTLED(batch_end) && (batch_end == tail || !relog_wanted) ->
+			:: SETTLED(batch_end) && (batch_end == tail || !RESERVE_USED) ->
 				content[POS(batch_end)] = CLEAN;
 				batch_end++
 			:: else -> break
@@ -552,16 +603,31 @@ end_poll:	do
 		   }
 #ifdef LOST
 			do
-			:: d_step { IN_BATCH(lost_in) ->		/* lc_write_relog_lost() */
+			:: d_step { TO_RELOG ->			/* lc_write_relog() */
 				reserve(got);
 				if
-				:: got == 1 -> lost_in = lane_buffer
+				:: got == 1 ->
+					do
+					:: IN_BATCH(lost_in[i]) -> break
+					:: else -> i++
+					od;
+					lost_in[i] = lane_buffer;
+					i = 0;
+					printf("a lost block is logged again\n")
 				:: else
 				fi
 			   }
 				if
-				:: atomic { !got ->
+#ifndef MUT_GREEDY
+				/* shorten_batch() */
+				:: atomic { !got && LOWEST > tail ->
+					batch_end = LOWEST;
+					printf("only up to segment %d\n", batch_end - 1)
+				   }
+#endif
+				:: atomic { !got && NO_PART ->
 					relog_wanted = 1;	/* the reserve is ours (D1) */
+					relog_starved = 1;	/* one segment of it, now */
 					refill_queued = 1
 				   }
 					/* flush_work(), a tick, and from the beginning */
@@ -569,15 +635,9 @@ end_poll:	do
 					(lane_open || ready)
 				:: got
 				fi
-			:: atomic { !IN_BATCH(lost_in) -> break }
+			:: atomic { !TO_RELOG -> break }
 			od;
-			atomic { true ->
-				got = 0;
-				if
-				:: relog_wanted -> relog_wanted = 0; unpark_queued = 1
-				:: else
-				fi
-			}
+			got = 0;
 #endif
 			/* move_tail() */
 			atomic { true -> d_step { seal(); target[1] = last_seq; want_seq = last_seq; flush_start() } }
@@ -585,7 +645,15 @@ end_poll:	do
 				target[1] = 0;
 				tail = batch_end;
 				batch_end = 0;
-				refill_queued = 1
+				refill_queued = 1;
+#ifdef LOST
+				/* relog_done() */
+				relog_starved = 0;
+				if
+				:: relog_wanted && WHOLE -> relog_wanted = 0; unpark_queued = 1
+				:: else
+				fi
+#endif
 			}
 		:: atomic { !SHOULD_RUN -> break }
 		od
@@ -596,8 +664,18 @@ end_poll:	do
 
 init {
 	atomic {
+		refill_queued = 1;	/* nothing happens before */
+#ifdef FULL
+		for (i : 1 .. FIRST - 1) {
+			content[POS(i)] = DIRTY
+		}
+		i = 0;
+#endif
 #ifdef LOST
-		lost_in = 1;
+		lost_in[0] = 1;
+#if LOST > 1
+		lost_in[1] = 1;
+#endif
 #endif
 		run writer(0, BIOS_0, BIO_0);
 		run writer(1, BIOS_1, BIO_1)
