@@ -23,7 +23,8 @@ from .recorder import Recorder
 REQUESTS = (
     "cut", "restore", "arm", "disarm", "state", "wait", "snapshot", "revert", "drop-snapshot",
     "wipe", "stats", "reset-stats", "trace", "fault", "faults", "fault-clear", "corrupt",
-    "dump", "poke", "digest", "model", "model-time",
+    "dump", "poke", "digest", "model", "model-time", "clock",
+    "journal-start", "journal-stop", "journal-events", "journal-drop", "crash-state", "save-state",
 )  # fmt: skip
 ALIASES = {"armed?": "state", "armed": "state"}
 
@@ -44,8 +45,10 @@ def answer(recorder: Recorder, line: bytes | str) -> dict:
         if name not in REQUESTS:
             raise ValueError(f"unknown request {name!r}; one of {', '.join(REQUESTS)}")
         result = getattr(recorder, name.replace("-", "_"))(**request)
+        if not isinstance(result, dict):
+            result = {name: result}
         return {**reply, "ok": True, **result}
-    except (ValueError, TypeError, AttributeError, TimeoutError) as err:
+    except (ValueError, TypeError, AttributeError, TimeoutError, OSError) as err:
         return {**reply, "ok": False, "error": str(err)}
 
 

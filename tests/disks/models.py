@@ -19,9 +19,12 @@ they came.
 SsdModel: command_us for each command and length / rate for its bytes, one after
 another as on a link; a flush costs flush_us.
 
-Not modelled: write-back caching (a write takes its full time although it is still
-volatile), zones of different speed, remapped sectors, an SSD's garbage collection and
-its gain from parallel commands.
+DriveModel (drive.py): a hard disk whose sectors come around, with a write cache of its own; for
+the benchmark.
+
+Not modelled by the first two: write-back caching (a write takes its full time although it is
+still volatile), zones of different speed, remapped sectors, an SSD's garbage collection and its
+gain from parallel commands.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ from __future__ import annotations
 import math
 import threading
 import time
+
+from .drive import DriveModel
 
 SLACK = 200e-6  # waits shorter than this are carried over to the next command
 
@@ -59,8 +64,8 @@ class Model:
         """Seconds of service; moves the head."""
         raise NotImplementedError
 
-    def serve(self, op: str, offset: int, length: int) -> None:
-        """Account for a command and wait until it has been served."""
+    def serve(self, op: str, offset: int, length: int, fua: bool = False) -> None:
+        """Account for a command and wait until it has been served; all writes wait like FUA."""
         arrival = time.monotonic()
         if self.nearest and self.sleep:
             self._take_turn(offset, arrival)
@@ -168,10 +173,12 @@ class SsdModel(Model):
         return p["command_us"] / 1e6 + length / p["rate"]
 
 
-KINDS: dict[str, type[Model]] = {"hdd": HddModel, "ssd": SsdModel}
+KINDS: dict[str, type[Model] | type[DriveModel]] = {
+    "hdd": HddModel, "ssd": SsdModel, "drive": DriveModel,
+}  # fmt: skip
 
 
-def make(kind: str, size: int, sleep: bool = True, **params: float) -> Model | None:
+def make(kind: str, size: int, sleep: bool = True, **params: float) -> Model | DriveModel | None:
     """The model named @kind, or None for `none` (as fast as it goes)."""
     if kind == "none":
         if params:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The emulated disks as an nbdkit Python plugin: exports `ssd` and `hdd`.
+"""The emulated disks as an nbdkit Python plugin: exports `ssd`, `hdd` and `clock`.
+
+A read of `clock` gives 8 bytes, little-endian: where in the order of all events of both disks it
+stands. So a program in the guest can say where its own requests stand.
 
     nbdkit -f -U NBD_SOCKET python tests/disks/plugin.py control=CONTROL_SOCKET \\
         ssd=1G hdd=8T hdd-model=hdd ssd-model=ssd ssd-model.rate=200e6
@@ -7,10 +10,11 @@
 Parameters
     control=PATH         where to listen for control requests (control.py)
     DISK=SIZE            size of `ssd` or `hdd`, with K, M, G or T (default 1G, 4G)
-    DISK-model=KIND      none, hdd or ssd (models.py; default none)
+    DISK-model=KIND      none, hdd, ssd or drive (models.py; default none)
     DISK-model.NAME=X    a parameter of that model
     cache=SIZE           volatile bytes a disk holds before it writes back by itself
     preheat=SIZE         touch so much memory first: for runs whose speed is measured
+    save=PATH            folder for states saved with `save-state`
     ready-fd=N           write one byte there once both sockets are being listened on
 
 nbdkit must stay in the foreground (-f): the control thread starts after its fork.
@@ -27,7 +31,7 @@ import nbdkit
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 from disks import control  # noqa: E402
-from disks.image import CHUNK  # noqa: E402
+from disks.image import CHUNK, SECTOR  # noqa: E402
 from disks.recorder import CACHE_BYTES, IoError, Recorder  # noqa: E402
 
 API_VERSION = 2
@@ -41,6 +45,16 @@ settings: dict[str, str] = {}
 recorder: Recorder
 
 
+class Clock:
+    """The export that is no disk."""
+
+    name = "clock"
+    size = 8 * SECTOR
+
+
+CLOCK = Clock()
+
+
 def config(key, value):
     disk, _, rest = key.partition("-")
     if key in DISKS:
@@ -49,7 +63,7 @@ def config(key, value):
         kinds[disk] = value
     elif disk in DISKS and rest.startswith("model."):
         model_params.setdefault(disk, {})[rest.removeprefix("model.")] = float(value)
-    elif key in ("control", "cache", "preheat", "ready-fd"):
+    elif key in ("control", "cache", "preheat", "save", "ready-fd"):
         settings[key] = value
     else:
         raise RuntimeError(f"unknown parameter {key}")
@@ -58,7 +72,7 @@ def config(key, value):
 def config_complete():
     global recorder
     cache = nbdkit.parse_size(settings["cache"]) if "cache" in settings else CACHE_BYTES
-    recorder = Recorder(sizes, cache)
+    recorder = Recorder(sizes, cache, settings.get("save"))
     for disk in DISKS:
         recorder.model(disk, kinds.get(disk, "none"), **model_params.get(disk, {}))
 
@@ -85,7 +99,7 @@ def thread_model():
 
 
 def list_exports(readonly, is_tls):
-    return list(DISKS)
+    return [*DISKS, CLOCK.name]
 
 
 def default_export(readonly, is_tls):
@@ -94,6 +108,8 @@ def default_export(readonly, is_tls):
 
 def open(readonly):  # nbdkit chose the name
     name = nbdkit.export_name()
+    if name == CLOCK.name:
+        return CLOCK
     if name not in recorder.disks:
         raise RuntimeError(f"no export {name!r}; one of {', '.join(DISKS)}")
     return recorder.disks[name]
@@ -111,15 +127,19 @@ def is_rotational(disk):
     return disk.name == "hdd"
 
 
-def _yes(disk):
+def _is_disk(disk):
+    return disk is not CLOCK
+
+
+can_write = can_flush = can_trim = can_zero = can_fast_zero = _is_disk
+
+
+def can_multi_conn(disk):
     return True
 
 
-can_write = can_flush = can_trim = can_zero = can_fast_zero = can_multi_conn = _yes
-
-
 def can_fua(disk):
-    return nbdkit.FUA_NATIVE
+    return nbdkit.FUA_NONE if disk is CLOCK else nbdkit.FUA_NATIVE
 
 
 def can_cache(disk):
@@ -127,6 +147,9 @@ def can_cache(disk):
 
 
 def pread(disk, buf, offset, flags):
+    if disk is CLOCK:
+        buf[:] = recorder.clock().to_bytes(8, "little").ljust(len(buf), b"\0")
+        return
     try:
         recorder.read(disk, buf, offset)
     except IoError as err:

@@ -6,7 +6,8 @@ The model
   after this completion has itself completed. A FUA write is durable on completion.
 * A write in service (delayed by a model or a fault) when the power goes is volatile
   too: it may have arrived, wholly, in part or not at all, but was never acknowledged.
-* Writes of all disks stand in one order, that of their completion.
+* Writes of all disks stand in one order, that of their completion. So do arrivals, answers and
+  the readings of the clock, which a guest takes to say what it has been promised when.
 * At a cut each disk's volatile writes meet the fate the policy draws for them
   (crash.py); what is left, applied in order to the durable image, is the crash state.
   From then on every command fails with EIO until `restore` makes the crash state the
@@ -15,6 +16,9 @@ The model
 * As a drive writes its cache back by itself, the oldest volatile writes become durable
   once a disk has more than `cache_bytes` of them. That is also what bounds memory.
 * TRIM and WRITE ZEROES are volatile like any write; trimmed sectors read as zeros.
+
+A journal (journal.py) remembers a stretch of all this. Later, and as often as wanted, the disks
+can be put into any state that a crash at any point of it may have left.
 
 Not modelled: see crash.py; nor link loss that drops commands without an error, command
 timeouts and resets, and a cache that writes newer data back before older (a write that
@@ -28,15 +32,18 @@ import errno as errnos
 import itertools
 import random
 import threading
+import zlib
 from collections import deque
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from . import crash, image, models
+from . import crash, image, journal, models
 from .image import SECTOR, Chunks, Write
 
 OPS = ("read", "write", "flush", "trim", "zero")
 CHANGING = ("write", "flush", "trim", "zero")
 CACHE_BYTES = 256 << 20
+SAVED_BYTES = 256 << 20
 APPLY = ("none", "all", "torn", "lie")
 
 
@@ -178,6 +185,12 @@ class Disk:
         self.volatile.clear()
         self.volatile_bytes = 0
 
+    def resume(self, durable: Chunks, volatile: list[Write]) -> None:
+        """The power never went: @volatile is in the cache, all of it visible."""
+        self.become(durable)
+        for write in volatile:
+            self.complete(write)
+
     def images(self) -> dict[str, Chunks]:
         """The images that exist now."""
         found = {"live": self.live, "durable": self.durable}
@@ -189,7 +202,10 @@ class Disk:
 class Recorder:
     """All disks, in one order. Every public method may be called from any thread."""
 
-    def __init__(self, sizes: dict[str, int], cache_bytes: int = CACHE_BYTES):
+    def __init__(
+        self, sizes: dict[str, int], cache_bytes: int = CACHE_BYTES, folder: str | None = None
+    ):
+        self.folder = Path(folder) if folder else None  # of saved states
         self.disks = {name: Disk(name, size, cache_bytes) for name, size in sizes.items()}
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -203,6 +219,8 @@ class Recorder:
         self._fault_ids = itertools.count(1)
         self._snapshots: dict[str, dict] = {}
         self._trace: deque[tuple] | None = None
+        self._journals: dict[str, journal.Journal] = {}
+        self._journal: journal.Journal | None = None  # the one that is being written
 
     # ---- commands of the disks -------------------------------------------------
 
@@ -255,19 +273,24 @@ class Recorder:
         with self._lock:
             disk.count["flushes"] += 1
             self._arrive(disk, "flush", 0, 0, False)
-            covered = self._order
+            covered = self._now()
             if self._countdown(disk, "flush"):
                 self._fire()
                 self._fail(disk, errnos.EIO)
             if disk.model is None and not self._faults:
-                disk.fold(covered)
+                self._flushed(disk, covered)
                 return
             life = self._life
         fault = self._serve(disk, "flush", 0, 0, life)
         with self._lock:
             self._check_life(disk, life)
             if fault is None:
-                disk.fold(covered)
+                self._flushed(disk, covered)
+
+    def clock(self) -> int:
+        """Where in the order this moment stands."""
+        with self._lock:
+            return self._now()
 
     # ---- their steps; the lock is held unless said otherwise -----------------------
 
@@ -285,12 +308,15 @@ class Recorder:
             disk.pending[next(self._tickets)] = (make, fua)
             self._fire()
             self._fail(disk, errnos.EIO)
+        begun = self._now()
         if disk.model is not None or self._faults:
-            self._change_slowly(disk, op, offset, length, fua, make)
+            self._change_slowly(disk, op, offset, length, fua, make, begun)
         else:
-            self._complete(disk, make(), fua)
+            self._complete(disk, make(), fua, begun)
 
-    def _change_slowly(self, disk: Disk, op: str, offset: int, length: int, fua, make) -> None:
+    def _change_slowly(
+        self, disk: Disk, op: str, offset: int, length: int, fua, make, begun: int
+    ) -> None:
         """_change() where the command takes time; drops the lock meanwhile."""
         life = self._life
         ticket = next(self._tickets)
@@ -298,30 +324,41 @@ class Recorder:
         self._lock.release()
         fault = None
         try:
-            fault = self._serve(disk, op, offset, length, life, raising=False)
+            fault = self._serve(disk, op, offset, length, life, raising=False, fua=fua)
         finally:
             self._lock.acquire()
             disk.pending.pop(ticket, None)
         self._check_life(disk, life)
         if fault is None:
-            self._complete(disk, make(), fua)
+            self._complete(disk, make(), fua, begun)
             return
         if fault.apply == "lie":
             return
         if fault.apply == "all":
-            self._complete(disk, make(), False)
+            self._complete(disk, make(), False, begun)
         elif fault.apply == "torn" and length > SECTOR:
-            self._complete(disk, make().part(0, length // SECTOR // 2), False)
+            self._complete(disk, make().part(0, length // SECTOR // 2), False, begun)
         self._fail(disk, fault.errno)
 
-    def _complete(self, disk: Disk, write: Write, fua: bool) -> None:
+    def _now(self) -> int:
         self._order += 1
-        write.order = self._order
+        return self._order
+
+    def _complete(self, disk: Disk, write: Write, fua: bool, begun: int = 0) -> None:
+        write.order = self._now()
         write.durable = fua
         disk.complete(write)
+        if self._journal:
+            self._journal.wrote(disk.name, begun, write.order, write, fua)
+
+    def _flushed(self, disk: Disk, begun: int) -> None:
+        disk.fold(begun)
+        if self._journal:
+            self._journal.flushed(disk.name, begun, self._now())
 
     def _serve(
-        self, disk: Disk, op: str, offset: int, length: int, life: int, raising: bool = True
+        self, disk: Disk, op: str, offset: int, length: int, life: int, raising: bool = True,
+        fua: bool = False,
     ) -> Fault | None:
         """Delays of faults and of the model, without the lock; the fault that spoilt it."""
         spoilt = None
@@ -334,7 +371,7 @@ class Recorder:
                 spoilt = fault
                 break
         if disk.model is not None and not (spoilt and spoilt.errno):
-            disk.model.serve(op, offset, length)
+            disk.model.serve(op, offset, length, fua)
         if spoilt and spoilt.errno and raising:
             with self._lock:
                 self._check_life(disk, life)
@@ -378,6 +415,7 @@ class Recorder:
 
     def _new_life(self) -> None:
         self._life += 1
+        self._journal = None
         for disk in self.disks.values():
             disk.pending.clear()
         for fault in self._faults:
@@ -517,6 +555,107 @@ class Recorder:
             self._dead = False
             self._new_life()
             return self._state()
+
+    def journal_start(self, name: str) -> dict:
+        """Remember all that happens from now on, until `journal-stop`, a cut or a new state."""
+        with self._lock:
+            if self._dead:
+                raise ValueError("the power is off")
+            base = {n: (d.durable, list(d.volatile)) for n, d in self.disks.items()}
+            self._journal = self._journals[name] = journal.Journal(base)
+            return {"order": self._now()}
+
+    def journal_stop(self) -> dict:
+        """Remember no more."""
+        with self._lock:
+            self._journal = None
+            return {"order": self._now()}
+
+    def journal_events(self, name: str) -> dict:
+        """Its commands, see Journal.events()."""
+        with self._lock:
+            return {"events": self._get_journal(name).events()}
+
+    def journal_drop(self, name: str | None = None) -> dict:
+        """Forget one journal, or all."""
+        with self._lock:
+            for known in [name] if name else list(self._journals):
+                self._journals.pop(known, None)
+            return {"journals": sorted(self._journals)}
+
+    def crash_state(
+        self,
+        name: str,
+        point: int,
+        seed: int = 0,
+        policy: str = "random",
+        fates: dict[str, list] | None = None,
+        lose: dict[str, int] | None = None,
+        tell: bool = False,
+    ) -> dict:
+        """Power off at a point of a journal, and on again.
+
+        The fates are drawn, or those given; @tell: return them, and the writes they are of.
+        @policy `warm`: the machine was restarted and the disks kept their power.
+        """
+        with self._lock:
+            state = self._get_journal(name).at(point, lose)
+            volatile = {n: writes for n, (_, writes) in state.items()}
+            if policy == "warm":
+                return self._warm(state)
+            chosen = crash.choose(seed, policy)
+            drawn = crash.fates(seed, chosen, volatile) if fates is None else {
+                n: [[(first, end) for first, end in fate] for fate in fates[n]] for n in volatile
+            }  # fmt: skip
+            seen = {}
+            for n, disk in self.disks.items():
+                disk.durable, disk.volatile = state[n][0], deque(volatile[n])
+                seen[n] = disk.crash(drawn[n])
+                disk.become(disk.crashed or {})
+            self._power_on()
+            told = {
+                n: [(w.offset, w.length, w.order, w.durable) for w in writes]
+                for n, writes in volatile.items()
+            }
+            return {"policy": chosen, "disks": seen} | (
+                {"fates": drawn, "writes": told} if tell else {}
+            )
+
+    def _warm(self, state: journal.State) -> dict:
+        """The machine restarts: what is in the disks' caches stays there."""
+        for n, disk in self.disks.items():
+            disk.resume(*state[n])
+        self._order = max([self._order, *(w.order for _, ws in state.values() for w in ws)])
+        self._power_on()
+        counts = {n: len(disk.volatile) for n, disk in self.disks.items()}
+        return {"policy": "warm", "disks": {
+            n: {"volatile": count, "kept": count, "dropped": 0, "torn": 0}
+            for n, count in counts.items()
+        }}  # fmt: skip
+
+    def _power_on(self) -> None:
+        self._dead = False
+        self._arm = None
+        self._new_life()
+
+    def _get_journal(self, name: str) -> journal.Journal:
+        if name not in self._journals:
+            raise ValueError(f"no journal {name!r}")
+        return self._journals[name]
+
+    def save_state(self, name: str, files: dict[str, str], about: dict) -> dict:
+        """Save what the disks hold now, and files (zlib, base64), for later; says where."""
+        if not self.folder:
+            raise ValueError("no folder to save states in")
+        with self._lock:
+            images = {n: (d.size, dict(d.live)) for n, d in self.disks.items()}
+        if max(size for size, _ in images.values()) > SAVED_BYTES:
+            raise ValueError("these disks are too large to be saved")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{Path(name).name}.tar.xz"
+        raw = {n: zlib.decompress(base64.b64decode(text)) for n, text in files.items()}
+        journal.archive(path, images, raw, about)
+        return {"path": str(path)}
 
     def stats(self) -> dict:
         """Counters of each disk since `reset-stats`, and what it holds now."""

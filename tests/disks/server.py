@@ -76,6 +76,8 @@ class Disks:
         model_params: dict[str, dict[str, float]] | None = None,
         cache: str | int | None = None,
         preheat: str | int | None = None,
+        clock: bool = False,
+        save: str | Path | None = None,
         threads: int = 32,
     ):
         self._params = [f"ssd={ssd}", f"hdd={hdd}"]
@@ -87,6 +89,9 @@ class Disks:
             self._params.append(f"cache={cache}")
         if preheat is not None:
             self._params.append(f"preheat={preheat}")
+        if save is not None:
+            self._params.append(f"save={save}")
+        self._clock = clock
         self._threads = threads
         self._folder: Path | None = None
         self._process: subprocess.Popen | None = None
@@ -175,8 +180,16 @@ class Disks:
         return f"nbd+unix:///{name}?socket={self.nbd_socket}"
 
     def qemu_args(self) -> list[str]:
-        """Both disks as virtio drives with serials `ssd` and `hdd`, and the control port."""
+        """Both disks as virtio drives with serials `ssd` and `hdd`, and the control port.
+
+        With clock=True also the clock (plugin.py), with the serial `clock`.
+        """
         args = []
+        if self._clock:
+            args += [
+                "-drive", f"file={self.uri('clock')},if=none,id=clock,format=raw,readonly=on",
+                "-device", "virtio-blk-pci,drive=clock,serial=clock",
+            ]  # fmt: skip
         for name in NAMES:
             args += [
                 "-drive",
