@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from lib import guests, host  # noqa: E402
 
-KERNELS = ("stock", "debug")
+KERNELS = ("stock", "debug", "kcsan")
 
 
 def pytest_addoption(parser):
@@ -46,10 +46,9 @@ def pytest_generate_tests(metafunc):
     if "guest_case" not in metafunc.fixturenames:
         return
     wanted = metafunc.config.getoption("--kernel")
+    long = metafunc.config.getoption("--long")
     items = [(kernel, case) for case in guests.cases(metafunc.module.CASE_FOLDER)
-             for kernel in case.kernels
-             if wanted in (None, kernel)
-             and (kernel not in case.long or metafunc.config.getoption("--long"))]
+             for kernel in guests.kernels_of(case, wanted, long)]
     names = [f"{kernel}-{case.name}" for kernel, case in items]
     metafunc.parametrize("guest_case", items, ids=names)
 
@@ -74,15 +73,28 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=order)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    """The guests start at once: they run beside the host tests."""
+    selected = [item.callspec.params["guest_case"] for item in session.items
+                if "guest_case" in getattr(getattr(item, "callspec", None), "params", {})]
+    if selected and not session.config.option.collectonly:
+        session.config.runs = guests.Runs(selected, session.config.seed)
+
+
+def pytest_sessionfinish(session):
+    """What they measured, for whoever wants it."""
+    runs = getattr(session.config, "runs", None)
+    if runs:
+        runs.close()
+        report = json.dumps(runs.report(), indent=1)
+        (host.run_folder() / "results.json").write_text(report, encoding="ascii")
+
+
 @pytest.fixture(scope="session")
 def guest_runs(request):
-    """Boots what the selected items need, once, and remembers the outcomes."""
-    selected = [item.callspec.params["guest_case"] for item in request.session.items
-                if "guest_case" in getattr(getattr(item, "callspec", None), "params", {})]
-    runs = guests.Runs(selected, request.config.seed)
-    yield runs
-    report = json.dumps(runs.report(), indent=1)
-    (host.run_folder() / "results.json").write_text(report, encoding="ascii")
+    """The guests of the selected items."""
+    return request.config.runs
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -4,13 +4,14 @@
 meta/ proves the whole, with guests; this proves the pieces, in a second.
 """
 
+import dataclasses
 import subprocess
 
 import pytest
 
 from checks import test_check
-from lclib import kmsg, pattern, status
-from lib import apt, host, payload
+from lclib import kmsg, pattern, registry, status
+from lib import apt, host, kernels, payload, vm
 
 FAULTS = (
     "WARNING: CPU: 1 PID: 77 at drivers/md/dm.c:100 dm_x+0x1/0x2 [dm_mod]",
@@ -38,6 +39,7 @@ HARMLESS = (
     "clocksource: Watchdog remote CPU 1 read timed out",
     "dmlc-harness: case warns.BUG: starts",
 )
+CASE_PARTS = [part.name for part in dataclasses.fields(registry.Case)]
 
 
 @pytest.mark.parametrize("line", FAULTS)
@@ -50,6 +52,37 @@ def test_fault_is_seen(line):
 def test_harmless_line_is_no_fault(line):
     """What a healthy guest says."""
     assert kmsg.faults([line]) == []
+
+
+def race(where):
+    """A report of the race detector."""
+    return ["=" * 66, f"BUG: KCSAN: data-race in {where}", "",
+            "write to 0xffff888004a2 of 8 bytes by task 1 on cpu 0:", " lc_a+0x1/0x2 [dm_lc]",
+            "CPU: 0 UID: 0 PID: 1 Comm: x", "=" * 66]
+
+
+def test_only_our_races_are_faults():
+    """A race between others is none of ours, and hides nothing."""
+    ours = race("lc_a [dm_lc] / vring_interrupt")
+    alien = race("pick_next_task / vring_interrupt")
+    assert kmsg.faults(alien) == []
+    assert kmsg.faults([*alien, *ours])[0] == ours[1]
+    assert kmsg.faults([*alien, FAULTS[0]])[0] == FAULTS[0]
+    assert kmsg.faults([alien[0], alien[1], alien[0], FAULTS[0]])[0] == FAULTS[0]
+
+
+NO_MEMORY = ["python3: vmalloc error: size 4096, page order 0, failed to allocate pages",
+             "Call Trace:", " <TASK>", "percpu: allocation failed, size=8 align=8 atomic=0, empty",
+             "Call Trace:"]
+
+
+def test_failed_allocation_is_forgiven_on_request():
+    """Its own trace, if the case says that memory may run out, and nothing else."""
+    assert kmsg.faults(NO_MEMORY)
+    assert kmsg.faults(NO_MEMORY, no_memory=True) == []
+    for more in ("Call Trace:", FAULTS[0]):
+        assert kmsg.faults([*NO_MEMORY, more], no_memory=True)
+        assert kmsg.faults([FAULTS[0], *NO_MEMORY], no_memory=True)
 
 
 def test_status_parser():
@@ -67,6 +100,73 @@ def test_pattern_names_what_it_finds():
     assert pattern.describe(bytes(512)) == "zeroes"
     assert "foreign" in pattern.describe(b"x" * 512)
     assert "torn" in pattern.describe(good[:256] + pattern.sector(7, 9, 4)[256:])
+
+
+@pytest.fixture(name="boot")
+def fixture_boot(tmp_path):
+    """A boot of the debug kernel in which one case had its verdict; without a guest."""
+    kernel = kernels.Kernel("debug", "0", *[tmp_path] * 4)
+    case = registry.Case(**dict.fromkeys(CASE_PARTS) | {"name": "a.case", "timeout": 1})
+    boot = vm.Boot(kernel, None, [case], tmp_path, 1)
+    boot.take({"boot": True, "faults": []}, 0)
+    boot.take({"start": "a.case"}, 0)
+    boot.take({"case": "a.case", "verdict": "passed", "reason": "", "seconds": 1,
+               "figures": {}}, 0)
+    return boot
+
+
+@pytest.fixture(name="gone")
+def fixture_gone():
+    """A process that ended."""
+    with subprocess.Popen(["true"]) as process:
+        yield process
+
+
+def test_boot_that_ends_is_no_failure(boot, gone):
+    """The control of the next two."""
+    boot.take({"end": True, "spoilt": ""}, 0)
+    boot.finish(gone)
+    assert boot.outcomes["a.case"].verdict == "passed"
+
+
+def test_guest_lost_after_the_last_verdict(boot, gone):
+    """It had not said yet whether memory leaked: no case of it may pass as if it had."""
+    (boot.folder / "console").write_text("Kernel panic - not syncing: late\n", encoding="ascii")
+    boot.finish(gone)
+    got = boot.outcomes["a.case"]
+    assert got.verdict == "failed"
+    assert "after the verdict of a.case: panic: Kernel panic - not syncing: late" in got.reason
+
+
+def test_runner_broken_after_the_last_verdict(boot, gone):
+    """The same, told by the guest itself."""
+    boot.take({"broken": "OSError: no scan"}, 0)
+    boot.finish(gone)
+    got = boot.outcomes["a.case"]
+    assert got.verdict == "failed" and "OSError: no scan" in got.reason
+
+
+@pytest.mark.parametrize(("deaf", "boots"), [(0, 1), (1, 2), (5, 2)])
+def test_guest_that_did_not_boot_is_booted_again(monkeypatch, tmp_path, deaf, boots):
+    """Once, and what the first one said is kept; two such boots are a failure."""
+    made = []
+
+    def run(boot):
+        made.append(boot)
+        boot.folder.mkdir()
+        (boot.folder / "console").write_text("APIC timer disabled\n", encoding="ascii")
+        if len(made) > deaf:
+            boot.boot_seconds = 1
+        else:
+            boot.blame("hang")
+
+    monkeypatch.setattr(vm.Boot, "run", run)
+    kernel = kernels.Kernel("stock", "0", *[tmp_path] * 4)
+    case = registry.Case(**dict.fromkeys(CASE_PARTS) | {"name": "a.case"})
+    boot = vm.booted(kernel, None, [case], tmp_path / "boot", 1)
+    assert len(made) == boots and boot is made[-1]
+    assert (tmp_path / "boot-unbooted/console").exists() == (boots == 2)
+    assert ("a.case" in boot.outcomes) == (deaf >= boots)
 
 
 def test_names_are_ordered_as_versions():

@@ -27,6 +27,7 @@ MOUNTS = (("tmpfs", "/tmp"), ("tmpfs", "/run"), ("debugfs", "/sys/kernel/debug")
           ("tracefs", "/sys/kernel/tracing"), ("configfs", "/sys/kernel/config"))
 # QEMU takes a restart for the end (-no-reboot); power off needs ACPI, which may be off.
 RB_AUTOBOOT = 0x01234567
+KCSAN = "/sys/kernel/debug/kcsan"
 KUNIT_MODULE = "/opt/dm-lc/kunit/dm-lc.ko"
 
 
@@ -95,9 +96,12 @@ class Runner:
         if os.cpu_count() != self.job["smp"]:
             raise RuntimeError(f"{os.cpu_count()} CPUs here, {self.job['smp']} were asked for")
         leaks.begin()
+        if os.path.exists(KCSAN):  # not while booting, which it would make longer
+            pathlib.Path(KCSAN).write_text("on", encoding="ascii")
         registry.load(HERE / "cases")
         registry.load(HERE.parent / "meta")
         registry.load(HERE.parent / "demo")
+        registry.load(HERE.parent / "bench")
 
     def note_boot(self):
         """A fault before the first case is not a case's, but is not silent either."""
@@ -154,7 +158,7 @@ class Runner:
             problems += self.clean_up(verdict == "passed")
         if not self.spoilt and case.module:
             problems += self.unload_module()
-        dirty = kmsg.faults(self.log.fresh())
+        dirty = kmsg.faults(self.log.fresh(), case.no_memory)
         if self.log.lost:
             problems.append("the kernel log overflowed: part of it was not scanned")
             self.log.lost = False
@@ -231,6 +235,8 @@ class Runner:
         end = time.monotonic() + 20
         while time.monotonic() < end:
             if os.waitpid(pid, os.WNOHANG)[0]:
+                # Its devices may wait for ever, for a disk that it told to wait.
+                self.spoilt = "a case that was killed"
                 break
             select.select([], [], [], 0.1)
         else:
@@ -311,7 +317,8 @@ def main():
         traceback.print_exc()
         if runner.port:
             runner.send({"broken": f"{type(error).__name__}: {error}"})
-    ctypes.CDLL(None).sync()
+    if "killed" not in runner.spoilt:  # a device left behind may never let it end
+        ctypes.CDLL(None).sync()
     ctypes.CDLL(None).reboot(RB_AUTOBOOT)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The guest's root: a squashfs of this machine's own Debian suite, built once.
+"""The guests' roots: each a squashfs of this machine's own Debian suite, built once.
 
 The suite is the host's, so that tools built on the host find their libraries in
 the guest; the kernel is independent of it.
@@ -36,29 +36,30 @@ PACKAGES = {
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
 
 
-def image():
-    """The path of the squashfs, made if it is not there."""
+def image(name="guest", packages=None):
+    """The path of the squashfs with these packages, made if it is not there."""
     suite = host.codename()
-    key = host.digest(suite, " ".join(PACKAGES), " ".join(LEFT_OUT), RECIPE)
-    path = host.cache() / f"guest-{suite}-{key}.squashfs"
-    with host.locked("guest-root"):
+    packages = packages or PACKAGES
+    key = host.digest(suite, " ".join(packages), " ".join(LEFT_OUT), RECIPE)
+    path = host.cache() / f"{name}-{suite}-{key}.squashfs"
+    with host.locked(f"{name}-root"):
         if not path.exists():
-            make(suite, path)
+            make(name, suite, packages, path)
     return path
 
 
-def make(suite, path):
+def make(name, suite, packages, path):
     """mmdebstrap into a folder (as root, or with fakechroot rights), then mksquashfs."""
-    log = host.cache() / "guest-root.log"
-    work = host.cache() / ".work-guest-root"
+    log = host.cache() / f"{name}-root.log"
+    work = host.cache() / f".work-{name}-root"
     tar = work.with_suffix(".tar")
     shutil.rmtree(work, ignore_errors=True)
-    host.say(f"guest root: Debian {suite}, {len(PACKAGES)} packages; log in {log}")
+    host.say(f"{name} root: Debian {suite}, {len(packages)} packages; log in {log}")
     mirror = f"deb [signed-by={apt.KEYRING}] {apt.mirror()} {suite} main"
     mode = "root" if os.geteuid() == 0 else "unshare"
     options = [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
     host.run("mmdebstrap", f"--mode={mode}", "--variant=minbase", *options,
-             f"--include={','.join(PACKAGES)}", suite, tar, mirror, log=log)
+             f"--include={','.join(packages)}", suite, tar, mirror, log=log)
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     # Not compressed: an emulated CPU unpacks slower than the host reads.
@@ -67,7 +68,7 @@ def make(suite, path):
                  log=log, stdin=stream)
     tar.unlink()
     fresh.rename(path)
-    for stale in path.parent.glob("guest-*.squashfs"):
+    for stale in path.parent.glob(f"{name}-*.squashfs"):
         if stale != path:
             stale.unlink()
 

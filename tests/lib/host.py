@@ -102,6 +102,11 @@ def jobs():
     return os.cpu_count() or 1
 
 
+def guests_at_once():
+    """How many guests run at the same time; also LC_GUESTS."""
+    return int(os.environ.get("LC_GUESTS") or min(4, jobs()))
+
+
 def codename():
     """The Debian suite this machine runs."""
     fields = {}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The kernels the guests run: Debian's stock 6.1 and the newest, with checkers.
+"""The kernels the guests run: Debian's stock 6.1 and the newest, with checkers or in user mode.
 
-By hand: `cd tests && /usr/bin/python3 -m lib.kernels stock|debug`.
+By hand: `cd tests && /usr/bin/python3 -m lib.kernels stock|debug|kcsan|uml`.
 """
 
 import dataclasses
@@ -18,6 +18,8 @@ from . import apt, host
 STOCK_SUITES = ("bookworm", "bookworm-security")
 SOURCE_SUITES = ("trixie", "trixie-backports")
 CONFIGS = host.TESTS / "kernels"
+CHECKED_WITH_CLANG = ("debug",)  # make check builds the module for it with clang too
+IMAGES = {"uml": "linux"}  # what make calls the image, if not bzImage
 RECIPE = 1  # count up when the way a kernel is built changes, not only its configuration
 
 # Of the source only what an x86-64 build reads is unpacked ...
@@ -26,8 +28,8 @@ LEFT_IN_TAR = ("*/Documentation/*.rst", "*/Documentation/*.yaml", "*/Documentati
                "*/drivers/gpu/*.[ch]", "*/drivers/net/*/*.c", "*/drivers/media/*.[ch]",
                "*/drivers/staging/*.[ch]", "*/samples/*.[ch]")
 # ... and of the build only what building a module against it reads is kept.
-KEPT = ("/include", "/scripts", "/arch/x86", "/tools/objtool/objtool", "/Makefile", "/Kbuild",
-        "/Kconfig", "/.config", "/Module.symvers", "/modules.order", "/System.map",
+KEPT = ("/include", "/scripts", "/arch/x86", "/arch/um", "/tools/objtool/objtool", "/Makefile",
+        "/Kbuild", "/Kconfig", "/.config", "/Module.symvers", "/modules.order", "/System.map",
         "/modules.builtin", "/modules.builtin.modinfo")
 
 
@@ -35,9 +37,9 @@ KEPT = ("/include", "/scripts", "/arch/x86", "/tools/objtool/objtool", "/Makefil
 class Kernel:
     """One bootable kernel and the tree that modules for it are built in."""
 
-    name: str              # stock, debug, ...
+    name: str              # stock, debug, kcsan, uml
     release: str           # uname -r
-    image: pathlib.Path    # bzImage
+    image: pathlib.Path    # bzImage, or the program that user-mode Linux is
     modules: pathlib.Path  # its lib/modules/<release>
     kdir: pathlib.Path     # for make -C
     clang_kdir: pathlib.Path
@@ -46,6 +48,26 @@ class Kernel:
     def checkers(self):
         """Built with KUnit, KASAN, lockdep, kmemleak."""
         return self.name == "debug"
+
+    @property
+    def label(self):
+        """A name for folders: the kernels built here are of one release."""
+        return f"{self.release}-kcsan" if self.name == "kcsan" else self.release
+
+    @property
+    def slowdown(self):
+        """How much longer than on the stock kernel a case may take."""
+        return {"debug": 3, "kcsan": 4}.get(self.name, 1)
+
+    @property
+    def make_words(self):
+        """What make needs besides KDIR to build a module for it."""
+        return arch_words(self.name)
+
+
+def arch_words(name):
+    """The architecture of a flavour, for make."""
+    return ["ARCH=um"] if name == "uml" else []
 
 
 # ----------------------------------------------------------------- stock 6.1
@@ -127,7 +149,7 @@ def build(name):
             done = built() or [build_newest(name, key, fragments)]
     tree = done[-1].parent
     release = done[-1].read_text(encoding="ascii").strip()
-    return Kernel(name, release, tree / "bzImage", tree / "lib/modules" / release,
+    return Kernel(name, release, tree / IMAGES.get(name, "bzImage"), tree / "lib/modules" / release,
                   tree / "gcc", tree / "clang")
 
 
@@ -153,7 +175,7 @@ def build_newest(name, key, fragments):
     log = host.cache() / f"kernel-{name}.log"
     log.write_bytes(b"")
     host.say(f"{name} kernel: building, several minutes; log in {log}")
-    release = compile_tree(tree, work / "out", fragments, log)
+    release = compile_tree(name, tree, work / "out", fragments, log)
     host.say(f"{name} kernel: {release} built in {time.monotonic() - started:.0f} s")
     (work / "out" / "kernel-release").write_text(release, encoding="ascii")
     (work / "out").rename(final)
@@ -175,31 +197,43 @@ def unpack_source(work, package):
 
 def configure(tree, fragments, make, log):
     """allnoconfig plus the fragments; every line asked for must have survived."""
-    wanted = "".join(path.read_text(encoding="ascii") for path in fragments)
+    wanted = merged("".join(path.read_text(encoding="ascii") for path in fragments))
     asked = tree / ".asked.config"
-    asked.write_text(wanted, encoding="ascii")
+    asked.write_text("".join(f"{line}\n" for line in wanted), encoding="ascii")
     host.run(*make, f"KCONFIG_ALLCONFIG={asked}", "allnoconfig", log=log)
     got = set((tree / ".config").read_text(encoding="ascii").splitlines())
-    lost = [line for line in wanted.splitlines() if line.startswith("CONFIG_") and line not in got]
+    lost = [line for line in wanted if line.startswith("CONFIG_") and line not in got]
     if lost:
         raise RuntimeError("the kernel does not take: " + " ".join(lost))
 
 
-def compile_tree(tree, out, fragments, log):
+def merged(fragments):
+    """The lines of fragments, of each symbol the last one."""
+    lines = {}
+    for line in fragments.splitlines():
+        symbol = re.match(r"(?:# )?(CONFIG_\w+)(?:=| is not set$)", line)
+        if symbol:
+            lines[symbol.group(1)] = line
+    return list(lines.values())
+
+
+def compile_tree(name, tree, out, fragments, log):
     """Build image and modules into out; keep a tree for outside modules per compiler."""
-    make = ["nice", "make", "-C", tree, "-s", f"-j{host.jobs()}", "LOCALVERSION="]
+    make = ["nice", "make", "-C", tree, "-s", f"-j{host.jobs()}", "LOCALVERSION=",
+            *arch_words(name)]
+    image = IMAGES.get(name, "bzImage")
     configure(tree, fragments, make, log)
-    host.run(*make, "bzImage", "modules", log=log)
-    release = host.run("make", "-C", tree, "-s", "LOCALVERSION=", "kernelrelease").split()[-1]
+    host.run(*make, image, "modules", log=log)
+    release = host.run(*make, "kernelrelease").split()[-1]
     host.run(*make, f"INSTALL_MOD_PATH={out}", "modules_install", log=log)
-    shutil.copy(tree / "arch/x86/boot/bzImage", out / "bzImage")
+    shutil.copy(tree / image if name in IMAGES else tree / "arch/x86/boot" / image, out / image)
     shutil.copy(tree / "System.map", out / "System.map")
     keep_tree(tree, out / "gcc")
     for link in ("build", "source"):
         (out / "lib/modules" / release / link).unlink(missing_ok=True)
     # The same configuration prepared for clang: its flags differ, its symbols do not.
     clang = newest_clang()
-    if clang:
+    if clang and name in CHECKED_WITH_CLANG:
         llvm = [*make, f"LLVM={clang}"]
         symvers = (tree / "Module.symvers").read_bytes()
         configure_clang(tree, fragments, llvm, log)

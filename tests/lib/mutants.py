@@ -132,7 +132,7 @@ class Lab:
         kernel, files = self.guest(kernel_name, case.module, patch)
         name = patch.stem if patch else "none"
         folder = host.run_folder() / "logs" / f"mutant-{name}-{kernel_name}-{case.name}"
-        outcome = vm.Boot(kernel, files, [case], folder, self.seed).run().get(case.name)
+        outcome = vm.booted(kernel, files, [case], folder, self.seed).outcomes.get(case.name)
         if outcome is None or not started(folder, case):
             raise RuntimeError(f"the guest never started {case.name}, see {folder}")
         if outcome.verdict == "skipped":

@@ -54,13 +54,13 @@ def module_name(path):
     return pathlib.PurePath(path).name.partition(".ko")[0].replace("-", "_")
 
 
-def make_initramfs(kernel, work):
+def make_initramfs(kernel, work, init=host.TESTS / "guest/initramfs-init"):
     """busybox, init and the modules that find the root."""
     tree = work / "initramfs"
     (tree / "modules").mkdir(parents=True)
     (tree / "bin").mkdir()
     shutil.copy("/bin/busybox", tree / "bin/busybox")
-    shutil.copy(host.TESTS / "guest/initramfs-init", tree / "init")
+    shutil.copy(init, tree / "init")
     table = dependencies(kernel.modules)
     wanted = [path for name in BOOT_MODULES for path in table if module_name(path) == name]
     order = with_needs(table, wanted)
@@ -73,30 +73,52 @@ def make_initramfs(kernel, work):
     return image
 
 
-def make_payload(kernel, work, products):
-    """The squashfs laid over the guest root."""
-    tree = work / "payload"
+def add_modules(kernel, tree, module, wanted=CASE_MODULES):
+    """The kernel's modules that match, and dm-lc.ko."""
     home = tree / "usr/lib/modules" / kernel.release
     table = dependencies(kernel.modules)
-    for path in with_needs(table, [path for path in table if CASE_MODULES.search(path)]):
+    for path in with_needs(table, [path for path in table if wanted.search(path)]):
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(kernel.modules / path, home / path)
     home.mkdir(parents=True, exist_ok=True)
     for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
         if (kernel.modules / name).exists():
             shutil.copy(kernel.modules / name, home / name)
-    if products.module:
+    if module:
         (home / "extra").mkdir()
-        shutil.copy(products.module, home / "extra/dm-lc.ko")
+        shutil.copy(module, home / "extra/dm-lc.ko")
     host.run("depmod", "-b", tree / "usr", kernel.release)
+
+
+def add_tools(tree, work):
+    """lc and its links, as make install puts them."""
+    host.run("make", "-s", "-C", host.TOP / "userland", "install", f"DESTDIR={tree}",
+             "PREFIX=/usr", log=work / "tools.log")
+
+
+def pack(tree, image, *options):
+    """A folder as a squashfs; not compressed, see guestroot.py."""
+    host.run("mksquashfs", tree, image, "-noI", "-noD", "-noF", "-noX", "-quiet", "-no-progress",
+             "-all-root", *options)
+    return image
+
+
+def make_payload(kernel, work, products, extra):
+    """The squashfs laid over the guest root; `extra` names files for the benchmark's folder."""
+    tree = work / "payload"
+    add_modules(kernel, tree, products.module)
     shutil.copytree(host.TESTS / "guest", tree / GUEST / "guest",
                     ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(host.TESTS / "demo/guest", tree / GUEST / "demo",
                     ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(host.TESTS / "bench/guest", tree / GUEST / "bench",
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    for path in extra:
+        shutil.copy(path, tree / GUEST / "bench")
     shutil.copytree(host.TESTS / "meta", tree / GUEST / "meta",
-                    ignore=shutil.ignore_patterns("__pycache__", "test_*", "leak"))
-    if products.leak:
-        shutil.copy(products.leak, tree / GUEST / "meta/leak.ko")
+                    ignore=shutil.ignore_patterns("__pycache__", "test_*", "leak", "race"))
+    if products.broken:
+        shutil.copy(products.broken, tree / GUEST / "meta" / products.broken.name)
     (tree / GUEST / "bin").mkdir()
     for program in products.programs:
         shutil.copy(program, tree / GUEST / "bin" / program.name)
@@ -107,21 +129,17 @@ def make_payload(kernel, work, products):
         names = [case.function.__name__ for case in CASES.values() if case.module == "dm-lc-kunit"]
         (tree / GUEST / "kunit/suites").write_text(" ".join(names), encoding="ascii")
     if products.tools:
-        host.run("make", "-s", "-C", host.TOP / "userland", "install", f"DESTDIR={tree}",
-                 "PREFIX=/usr", log=work / "tools.log")
+        add_tools(tree, work)
     # The guest runs this machine's own Python (its suite is the same): compile here, once.
     host.run("/usr/bin/python3", "-m", "compileall", "-q", "--invalidation-mode",
              "unchecked-hash", tree / GUEST)
-    image = work / "payload.squashfs"
-    host.run("mksquashfs", tree, image, "-noI", "-noD", "-noF", "-noX", "-quiet", "-no-progress",
-             "-all-root")
-    return image
+    return pack(tree, work / "payload.squashfs")
 
 
-def make(kernel, products, folder):
+def make(kernel, products, folder, extra=()):
     """Everything a boot of this kernel needs, made afresh below folder."""
     work = pathlib.Path(folder)
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    return Payload(guestroot.image(), make_payload(kernel, work, products),
+    return Payload(guestroot.image(), make_payload(kernel, work, products, extra),
                    make_initramfs(kernel, work))

@@ -6,6 +6,9 @@ import pathlib
 
 from . import host
 
+# Folders of tests/meta, and what is built there, for the kernels that can see the bug.
+BROKEN = {"debug": ("leak", "leak.ko"), "kcsan": ("race", "dm-lc-race.ko")}
+
 
 @dataclasses.dataclass(frozen=True)
 class Products:
@@ -14,7 +17,7 @@ class Products:
     module: pathlib.Path | None
     kunit_module: pathlib.Path | None
     tools: pathlib.Path | None
-    leak: pathlib.Path | None        # the meta tests' leaking module
+    broken: pathlib.Path | None      # the meta tests' module with a bug, named <bug>.ko
     programs: tuple                  # the cases' own C programs
 
 
@@ -22,19 +25,19 @@ def build_module(kernel, kunit=False):
     """make module for one kernel; the path of dm-lc.ko, or None without sources."""
     if not (host.TOP / "Kbuild").exists() or not (host.TOP / "dm-lc/Kbuild").exists():
         return None
-    words = [f"KDIR={kernel.kdir}", f"KREL={kernel.release}"]
+    words = [f"KDIR={kernel.kdir}", f"KREL={kernel.label}", *kernel.make_words]
     if kunit:
         words.append("LC_KUNIT=y")
     log = host.BUILD / f"module-{kernel.name}{'-kunit' if kunit else ''}.log"
     log.parent.mkdir(exist_ok=True)
     log.write_bytes(b"")
     host.run("make", "-s", "-C", host.TOP, "module", *words, log=log)
-    return host.BUILD / f"{kernel.release}{'-kunit' if kunit else ''}" / "dm-lc/dm-lc.ko"
+    return host.BUILD / f"{kernel.label}{'-kunit' if kunit else ''}" / "dm-lc/dm-lc.ko"
 
 
 def build_tree(kernel, tree, kunit, log):
     """The module from sources elsewhere (Kbuild, dm-lc/), built there; the path of dm-lc.ko."""
-    words = ["LC_KUNIT=y"] if kunit else []
+    words = [*kernel.make_words, *(["LC_KUNIT=y"] if kunit else [])]
     host.run("make", "-s", "-C", kernel.kdir, f"M={tree}", "modules", *words, log=log)
     return tree / "dm-lc/dm-lc.ko"
 
@@ -50,34 +53,42 @@ def build_tools():
     return host.TOP / "userland/build/lc"
 
 
-def build_leak(kernel):
-    """The meta tests' module, for kernels that can see its leak."""
-    if not kernel.checkers:
+def build_broken(kernel):
+    """The meta tests' module whose bug this kernel can see."""
+    if kernel.name not in BROKEN:
         return None
-    folder = host.BUILD / f"leak-{kernel.release}"
+    name, module = BROKEN[kernel.name]
+    folder = host.BUILD / f"{name}-{kernel.label}"
     folder.mkdir(parents=True, exist_ok=True)
-    host.run("cp", "-u", *(host.TESTS / "meta/leak").iterdir(), folder)
+    host.run("cp", "-u", *(host.TESTS / "meta" / name).iterdir(), folder)
     host.run("make", "-s", "-C", kernel.kdir, f"M={folder}", "modules",
-             log=host.BUILD / "leak.log")
-    return folder / "leak.ko"
+             log=host.BUILD / f"{name}.log")
+    return folder / module
 
 
 def build_programs():
-    """Each tests/guest/src/*.c is a program of its own in the guest's /opt/dm-lc/bin."""
+    """Each tests/guest/src/*.c is a program of its own in the guest's /opt/dm-lc/bin.
+
+    Besides, what makes hostile images (tests/fuzz).
+    """
     folder = host.BUILD / "programs"
     folder.mkdir(parents=True, exist_ok=True)
     programs = []
+    headers = [path.stat().st_mtime for path in (host.TESTS / "guest/src").glob("*.h")]
     for source in sorted((host.TESTS / "guest/src").glob("*.c")):
         program = folder / source.stem
-        if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+        newest = max(source.stat().st_mtime, *headers)
+        if not program.exists() or program.stat().st_mtime < newest:
             host.run("gcc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread",
                      "-o", program, source)
         programs.append(program)
-    return tuple(programs)
+    fuzz = host.BUILD / "fuzz"
+    host.run("make", "-s", "-C", host.TESTS / "fuzz", "mkimages", f"O={fuzz}")
+    return (*programs, fuzz / "mkimages")
 
 
 def build(kernel):
     """All a guest of this kernel can be given."""
     return Products(build_module(kernel),
                     build_module(kernel, kunit=True) if kernel.checkers else None,
-                    build_tools(), build_leak(kernel), build_programs())
+                    build_tools(), build_broken(kernel), build_programs())

@@ -111,6 +111,18 @@ def leaks(_):
     sh.run("rmmod", "leak")
 
 
+@case(module="", kernels=("kcsan",), long=True)
+def races(_):
+    """Two threads of the kernel change one word without a lock."""
+    from lclib import kmsg, sh, wait  # pylint: disable=import-outside-toplevel
+    log = kmsg.Log()
+    sh.run("insmod", "/opt/dm-lc/meta/dm-lc-race.ko")
+    try:
+        wait.until(lambda: kmsg.faults(log.fresh()), 60, "the race is reported")
+    finally:
+        sh.run("rmmod", "dm_lc_race")
+
+
 @case(module="")
 def comes_last(_):
     """Passes, in a fresh boot, whatever happened before it."""

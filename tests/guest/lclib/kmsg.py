@@ -18,6 +18,13 @@ FAULTS = re.compile("|".join((
     r"scheduling while atomic", r"sleeping function called", r"Bad page state",
     r"Slab corruption|Redzone|Object already free", r"kmemleak: [1-9]\d* new suspected",
 )))
+# The race detector reports races of the whole kernel; ours name dm-lc (or its test module).
+RACE = re.compile(r"BUG: KCSAN: ")
+OUR_RACE = re.compile(r"BUG: KCSAN: .*\[dm_lc\w*\]")
+RULER = "=" * 20
+# The page allocator, vmalloc and percpu say with a trace that they failed.
+NO_MEMORY = re.compile(r"page allocation failure: order|vmalloc error: size|"
+                       r"percpu: allocation failed, size")
 # The harness's own marks.
 OURS = "dmlc-harness:"
 
@@ -49,8 +56,41 @@ class Log:
         os.write(self.handle, f"<6>{OURS} {text}\n".encode())
 
 
-def faults(lines):
-    """Those lines that no case may cause, with a little of what follows."""
+def without_alien_races(lines):
+    """The lines without reports of data races in which dm-lc took no part."""
+    kept = []
+    alien = False
+    for line in lines:
+        if RACE.search(line):
+            alien = not OUR_RACE.search(line)
+        if not alien:
+            kept.append(line)
+        elif line.startswith(RULER):
+            alien = False
+    return kept
+
+
+def forgive(lines):
+    """The lines without the heads of the traces that come with failed allocations."""
+    kept = []
+    failed = 0
+    for line in lines:
+        failed += bool(NO_MEMORY.search(line))
+        if failed and line.strip() == "Call Trace:":
+            failed -= 1
+        else:
+            kept.append(line)
+    return kept
+
+
+def faults(lines, no_memory=False):
+    """Those lines that no case may cause, with a little of what follows.
+
+    With no_memory, failed allocations are none.
+    """
+    lines = without_alien_races(lines)
+    if no_memory:
+        lines = forgive(lines)
     found = []
     for number, line in enumerate(lines):
         if OURS not in line and FAULTS.search(line):

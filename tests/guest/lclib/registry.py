@@ -26,7 +26,7 @@ class Disk:
 
     name: str
     size: str = "256M"
-    kind: str = "raw"            # raw: a sparse file; recorded: tests/disks (ssd and hdd)
+    kind: str = "raw"            # raw: a sparse file; recorded: tests/disks (ssd, hdd, clock)
     cache: str = "unsafe"        # QEMU's cache=; all but writethrough show a volatile cache
     bps: int = 0                 # throttle, bytes per second
     iops: int = 0                # throttle, requests per second
@@ -51,6 +51,7 @@ class Case:
     long: tuple      # kernels on which it runs only with --long
     append: str      # more kernel parameters
     fault: tuple     # device, what goes wrong, required behaviour; or empty
+    no_memory: bool  # the kernel may say that an allocation failed
 
     @property
     def about(self):
@@ -59,11 +60,12 @@ class Case:
 
 
 def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=2,
-         memory="1G", long=(), append="", fault=()):
+         memory="1G", long=(), append="", fault=(), no_memory=False):
     """Register the function below as a guest case; it must have a docstring.
 
     `long` (True, or names of kernels) keeps it for --long.  `fault` (device, what goes
     wrong, required behaviour) puts it into the table of faults in docs/testing.rst.
+    `no_memory` forgives the kernel's reports of allocations that failed.
     `timeout` is in seconds on the stock kernel; the debug kernel gets three times that.
     """
     def register(function):
@@ -74,7 +76,7 @@ def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=
             raise ValueError(f"two cases are called {name}")
         only_long = tuple(kernels) if long is True else tuple(long)
         CASES[name] = Case(name, function, tuple(kernels), tuple(disks), timeout, module, smp,
-                           memory, only_long, append, tuple(fault))
+                           memory, only_long, append, tuple(fault), no_memory)
         return function
     return register
 

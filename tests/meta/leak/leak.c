@@ -7,7 +7,7 @@ static int __init leak_init(void)
 {
 	int i;
 
-	/* Several: a stale pointer on some stack may hide one of them. */
+	/* Several: a stale pointer on some stack may hide one or two of them. */
 	for (i = 0; i < 16; i++)
 		if (!kmalloc(1024, GFP_KERNEL))
 			return -ENOMEM;
