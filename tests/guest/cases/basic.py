@@ -19,10 +19,12 @@ def fio(path, *words):
 def writes_read_back(ctx):
     """Random writes, more than the cache holds, read back right; so does the HDD afterwards."""
     stack = LcStack(ctx.hdd, ctx.ssd)
-    size = "--size=40M" if ctx.kernel == "debug" else "--size=128M"
+    debug = ctx.kernel == "debug"
+    load = ("--rw=randwrite", "--bsrange=4k-16k" if debug else "--bs=4k", "--iodepth=32",
+            "--size=40M" if debug else "--size=128M")
     with stack as lc:
-        fio(lc.path, "--rw=randwrite", "--bs=4k", size, "--iodepth=32")
+        fio(lc.path, *load)
         lc.drain()
         assert lc.fields()["dirty"] == 0, lc.fields()
     with stack as lc:
-        fio(lc.path, "--rw=randwrite", "--bs=4k", size, "--iodepth=32", "--verify_only")
+        fio(lc.path, *load, "--verify_only")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Devices that fail: nothing is lost in silence, nothing hangs, remove always ends."""
 
+import contextlib
 import errno
 import random
 import threading
@@ -74,7 +75,8 @@ def dead_ssd_is_given_up(ctx):
             # Part of a block whose rest cannot be had any more.
             raw.write(102 * BLOCK, b"p" * 512)
             raw.flush()
-            fields = lc.wait(lambda fields: fields["mode"] == "degraded", what="degraded")
+            fields = lc.wait(lambda fields: fields["mode"] == "degraded" and not fields["dirty"],
+                             what="degraded, and nothing left to save")
             wait.until(lambda: events(lc) > before, 30, "an event")
             lost = {block for block in (*range(100, 164), *range(1000, 1300))
                     if unreadable(raw, block)}
@@ -326,20 +328,21 @@ class Job(threading.Thread):
         self.eio = 0
         self.lost = set()
         self.wrong = []
+        self.model = {}
 
     def run(self):
-        model = {}
         with self.lc.open() as raw:
             while not self.stop.is_set() and not self.wrong:
                 block = self.first + self.random.randrange(self.count)
                 try:
-                    self.step(raw, model, block)
+                    self.step(raw, block)
                 except OSError as error:
                     self.wrong.append((block, str(error)))
                 self.done += 1
 
-    def step(self, raw, model, block):
+    def step(self, raw, block):
         """One operation; a read may end with EIO if the block is listed, all else must succeed."""
+        model = self.model
         action = self.random.randrange(10)
         if action < 6:
             model[block] = content(block, self.done)
@@ -363,6 +366,29 @@ class Job(threading.Thread):
                 self.wrong.append((block, data[:40], model[block][:40]))
 
 
+@contextlib.contextmanager
+def running(jobs):
+    """While they run; all that they saw must have been right."""
+    for job in jobs:
+        job.start()
+    try:
+        yield
+    finally:
+        for job in jobs:
+            job.stop.set()
+        for job in jobs:
+            job.join()
+    for job in jobs:
+        assert not job.wrong, job.wrong
+
+
+def go_on(jobs, count):
+    """Wait for so many further operations of each."""
+    before = [job.done for job in jobs]
+    wait.until(lambda: all(job.done > old + count for job, old in zip(jobs, before)), 120,
+               "the load going on")
+
+
 @case(disks=PAIR, timeout=240,
       fault=("SSD", "gone for good, under load",
              "the load goes on; only reads of blocks listed as lost fail"))
@@ -374,23 +400,70 @@ def ssd_dies_under_four_jobs(ctx):
         lc.format()
         lc.activate()
         jobs = [Job(lc, 4000 * n, 4000, seed + n) for n in range(4)]
-        for job in jobs:
-            job.start()
-        try:
+        with running(jobs):
             wait.until(lambda: min(job.done for job in jobs) > 300, 120, "some load")
             ssd.fail()
             lc.wait(lambda fields: fields["mode"] == "degraded", what="mode degraded")
-            before = [job.done for job in jobs]
-            wait.until(lambda: all(job.done > old + 300 for job, old in zip(jobs, before)), 120,
-                       "the load going on")
-        finally:
-            for job in jobs:
-                job.stop.set()
-            for job in jobs:
-                job.join()
-        for job in jobs:
-            assert not job.wrong, job.wrong
+            go_on(jobs, 300)
         ctx.figure("failed_reads", sum(job.eio for job in jobs))
         assert lc.fields()["mode"] == "degraded"
         lc.remove()
         ssd.heal()
+
+
+class SectorJob(Job):
+    """Writes sectors, so that most of a block stays as it was."""
+
+    def step(self, raw, block):
+        """One operation; all must succeed."""
+        if self.random.randrange(10) < 8:
+            at = 512 * self.random.randrange(8)
+            data = f"new {self.done}\n".encode().ljust(512, b"=")
+            old = self.model[block]
+            self.model[block] = old[:at] + data + old[at + 512:]
+            raw.write(block * BLOCK + at, data)
+        elif raw.read(block * BLOCK, BLOCK) != self.model[block]:
+            self.wrong.append((block, "is not what was written"))
+
+
+@case(disks=PAIR, timeout=240, long=("debug",),
+      fault=("SSD", "writes fail for good, much is dirty, under load",
+             "the load goes on while the dirty blocks are salvaged; nothing is lost"))
+def salvage_under_four_jobs(ctx):
+    """Four verified jobs write, over and over, to what is being salvaged from an SSD."""
+    # Slow reads of the SSD: time to write to a block that is being salvaged.
+    with Breakable("ssd1", ctx.ssd) as bad, Breakable("ssd2", bad.path) as ssd, \
+            Breakable("hdd1", ctx.hdd) as hdd:
+        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off")
+        lc.format()
+        lc.activate()
+        jobs = [SectorJob(lc, 100 * n, 100, ctx.seed + n) for n in range(4)]
+        with lc.open() as raw:
+            for job in jobs:
+                fill(raw, job.first, job.count, "old")
+                job.model = {block: content(block, "old")
+                             for block in range(job.first, job.first + job.count)}
+            # More than a segment, so that the others leave the memory.
+            fill(raw, 5000, 300, "more")
+            raw.flush()
+            hdd.swap(dm.delay(ctx.hdd, 0, 4))
+            bad.swap(dm.flakey(ctx.ssd, 0, 3600, "error_writes"))
+            ssd.swap(dm.delay(bad.path, 4, 0))
+        with running(jobs):
+            left = lc.wait(lambda fields: fields["mode"] == "degraded", what="mode degraded")
+            go_on(jobs, 5)
+            during = lc.fields()
+            assert during["dirty"], "it was over before the load went on"
+            lc.wait(lambda fields: not fields["dirty"], what="the end of the salvage")
+            go_on(jobs, 20)
+        assert lc.fields()["lost"] == 0, lc.fields()
+        ctx.figure("salvaged", left["dirty"])
+        ctx.figure("left_while_going_on", during["dirty"])
+        lc.remove()
+        hdd.heal()
+    with dm.Raw(ctx.hdd) as raw:
+        for job in jobs:
+            for block, data in job.model.items():
+                assert raw.read((1 << 20) + block * BLOCK, BLOCK) == data, block
+        for block in range(5000, 5300):
+            assert raw.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "more")

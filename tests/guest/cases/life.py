@@ -19,16 +19,6 @@ def start_load(path, seconds):
                     f"--runtime={seconds}", *LOAD)
 
 
-def reload_and_resume(lc, **options):
-    """Load the same volume with other options and swap the tables."""
-    words = lc.table().split()
-    line = dm.Target("lc", words[1], words[3], words[4],
-                     *([2 * len(options)] if options else []),
-                     *[word for pair in options.items() for word in pair])
-    sh.run("dmsetup", "load", lc.name, "--table", line.line(0))
-    sh.run("dmsetup", "resume", lc.name)
-
-
 @case(kernels=("stock",), disks=PAIR, timeout=400)
 def hundred_rounds(ctx):
     """100 rounds of suspend, resume, reload, messages and remove under a verified load."""
@@ -36,9 +26,9 @@ def hundred_rounds(ctx):
 
 
 @case(kernels=("debug",), disks=PAIR, timeout=200)
-def twenty_rounds_debug(ctx):
-    """20 such rounds on the debug kernel."""
-    rounds_under_load(ctx, 1)
+def ten_rounds_debug(ctx):
+    """10 such rounds on the debug kernel."""
+    rounds_under_load(ctx, 1, 10)
 
 
 @case(kernels=("debug",), disks=PAIR, timeout=900, long=True)
@@ -47,15 +37,15 @@ def hundred_rounds_debug(ctx):
     rounds_under_load(ctx, 5)
 
 
-def rounds_under_load(ctx, lives):
-    """Lives of 20 rounds each; the volume is removed in between."""
+def rounds_under_load(ctx, lives, each=20):
+    """Lives of some rounds each; the volume is removed in between."""
     stack = LcStack(ctx.hdd, ctx.ssd)
     rounds = 0
     for life in range(lives):
         with stack as lc:
             load = start_load(lc.path, 600)
             try:
-                for _ in range(20):
+                for _ in range(each):
                     step(lc, rounds)
                     assert load.poll() is None, load.communicate()[0]
                     assert lc.fields()["mode"] == "rw", lc.fields()
@@ -77,7 +67,7 @@ def step(lc, number):
         sh.run("dmsetup", "suspend", lc.name)
         sh.run("dmsetup", "resume", lc.name)
     elif kind == 1:
-        reload_and_resume(lc, buffers=4 + number % 70, writeback_depth=1 + number % 8)
+        lc.reload_with(buffers=4 + number % 70, writeback_depth=1 + number % 8)
     elif kind == 2:
         sh.run("dmsetup", "suspend", "--noflush", "--nolockfs", lc.name)
         sh.run("dmsetup", "resume", lc.name)
@@ -86,7 +76,7 @@ def step(lc, number):
         sh.run("dmsetup", "message", lc.name, "0", "high_watermark", 50 + number % 40)
         sh.run("dmsetup", "message", lc.name, "0", "flush")
     else:
-        reload_and_resume(lc)
+        lc.reload_with()
 
 
 @case(disks=PAIR)

@@ -26,6 +26,13 @@ def by_name(name):
     raise LookupError(f"no disk has the serial number {name}")
 
 
+def commands(path):
+    """How many commands of each kind the kernel has sent to a disk so far."""
+    words = pathlib.Path("/sys/block", pathlib.Path(path).name, "stat").read_text(encoding="ascii")
+    words = words.split()
+    return {"read": int(words[0]), "write": int(words[4]), "flush": int(words[15])}
+
+
 class Device:
     """Direct reads and writes at byte offsets; use as a context manager."""
 

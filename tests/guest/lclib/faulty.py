@@ -30,6 +30,35 @@ class Breakable(dm.Device):
         self.swap(dm.linear(self.under))
 
 
+class Holding(Breakable):
+    """A linear device that can keep reads of a range waiting.
+
+    By dm-delay, and not by a rule of the emulated disks: QEMU's NBD client (7.2) may act on a reply
+    only when the next one comes, and while a command is held perhaps none does.
+    """
+
+    FOR_EVER = 600_000      # ms, until they are let go
+
+    def __exit__(self, kind, *rest):
+        if kind is not None:
+            self.heal()     # else whoever cleans up waits for those that wait
+        super().__exit__(kind, *rest)
+
+    def hold(self, start, length):
+        """Reads of these bytes wait from now on; those that waited go on."""
+        first, count = start // 512, length // 512
+        behind = first + count
+        self.swap(
+            dm.linear(self.under, first),
+            dm.Target("delay", count, self.under, first, self.FOR_EVER, self.under, first, 0),
+            dm.linear(self.under, dm.sectors(self.under) - behind, behind))
+
+    def held(self):
+        """How many reads wait."""
+        line = next(line.split() for line in self.status().splitlines() if " delay " in line)
+        return int(line[3])
+
+
 def events(lc):
     """How many events device mapper has counted for the volume."""
     return int(sh.run("dmsetup", "info", "-c", "--noheadings", "-o", "events", lc.name))

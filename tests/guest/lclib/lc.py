@@ -46,6 +46,12 @@ class LcStack(dm.Device):
         devices = [self.cache] if find else [self.cache, self.backing]
         return sh.run("lc-resume", *flags, self.name, *devices)
 
+    def reload_with(self, **options):
+        """Load the same volume with other options and swap the tables."""
+        words = self.table().split()
+        self.load(dm.lc(words[3], words[4], int(words[1]), **options))
+        self.resume()
+
     def fields(self):
         """The status line as a dict."""
         return status.parse(self.status())
@@ -59,4 +65,7 @@ class LcStack(dm.Device):
         def check():
             fields = self.fields()
             return fields if condition(fields) else None
-        return wait.until(check, timeout, what)
+        try:
+            return wait.until(check, timeout, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.status()}") from error

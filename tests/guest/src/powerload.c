@@ -4,14 +4,17 @@
  *
  *   powerload init   --dev DEV --ledger FILE [--seed N] [--max-writes N] [--max-syncs N]
  *   powerload run    --dev DEV --ledger FILE [--jobs N] [--ops N] [--max-sectors N]
- *                    [--sync-every N] [--fua-every N] [--rng N]
- *   powerload verify --dev DEV --ledger FILE [--ordered] [--rebase]
+ *                    [--sync-every N] [--fua-every N] [--discard-every N] [--sync-last]
+ *                    [--rng N] [--clock DEV]
+ *   powerload verify --dev DEV --ledger FILE [--ordered] [--rebase] [--at N] [--skip N]
+ *   powerload serve
  *
  * Every sector written carries its own address, the number of the write (its version)
  * and a checksum. The ledger is a shared mapping of a file that outlives the load (put
  * it on tmpfs). One clock stamps each write and fsync when it is issued and again when
  * it has completed without error; two commands overlapped unless one was completed
- * before the other was issued.
+ * before the other was issued. With --clock the clock is that of the emulated disks
+ * (tests/disks/plugin.py), which all their commands are in step with.
  *
  * verify allows in a sector the version of any write that was issued to it and that was
  * not certainly older (completed before the issue of) another write to this sector that
@@ -25,271 +28,21 @@
  *   disordered older than P2 allows, but not lost
  *   unreadable
  * --rebase flushes the device first and makes what is found the floor of the next round.
+ * --at N judges what was left at that moment of the clock: the ledger forgets what came later.
+ * --skip N: the volume begins N sectors into the device, and may end before it.
+ *
+ * A discarded sector may hold any version, or zeros, until a write to it had to survive that
+ * was issued when the discard was completed.
  *
  * One line of JSON on stdout. Exit 0: fine; 1: violations; 2: could not judge.
  *
- * Not covered: discards, buffered writes, and whether a read during the load was right.
+ * serve takes the above from stdin, one command a line without quotes, because starting a
+ * program takes an emulated CPU long. Behind the answer stands a line "=" and the exit code.
+ *
+ * Not covered: buffered writes, and whether a read during the load was right.
  */
 #define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <getopt.h>
-#include <linux/fs.h>
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
-#define SECTOR		512
-#define STAMP_MAGIC	0x706d6174732d636cULL
-#define LEDGER_MAGIC	0x7265676465632d6cULL
-#define READ_SECTORS	2048
-#define EXAMPLES	8
-#define WRITE_FUA	1u
-
-typedef uint64_t u64;
-typedef uint32_t u32;
-
-struct stamp {
-	u64 magic;
-	u64 checksum;	/* of all that follows */
-	u64 seed;
-	u64 sector;
-	u64 version;
-	u64 fill[59];
-};
-
-_Static_assert(sizeof(struct stamp) == SECTOR, "a stamp fills its sector");
-
-struct write_record {
-	u64 sector;
-	u32 count;
-	u32 flags;
-	_Atomic u64 issued;
-	_Atomic u64 completed;	/* 0: not, or with an error */
-};
-
-struct sync_record {
-	_Atomic u64 issued;
-	_Atomic u64 completed;
-};
-
-/* Followed by base[sectors], writes[max_writes], syncs[max_syncs]. */
-struct ledger {
-	u64 magic;
-	u64 seed;
-	u64 sectors;
-	u64 unit;		/* sectors of a logical block */
-	u64 max_writes;
-	u64 max_syncs;
-	u64 first_version;	/* of this round */
-	_Atomic u64 clock;
-	_Atomic u64 writes;
-	_Atomic u64 syncs;
-};
-
-struct view {
-	struct ledger *l;
-	u64 *base;		/* version found by the last --rebase; 0: zeros */
-	struct write_record *writes;
-	struct sync_record *syncs;
-};
-
-struct options {
-	const char *dev;
-	const char *ledger;
-	u64 seed, max_writes, max_syncs;
-	u64 jobs, ops, max_sectors, sync_every, fua_every, rng;
-	bool ordered, rebase;
-};
-
-static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...)
-{
-	va_list args;
-
-	fputs("powerload: ", stderr);
-	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
-	va_end(args);
-	fputc('\n', stderr);
-	exit(2);
-}
-
-/* ---- random numbers and stamps --------------------------------------------- */
-
-static u64 next_random(u64 *state)
-{
-	u64 z = *state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-	return z ^ z >> 31;
-}
-
-static u64 below(u64 *state, u64 n)
-{
-	return next_random(state) % n;
-}
-
-static u64 stamp_checksum(const struct stamp *stamp)
-{
-	const u64 *word = &stamp->seed;
-	const u64 *end = (const u64 *)(stamp + 1);
-	u64 sum = 0x243f6a8885a308d3ULL;
-
-	for (; word < end; word++) {
-		sum = (sum ^ *word) * 0x9fb21c651e98df25ULL;
-		sum ^= sum >> 29;
-	}
-	return sum;
-}
-
-static void stamp_make(struct stamp *stamp, u64 seed, u64 sector, u64 version)
-{
-	u64 state = seed ^ sector << 20 ^ version;
-
-	stamp->magic = STAMP_MAGIC;
-	stamp->seed = seed;
-	stamp->sector = sector;
-	stamp->version = version;
-	for (size_t i = 0; i < sizeof(stamp->fill) / sizeof(*stamp->fill); i++)
-		stamp->fill[i] = next_random(&state);
-	stamp->checksum = stamp_checksum(stamp);
-}
-
-static bool all_zero(const void *sector)
-{
-	const u64 *word = sector;
-
-	for (size_t i = 0; i < SECTOR / sizeof(*word); i++)
-		if (word[i])
-			return false;
-	return true;
-}
-
-/* ---- device and ledger ------------------------------------------------------- */
-
-static int open_device(const struct options *o, u64 *sectors, u64 *unit)
-{
-	struct stat st;
-	int fd = open(o->dev, O_RDWR | O_DIRECT | O_CLOEXEC);
-
-	if (fd < 0)
-		die("%s: %s", o->dev, strerror(errno));
-	if (fstat(fd, &st))
-		die("%s: %s", o->dev, strerror(errno));
-	*sectors = st.st_size / SECTOR;
-	*unit = 1;
-	if (S_ISBLK(st.st_mode)) {
-		int logical;
-		u64 bytes;
-
-		if (ioctl(fd, BLKGETSIZE64, &bytes) || ioctl(fd, BLKSSZGET, &logical))
-			die("%s: %s", o->dev, strerror(errno));
-		*sectors = bytes / SECTOR;
-		*unit = logical / SECTOR;
-	}
-	return fd;
-}
-
-static size_t ledger_bytes(u64 sectors, u64 max_writes, u64 max_syncs)
-{
-	return sizeof(struct ledger) + sectors * sizeof(u64) +
-	       max_writes * sizeof(struct write_record) + max_syncs * sizeof(struct sync_record);
-}
-
-static struct view ledger_view(void *map, u64 sectors, u64 max_writes)
-{
-	struct view v = { .l = map };
-
-	v.base = (u64 *)(v.l + 1);
-	v.writes = (struct write_record *)(v.base + sectors);
-	v.syncs = (struct sync_record *)(v.writes + max_writes);
-	return v;
-}
-
-static void *ledger_map(const char *path, int fd, size_t size)
-{
-	void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (map == MAP_FAILED)
-		die("%s: %s", path, strerror(errno));
-	close(fd);
-	return map;
-}
-
-static struct view ledger_open(const struct options *o)
-{
-	struct stat st;
-	struct view v;
-	int fd = open(o->ledger, O_RDWR | O_CLOEXEC);
-
-	if (fd < 0 || fstat(fd, &st))
-		die("%s: %s", o->ledger, strerror(errno));
-	if ((size_t)st.st_size < sizeof(struct ledger))
-		die("%s: not a ledger", o->ledger);
-	v.l = ledger_map(o->ledger, fd, st.st_size);
-	if (v.l->magic != LEDGER_MAGIC ||
-	    (size_t)st.st_size != ledger_bytes(v.l->sectors, v.l->max_writes, v.l->max_syncs))
-		die("%s: not a ledger", o->ledger);
-	return ledger_view(v.l, v.l->sectors, v.l->max_writes);
-}
-
-static int open_both(const struct options *o, struct view *v)
-{
-	u64 sectors, unit;
-	int fd = open_device(o, &sectors, &unit);
-
-	*v = ledger_open(o);
-	if (sectors != v->l->sectors)
-		die("%s: %llu sectors, the ledger is for %llu", o->dev,
-		    (unsigned long long)sectors, (unsigned long long)v->l->sectors);
-	return fd;
-}
-
-static u64 tick(struct ledger *l)
-{
-	return atomic_fetch_add(&l->clock, 1) + 1;
-}
-
-static u64 at_most(u64 n, u64 limit)
-{
-	return n < limit ? n : limit;
-}
-
-static int do_init(const struct options *o)
-{
-	u64 sectors, unit;
-	size_t size;
-	struct view v;
-	int fd;
-
-	close(open_device(o, &sectors, &unit));
-	size = ledger_bytes(sectors, o->max_writes, o->max_syncs);
-	fd = open(o->ledger, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || ftruncate(fd, size))
-		die("%s: %s", o->ledger, strerror(errno));
-	v = ledger_view(ledger_map(o->ledger, fd, size), sectors, o->max_writes);
-	v.l->seed = o->seed;
-	v.l->sectors = sectors;
-	v.l->unit = unit;
-	v.l->max_writes = o->max_writes;
-	v.l->max_syncs = o->max_syncs;
-	v.l->first_version = 1;
-	v.l->magic = LEDGER_MAGIC;
-	printf("{\"sectors\": %llu, \"seed\": %llu}\n", (unsigned long long)sectors,
-	       (unsigned long long)o->seed);
-	return 0;
-}
+#include "powerload.h"
 
 /* ---- the load ------------------------------------------------------------------ */
 
@@ -341,20 +94,56 @@ static void choose_range(struct job *job, u64 *sector, u64 *count)
 	*count = n * unit;
 }
 
+static struct write_record *next_record(struct load *load, u64 *index)
+{
+	struct ledger *l = load->v.l;
+
+	*index = atomic_fetch_add(&l->writes, 1);
+	if (*index < l->max_writes)
+		return &load->v.writes[*index];
+	load->full = true;
+	return NULL;
+}
+
+static int one_discard(struct job *job)
+{
+	struct load *load = job->load;
+	struct view *v = &load->v;
+	u64 index, sector, count, range[2];
+	struct write_record *w = next_record(load, &index);
+
+	if (!w)
+		return 0;
+	choose_range(job, &sector, &count);
+	/* Parts of a block are ignored, so they are not discarded at all. */
+	count = (sector + count) / 8 * 8;
+	sector = (sector + 7) / 8 * 8;
+	if (count <= sector)
+		return 0;
+	w->sector = sector;
+	w->count = count - sector;
+	w->flags = WRITE_DISCARD;
+	range[0] = sector * SECTOR;
+	range[1] = (count - sector) * SECTOR;
+	w->issued = tick(v->l);
+	if (ioctl(load->fd, BLKDISCARD, range))
+		return errno;
+	w->completed = tick(v->l);
+	return 0;
+}
+
 static int one_write(struct job *job, struct stamp *buf)
 {
 	struct load *load = job->load;
 	struct view *v = &load->v;
-	u64 index = atomic_fetch_add(&v->l->writes, 1);
-	struct write_record *w = &v->writes[index];
+	u64 index;
+	struct write_record *w = next_record(load, &index);
 	u64 sector, count;
 	struct iovec iov = { .iov_base = buf };
 	bool fua = load->o->fua_every && !below(&job->rng, load->o->fua_every);
 
-	if (index >= v->l->max_writes) {
-		load->full = true;
+	if (!w)
 		return 0;
-	}
 	choose_range(job, &sector, &count);
 	for (u64 i = 0; i < count; i++)
 		stamp_make(&buf[i], v->l->seed, sector + i, v->l->first_version + index);
@@ -373,9 +162,8 @@ static int one_write(struct job *job, struct stamp *buf)
 	return 0;
 }
 
-static int one_sync(struct job *job)
+static int one_sync(struct load *load)
 {
-	struct load *load = job->load;
 	struct view *v = &load->v;
 	u64 index = atomic_fetch_add(&v->l->syncs, 1);
 	struct sync_record *s = &v->syncs[index];
@@ -402,9 +190,14 @@ static void *job_main(void *arg)
 		die("out of memory");
 	while (!load->error && !load->full && atomic_fetch_add(&load->ops, 1) < o->ops) {
 		bool sync = o->sync_every && !below(&job->rng, o->sync_every);
-		int error = sync ? one_sync(job) : one_write(job, buf);
+		bool discard = o->discard_every && !below(&job->rng, o->discard_every);
 		int none = 0;
+		int error;
 
+		if (sync)
+			error = one_sync(load);
+		else
+			error = discard ? one_discard(job) : one_write(job, buf);
 		if (error)
 			atomic_compare_exchange_strong(&load->error, &none, error);
 	}
@@ -430,6 +223,8 @@ static int do_run(const struct options *o)
 	for (u64 i = 0; i < o->jobs; i++)
 		pthread_join(jobs[i].thread, NULL);
 	free(jobs);
+	if (o->sync_last && !load.error && !load.full)
+		load.error = one_sync(&load);
 	close(load.fd);
 	ended = load.error ? strerrorname_np(load.error) : load.full ? "full" : "ops";
 	printf("{\"ended\": \"%s\", \"writes\": %llu, \"syncs\": %llu}\n", ended,
@@ -455,6 +250,7 @@ struct floor {
 #define ZEROS		0ULL
 #define NO_VERSION	(~0ULL)
 #define NOT_READ	(~0ULL - 1)
+#define ANY_VERSION	(~0ULL - 2)	/* as a base: it was discarded */
 
 struct verdict {
 	struct view v;
@@ -462,6 +258,7 @@ struct verdict {
 	u64 *found;
 	struct floor *durable;
 	struct floor *ordered;
+	bool *discarded;	/* perhaps after all that had to survive */
 	u64 counts[FINDINGS];
 	struct {
 		u64 sector;
@@ -499,8 +296,30 @@ static void durable_floors(struct verdict *j)
 	for (u64 i = 0; i < j->writes; i++) {
 		const struct write_record *w = &j->v.writes[i];
 
+		if (w->flags & WRITE_DISCARD)
+			continue;
 		if (w->completed && (w->completed < line || w->flags & WRITE_FUA))
 			raise_floor(j->durable, j, i);
+	}
+}
+
+/* Discards take floors away that are not certainly newer. */
+static void discards(struct verdict *j)
+{
+	for (u64 i = 0; i < j->writes; i++) {
+		const struct write_record *w = &j->v.writes[i];
+
+		if (!(w->flags & WRITE_DISCARD) || !w->issued)
+			continue;
+		for (u64 s = w->sector; s < w->sector + w->count; s++)
+			if (!w->completed || w->completed >= j->durable[s].issued)
+				j->discarded[s] = true;
+	}
+	for (u64 s = 0; s < j->v.l->sectors; s++) {
+		if (j->v.base[s] == ANY_VERSION && !j->durable[s].issued)
+			j->discarded[s] = true;
+		if (j->discarded[s])
+			j->durable[s].issued = j->ordered[s].issued = 0;
 	}
 }
 
@@ -511,14 +330,15 @@ static void ordered_floors(struct verdict *j)
 	for (u64 s = 0; s < j->v.l->sectors; s++) {
 		u64 version = j->found[s];
 
-		if (version >= j->v.l->first_version && version < NOT_READ) {
+		if (version >= j->v.l->first_version && version < ANY_VERSION) {
 			u64 issued = j->v.writes[version - j->v.l->first_version].issued;
 
 			line = issued > line ? issued : line;
 		}
 	}
 	for (u64 i = 0; i < j->writes; i++)
-		if (j->v.writes[i].completed && j->v.writes[i].completed < line)
+		if (j->v.writes[i].completed && j->v.writes[i].completed < line &&
+		    !(j->v.writes[i].flags & WRITE_DISCARD))
 			raise_floor(j->ordered, j, i);
 }
 
@@ -539,12 +359,13 @@ static u64 identify(const struct verdict *j, const struct stamp *stamp, u64 sect
 	if (index >= j->writes)
 		return NO_VERSION;
 	w = &j->v.writes[index];
-	if (!w->issued || sector < w->sector || sector >= w->sector + w->count)
+	if (!w->issued || w->flags & WRITE_DISCARD || sector < w->sector ||
+	    sector >= w->sector + w->count)
 		return NO_VERSION;
 	return stamp->version;
 }
 
-static void read_all(struct verdict *j, int fd)
+static void read_all(struct verdict *j, int fd, u64 skip)
 {
 	u64 unit = j->v.l->unit;
 	struct stamp *buf;
@@ -553,11 +374,11 @@ static void read_all(struct verdict *j, int fd)
 		die("out of memory");
 	for (u64 at = 0; at < j->v.l->sectors;) {
 		u64 count = at_most(READ_SECTORS, j->v.l->sectors - at);
+		u64 from = (skip + at) * SECTOR;
 
-		if (pread(fd, buf, count * SECTOR, at * SECTOR) != (ssize_t)(count * SECTOR)) {
+		if (pread(fd, buf, count * SECTOR, from) != (ssize_t)(count * SECTOR)) {
 			count = unit;
-			if (pread(fd, buf, count * SECTOR, at * SECTOR) !=
-			    (ssize_t)(count * SECTOR)) {
+			if (pread(fd, buf, count * SECTOR, from) != (ssize_t)(count * SECTOR)) {
 				for (u64 i = 0; i < count; i++)
 					j->found[at + i] = NOT_READ;
 				at += count;
@@ -581,6 +402,8 @@ static enum finding judge(const struct verdict *j, u64 sector)
 		return UNREADABLE;
 	if (version == NO_VERSION)
 		return ALIEN;
+	if (j->discarded[sector])
+		return FINE;
 	/* What was there before is older than any write of this round. */
 	if (old && j->durable[sector].issued)
 		return LOST;
@@ -613,7 +436,7 @@ static void judge_all(struct verdict *j, bool ordered)
 
 static void print_write(const struct verdict *j, const char *name, u64 version)
 {
-	if (version < j->v.l->first_version || version >= NOT_READ) {
+	if (version < j->v.l->first_version || version >= ANY_VERSION) {
 		printf(", \"%s\": {\"version\": %lld}", name, (long long)version);
 		return;
 	}
@@ -641,7 +464,7 @@ static void report(const struct verdict *j)
 		print_write(j, "found", j->found[sector]);
 		if (f[sector].issued)
 			print_write(j, "floor", f[sector].version);
-		printf(", \"base\": %llu}", (unsigned long long)j->v.base[sector]);
+		printf(", \"base\": %lld}", (long long)j->v.base[sector]);
 	}
 	printf("]}\n");
 }
@@ -651,13 +474,27 @@ static void rebase(struct verdict *j)
 	struct ledger *l = j->v.l;
 
 	for (u64 s = 0; s < l->sectors; s++)
-		if (j->found[s] < NOT_READ)
-			j->v.base[s] = j->found[s];
+		if (j->found[s] < ANY_VERSION)
+			j->v.base[s] = j->discarded[s] ? ANY_VERSION : j->found[s];
 	memset(j->v.writes, 0, j->writes * sizeof(*j->v.writes));
 	memset(j->v.syncs, 0, at_most(l->syncs, l->max_syncs) * sizeof(*j->v.syncs));
 	l->first_version += j->writes;
 	l->writes = 0;
 	l->syncs = 0;
+}
+
+/* As if the ledger had been closed at that moment. */
+static void forget_after(struct view *v, u64 at)
+{
+	for (u64 i = 0; i < at_most(v->l->writes, v->l->max_writes); i++) {
+		if (v->writes[i].issued > at)
+			v->writes[i].issued = 0;
+		if (v->writes[i].completed > at)
+			v->writes[i].completed = 0;
+	}
+	for (u64 i = 0; i < at_most(v->l->syncs, v->l->max_syncs); i++)
+		if (v->syncs[i].completed > at)
+			v->syncs[i].completed = 0;
 }
 
 static int do_verify(const struct options *o)
@@ -670,13 +507,17 @@ static int do_verify(const struct options *o)
 	j.found = calloc(j.v.l->sectors, sizeof(*j.found));
 	j.durable = calloc(j.v.l->sectors, sizeof(*j.durable));
 	j.ordered = calloc(j.v.l->sectors, sizeof(*j.ordered));
-	if (!j.found || !j.durable || !j.ordered)
+	j.discarded = calloc(j.v.l->sectors, sizeof(*j.discarded));
+	if (!j.found || !j.durable || !j.ordered || !j.discarded)
 		die("out of memory");
+	if (o->at)
+		forget_after(&j.v, o->at);
 	if (o->rebase && fsync(fd))
 		die("%s: fsync: %s", o->dev, strerror(errno));
-	read_all(&j, fd);
+	read_all(&j, fd, o->skip);
 	durable_floors(&j);
 	ordered_floors(&j);
+	discards(&j);
 	judge_all(&j, o->ordered);
 	report(&j);
 	for (int f = ALIEN; f < FINDINGS; f++)
@@ -687,6 +528,7 @@ static int do_verify(const struct options *o)
 	free(j.found);
 	free(j.durable);
 	free(j.ordered);
+	free(j.discarded);
 	close(fd);
 	return bad ? 1 : 0;
 }
@@ -694,7 +536,7 @@ static int do_verify(const struct options *o)
 /* ---- command line ------------------------------------------------------------------ */
 
 enum { DEV, LEDGER, SEED, MAX_WRITES, MAX_SYNCS, JOBS, OPS, MAX_SECTORS, SYNC_EVERY, FUA_EVERY,
-       RNG, ORDERED, REBASE };
+       DISCARD_EVERY, RNG, AT, SKIP, CLOCK, ORDERED, REBASE, SYNC_LAST };
 
 static const struct option long_options[] = {
 	{ "dev", required_argument, NULL, DEV },
@@ -707,9 +549,14 @@ static const struct option long_options[] = {
 	{ "max-sectors", required_argument, NULL, MAX_SECTORS },
 	{ "sync-every", required_argument, NULL, SYNC_EVERY },
 	{ "fua-every", required_argument, NULL, FUA_EVERY },
+	{ "discard-every", required_argument, NULL, DISCARD_EVERY },
 	{ "rng", required_argument, NULL, RNG },
+	{ "at", required_argument, NULL, AT },
+	{ "skip", required_argument, NULL, SKIP },
+	{ "clock", required_argument, NULL, CLOCK },
 	{ "ordered", no_argument, NULL, ORDERED },
 	{ "rebase", no_argument, NULL, REBASE },
+	{ "sync-last", no_argument, NULL, SYNC_LAST },
 	{ 0 }
 };
 
@@ -730,7 +577,9 @@ static void parse(struct options *o, int argc, char **argv)
 	u64 *numbers[] = {
 		[SEED] = &o->seed, [MAX_WRITES] = &o->max_writes, [MAX_SYNCS] = &o->max_syncs,
 		[JOBS] = &o->jobs, [OPS] = &o->ops, [MAX_SECTORS] = &o->max_sectors,
-		[SYNC_EVERY] = &o->sync_every, [FUA_EVERY] = &o->fua_every, [RNG] = &o->rng,
+		[SYNC_EVERY] = &o->sync_every, [FUA_EVERY] = &o->fua_every,
+		[DISCARD_EVERY] = &o->discard_every, [RNG] = &o->rng, [AT] = &o->at,
+		[SKIP] = &o->skip,
 	};
 	int which;
 
@@ -742,6 +591,12 @@ static void parse(struct options *o, int argc, char **argv)
 		case LEDGER:
 			o->ledger = optarg;
 			break;
+		case CLOCK:
+			o->clock = optarg;
+			break;
+		case SYNC_LAST:
+			o->sync_last = true;
+			break;
 		case ORDERED:
 			o->ordered = true;
 			break;
@@ -752,6 +607,7 @@ static void parse(struct options *o, int argc, char **argv)
 			exit(2);
 		default:
 			*numbers[which] = number(optarg);
+			o->within |= which == SKIP;
 		}
 	}
 	if (!o->dev || !o->ledger || optind != argc - 1)
@@ -760,7 +616,7 @@ static void parse(struct options *o, int argc, char **argv)
 		die("--jobs must be 1 or more, --max-sectors 8 or more");
 }
 
-int main(int argc, char **argv)
+static int command(int argc, char **argv)
 {
 	struct options o = {
 		.seed = 1, .max_writes = 1 << 18, .max_syncs = 1 << 16, .jobs = 4, .ops = ~0ULL,
@@ -769,6 +625,8 @@ int main(int argc, char **argv)
 	const char *verb;
 
 	parse(&o, argc, argv);
+	if (o.clock)
+		clock_open(o.clock);
 	verb = argv[optind];
 	if (!strcmp(verb, "init"))
 		return do_init(&o);
@@ -777,4 +635,41 @@ int main(int argc, char **argv)
 	if (!strcmp(verb, "verify"))
 		return do_verify(&o);
 	die("unknown command %s", verb);
+}
+
+static int serve_one(char *line)
+{
+	char *words[MAX_WORDS + 1] = { "powerload" };
+	int count = 1;
+
+	for (char *word = strtok(line, " \n"); word && count < MAX_WORDS; word = strtok(NULL, " \n"))
+		words[count++] = word;
+	return command(count, words);
+}
+
+static int serve(void)
+{
+	char line[4096];
+	int status;
+	pid_t pid;
+
+	while (fgets(line, sizeof(line), stdin)) {
+		pid = fork();
+		if (pid < 0)
+			die("fork: %s", strerror(errno));
+		if (!pid)
+			exit(serve_one(line));
+		if (waitpid(pid, &status, 0) != pid)
+			die("waitpid: %s", strerror(errno));
+		printf("=%d\n", WIFEXITED(status) ? WEXITSTATUS(status) : 2);
+		fflush(stdout);
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "serve"))
+		return serve();
+	return command(argc, argv);
 }

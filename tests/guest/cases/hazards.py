@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Single sequences of events, made to happen: hazards of docs/design.rst, bugs of dm-writeboost.
+
+Each case brings one sequence about by keeping commands waiting at the moment that matters, or
+counts commands. What a case waits for are states, never times; where a held command goes on by
+itself, that it is late matters to a broken module only.
+"""
+
+import os
+import pathlib
+
+from lclib import Disk, case, dm, sh, wait
+from lclib.disk import MIB, commands
+from lclib.disks import Disks
+from lclib.faulty import BLOCK, Breakable, Holding, content, fill
+from lclib.lc import LcStack
+
+PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
+RECORDED = (Disk("ssd", "8M", kind="recorded"), Disk("hdd", "32M", kind="recorded"))
+SMALL = ("--segment-size=64K",)
+LATE = 5_000            # ms
+
+
+def hold(disks, disk, op, offset, length, delay_ms, count=1):
+    """Commands of the range get no answer for so long; returns the rule's number."""
+    return disks.fault(disk=disk, op=op, offset=offset, length=length, errno=0,
+                       delay_ms=delay_ms, count=count)["id"]
+
+
+def hits(disks, rule):
+    """How many commands it has hit."""
+    return next(fault["hits"] for fault in disks.faults()["faults"] if fault["id"] == rule)
+
+
+def on_hdd(ctx, block):
+    """What a bare hard disk holds of a block, once nothing is on its way to it."""
+    inflight = pathlib.Path("/sys/block", pathlib.Path(ctx.hdd).name, "inflight")
+    wait.until(lambda: not any(map(int, inflight.read_text(encoding="ascii").split())), 60,
+               "the hard disk at rest")
+    with dm.Raw(ctx.hdd) as hdd:
+        return hdd.read(MIB + block * BLOCK, BLOCK)
+
+
+# --- who writes to the hard disk when -----------------------------------------------------------
+
+
+@case(disks=RECORDED, timeout=60, long=("debug",))
+def newer_version_waits_for_older(ctx):
+    """v1 is on its way to the HDD when v2 is to be drained: v2 is there in the end (C4)."""
+    with Disks() as disks:
+        disks.fault_clear()
+        with LcStack(ctx.hdd, ctx.ssd, format=SMALL, writeback="off") as lc, lc.open() as raw:
+            fill(raw, 7, 1, "v1")
+            raw.flush()
+            held = hold(disks, "hdd", "write", MIB + 7 * BLOCK, BLOCK, LATE)
+            lc.message("writeback")
+            wait.until(lambda: hits(disks, held), 60, "v1 on its way")
+            fill(raw, 7, 1, "v2")
+            raw.flush()
+            lc.message("writeback")
+            lc.wait(lambda fields: not fields["dirty"], what="v2 drained")
+            disks.fault_clear()
+            assert on_hdd(ctx, 7) == content(7, "v2"), on_hdd(ctx, 7)[:8]
+
+
+@case(disks=RECORDED, timeout=60, long=("debug",))
+def bypass_waits_for_writeback(ctx):
+    """v1 is on its way to the HDD when the SSD dies: what is written past it stays (S3)."""
+    with Disks() as disks, Breakable("ssd1", ctx.ssd) as ssd:
+        disks.fault_clear()
+        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off", ssd_patience_ms=500)
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 7, 1, "v1")
+            raw.flush()
+            held = hold(disks, "hdd", "write", MIB + 7 * BLOCK, BLOCK, LATE)
+            lc.message("writeback")
+            wait.until(lambda: hits(disks, held), 60, "v1 on its way")
+            ssd.fail()
+            fill(raw, 7, 1, "v2")
+            raw.flush()
+            lc.wait(lambda fields: fields["mode"] == "degraded", what="mode degraded")
+            fill(raw, 7, 1, "v3")
+            raw.flush()
+            disks.fault_clear()
+        lc.remove()
+        assert on_hdd(ctx, 7) == content(7, "v3"), on_hdd(ctx, 7)[:8]
+
+
+@case(disks=RECORDED, timeout=60, long=("debug",))
+def failed_hdd_flush_is_not_believed(ctx):
+    """After a FLUSH that the HDD failed, what was written before it is written again (F3)."""
+    with Disks() as disks:
+        disks.fault_clear()
+        with LcStack(ctx.hdd, ctx.ssd, format=SMALL, writeback="off") as lc, lc.open() as raw:
+            fill(raw, 7, 1, "mine")
+            raw.flush()
+            writes = hold(disks, "hdd", "write", MIB + 7 * BLOCK, BLOCK, 0, -1)
+            disks.fault(disk="hdd", op="flush", count=1)
+            lc.drain()
+            assert hits(disks, writes) == 2, hits(disks, writes)
+            disks.fault_clear()
+
+
+# --- coming and going ---------------------------------------------------------------------------
+
+
+@case(disks=(Disk("ssd", "16M"), Disk("hdd", "128M")), timeout=40, long=("debug",))
+def suspend_writes_what_is_dirty(ctx):
+    """A suspend has the kernel write back more than the log holds, and ends (D4)."""
+    knobs = [pathlib.Path("/proc/sys/vm", name) for name in ("dirty_background_ratio",
+                                                             "dirty_ratio")]
+    before = [knob.read_text(encoding="ascii") for knob in knobs]
+    with LcStack(ctx.hdd, ctx.ssd, format=SMALL) as lc:
+        # Nobody but the suspend writes it back.
+        for knob, value in reversed(list(zip(knobs, (80, 90)))):
+            knob.write_text(str(value), encoding="ascii")
+        with lc.open(direct=False) as raw:
+            for at in range(0, 48 * MIB, MIB):
+                raw.write(at, at.to_bytes(8, "little") * (MIB // 8))
+            with lc.paused():
+                pass
+        for knob, value in zip(knobs, before):
+            knob.write_text(value, encoding="ascii")
+        with lc.open() as raw:
+            for at in range(0, 48 * MIB, MIB):
+                assert raw.read(at, BLOCK) == at.to_bytes(8, "little") * (BLOCK // 8)
+
+
+@case(disks=PAIR, timeout=60, long=("debug",))
+def tables_write_nothing(ctx):
+    """A table comes and goes without a write, and after a reload the life goes on (D6)."""
+    with LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw:
+        fill(raw, 0, 16, "before")
+        raw.flush()
+        seen = [commands(path) for path in (ctx.ssd, ctx.hdd)]
+        sh.run("dmsetup", "load", lc.name, "--table", lc.table().strip())
+        sh.run("dmsetup", "clear", lc.name)
+        for path, count in zip((ctx.ssd, ctx.hdd), seen):
+            now = commands(path)
+            assert (now["write"], now["flush"]) == (count["write"], count["flush"]), (now, count)
+        # Here the old table goes after the new one has started.
+        sh.run("dmsetup", "load", lc.name, "--table", lc.table().strip())
+        sh.run("dmsetup", "resume", lc.name)
+        assert lc.fields()["mode"] == "rw", lc.fields()
+        fill(raw, 16, 16, "after")
+        raw.flush()
+        assert raw.read(16 * BLOCK, BLOCK) == content(16, "after")
+
+
+# --- bugs of dm-writeboost ----------------------------------------------------------------------
+
+
+@case(disks=RECORDED, timeout=60, long=("debug",))
+def degraded_flush_reaches_the_hdd(ctx):
+    """Without its SSD a volume flushes the HDD, and says so if that fails."""
+    with Disks() as disks, Breakable("ssd1", ctx.ssd) as ssd:
+        disks.fault_clear()
+        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, ssd_patience_ms=0)
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            ssd.fail()
+            fill(raw, 0, 1, "saved")
+            raw.flush()
+            lc.wait(lambda fields: fields["mode"] == "degraded", what="mode degraded")
+            for turn in range(5):
+                fill(raw, 0, 8, turn)
+                before = commands(ctx.hdd)["flush"]
+                raw.flush()
+                assert commands(ctx.hdd)["flush"] > before, turn
+            disks.fault(disk="hdd", op="flush", count=1)
+            try:
+                raw.flush()
+                raise AssertionError("a FLUSH that the HDD failed ended well")
+            except OSError:
+                pass
+            disks.fault_clear()
+        lc.remove()
+        ssd.heal()
+
+
+@case(disks=PAIR, timeout=60, long=("debug",))
+def idle_drain_does_not_stop_itself(ctx):
+    """What writeback does is no load: once begun, an idle drain of many batches goes on."""
+    with LcStack(ctx.hdd, ctx.ssd, format=SMALL, writeback="off",
+                 writeback_batch=64) as lc, lc.open() as raw:
+        fill(raw, 0, 1000, "mine")
+        raw.flush()
+        lc.message("writeback", "on")
+        fields = lc.wait(lambda fields: fields["dirty"] < 1000, what="an idle drain")
+        while fields["dirty"]:
+            # Read one after the other: all of it may have ended in between.
+            if fields["writeback"] == "idle":
+                assert not lc.fields()["dirty"], (fields, lc.fields())
+            fields = lc.fields()
+
+
+@case(disks=(Disk("ssd", "16M"), Disk("hdd", "128M")), timeout=60, long=("debug",))
+def full_cache_drains_in_large_batches(ctx):
+    """A full cache costs the HDD one FLUSH for many segments, not one for each."""
+    with LcStack(ctx.hdd, ctx.ssd, format=SMALL) as lc, lc.open() as raw:
+        segments = lc.fields()["segments"]
+        before = commands(ctx.hdd)["flush"]
+        for at in range(0, 64 * MIB, MIB):
+            raw.write(at, bytes([at // MIB + 1]) * MIB)
+        flushes = commands(ctx.hdd)["flush"] - before
+    drained = 64 * MIB // (15 * BLOCK) - segments
+    ctx.figure("segments_drained", drained)
+    ctx.figure("hdd_flushes", flushes)
+    assert drained > 500 and 0 < flushes <= drained // 16, (drained, flushes)
+
+
+# --- the segments kept back for what is logged again (D1) ---------------------------------------
+
+
+DATA_SLOTS = 15         # of a segment of 64 KiB in one record
+FULL_LOG_SECONDS = 400  # more than what it waits for at most: then it says what did not happen
+
+
+class FullLog:
+    """A volume whose log is full, and whose oldest segment holds blocks the HDD refuses.
+
+    Writeback wants that segment, and is held at its first read of it until the log is full.
+    """
+
+    def __init__(self, ctx, disks, ssd):
+        self.disks = disks
+        self.ssd = ssd
+        disks.fault_clear()
+        self.stack = LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off",
+                             idle_seal_ms=0, buffers=8, ssd_patience_ms=0)
+        self.first = 0      # where the oldest segment lies on the SSD
+        self.written = 0
+
+    def begin(self, segments):
+        """So many first segments, each of one whole record."""
+        self.stack.format()
+        self.stack.activate()
+        with self.stack.open() as raw:
+            for _ in range(segments):
+                fill(raw, self.written, DATA_SLOTS, "kept")
+                raw.flush()
+                self.written += DATA_SLOTS
+        with self.ssd.open() as ssd:
+            self.first = next(at for at in range(MIB, ssd.size, BLOCK)
+                              if ssd.read(at, BLOCK) == content(0, "kept")) - BLOCK
+
+    def slot(self, block):
+        """The place of one of the first blocks."""
+        return self.first + block // DATA_SLOTS * 16 * BLOCK + (1 + block % DATA_SLOTS) * BLOCK
+
+    def put(self, raw):
+        """Write one block, unless it would have to wait; whether it was."""
+        raw.buffer[:BLOCK] = content(self.written, "kept")
+        try:
+            os.pwritev(raw.handle, [memoryview(raw.buffer)[:BLOCK]], self.written * BLOCK,
+                       os.RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        self.written += 1
+        return True
+
+    def fill_up(self):
+        """Write until nothing more can be taken, and have the HDD refuse the oldest segment."""
+        self.ssd.hold(self.first, 16 * BLOCK)
+        keep = max(1, min(4, self.stack.fields()["segments"] // 16))
+        refused = 0
+
+        def full():
+            nonlocal refused
+            while self.put(raw):
+                refused = 0
+            refused += 1
+            return refused > 20 and self.stack.fields()["free_segments"] <= keep
+        with self.stack.open() as raw:
+            try:
+                wait.until(full, 120, "a full log")
+            except AssertionError as error:
+                raise AssertionError(f"{error}: {refused}, {self.stack.fields()}") from error
+        assert self.ssd.held(), "writeback does not want the oldest segment"
+        self.refuse()
+
+    def refuse(self):
+        """The HDD refuses the blocks of the oldest segment."""
+        self.disks.fault(disk="hdd", op="write", offset=MIB, length=DATA_SLOTS * BLOCK)
+
+    def stop_after(self, count):
+        """Let writeback go on until it has logged so many blocks again."""
+        self.ssd.hold(self.slot(count), BLOCK)
+        while True:
+            wait.until(self.ssd.held, 60, "a read of the slot")
+            if self.stack.fields()["relogged"]:
+                break
+            # An earlier read, of the batch: on to the next.
+            self.ssd.hold(self.slot(count), BLOCK)
+        assert self.stack.fields()["relogged"] == count, self.stack.fields()
+        # A FLUSH closes the record that is begun.
+        self.stack.message("flush")
+
+    def goes_on(self, refused, lost=0):
+        """All but what the HDD refuses is drained, and writes go on."""
+        fields = self.stack.wait(lambda fields: fields["mode"] != "rw" or (
+            fields["free_segments"] > fields["segments"] // 2 and
+            fields["dirty"] == refused + lost), 120, "room in the log")
+        assert fields["mode"] == "rw" and fields["lost"] == lost, fields
+        assert 0 < fields["refused"] <= refused, fields     # the last ones where they were
+        with self.stack.open() as raw:
+            fill(raw, 2000, 100, "more")
+            raw.flush()
+            for block in (*range(refused), *range(refused + lost, self.written)):
+                assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
+        self.disks.fault_clear()
+        self.stack.drain()
+        assert self.stack.fields()["refused"] == 0, self.stack.fields()
+        self.stack.remove()
+
+
+@case(kernels=("stock",), disks=RECORDED, timeout=FULL_LOG_SECONDS)
+def reserve_outlives_a_flush(ctx):
+    """A FLUSH while blocks are logged again into a full log costs a slot too many (D1)."""
+    with Disks() as disks, Holding("ssd1", ctx.ssd) as ssd:
+        log = FullLog(ctx, disks, ssd)
+        log.begin(1)
+        log.fill_up()
+        log.stop_after(7)
+        ssd.heal()
+        log.goes_on(DATA_SLOTS)
+
+
+@case(kernels=("stock",), disks=RECORDED, timeout=FULL_LOG_SECONDS)
+def reserve_outlives_a_crash(ctx):
+    """The power goes while blocks are logged again into a full log: the next life goes on (D1)."""
+    with Disks() as disks, Holding("ssd1", ctx.ssd) as ssd:
+        log = FullLog(ctx, disks, ssd)
+        log.begin(1)
+        log.fill_up()
+        log.stop_after(7)
+        disks.cut(seed=ctx.seed, policy="drop-all")
+        disks.fault_clear()
+        ssd.heal()
+        sh.result("dmsetup", "remove", log.stack.name)
+        disks.restore()
+        log.refuse()
+        log.stack.activate()
+        log.goes_on(DATA_SLOTS)
+
+
+@case(kernels=("stock",), disks=RECORDED, timeout=FULL_LOG_SECONDS)
+def reserve_outlives_a_rotten_header(ctx):
+    """The tail cannot move to the next segment because its header has rotted (D1)."""
+    with Disks() as disks, Holding("ssd1", ctx.ssd) as ssd:
+        log = FullLog(ctx, disks, ssd)
+        log.begin(2)
+        log.stack.remove()
+        disks.corrupt(disk="ssd", offset=log.slot(DATA_SLOTS) - BLOCK, len=BLOCK, seed=ctx.seed)
+        log.stack.activate()
+        log.fill_up()
+        ssd.heal()
+        log.goes_on(DATA_SLOTS, lost=DATA_SLOTS)
