@@ -45,19 +45,30 @@ def rounds_under_load(ctx, lives, each=20):
         with stack as lc:
             load = start_load(lc.path, 600)
             try:
+                wait_for_writes(lc, load)
                 for _ in range(each):
                     step(lc, rounds)
                     assert load.poll() is None, load.communicate()[0]
                     assert lc.fields()["mode"] == "rw", lc.fields()
                     rounds += 1
-                # In use: it must refuse, and go on.
-                assert sh.result("dmsetup", "remove", lc.name)[0] != 0
+                # In use: it must refuse, and go on.  The jobs close it between two passes.
+                with open(lc.path, "rb"):
+                    assert sh.result("dmsetup", "remove", lc.name)[0] != 0
+                wait_for_writes(lc, load)
             finally:
                 load.terminate()
                 output, _ = load.communicate()
             assert "verify" not in output.lower() or "bad" not in output.lower(), output
         ctx.figure("lives", life + 1)
     ctx.figure("rounds", rounds)
+
+
+def wait_for_writes(lc, load):
+    """Until the load has written more than it has by now."""
+    before = lc.fields()["head_seq"]
+    lc.wait(lambda fields: load.poll() is not None or fields["head_seq"] > before, 120,
+            "records of the load")
+    assert load.poll() is None, load.communicate()[0]
 
 
 def step(lc, number):
