@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The benchmark's part on the host: build, boot one guest, keep what it measures, report."""
+
+import argparse
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TESTS))
+
+from lib import host, kernels, payload, products, sideport, vm  # noqa: E402, I001
+from lclib import CASES, registry  # noqa: E402
+
+import peers  # noqa: E402
+import plan  # noqa: E402
+import report  # noqa: E402
+
+FOLDER = host.BUILD / "bench"
+PORT = "dmlc.bench"
+
+
+class Notes:
+    """Takes the guest's events and keeps them in a file as they come."""
+
+    def __init__(self, path, wanted):
+        self.file = open(path, "w", encoding="utf-8")  # noqa: SIM115
+        self.begun = {}
+        self.results = []
+        self.profiles = []
+        self.ended = False
+        self.wanted = wanted
+        self.started = time.monotonic()
+
+    def take(self, event):
+        """One event."""
+        self.file.write(json.dumps(event) + "\n")
+        self.file.flush()
+        if event["kind"] == "begin":
+            self.begun = event
+        elif event["kind"] == "end":
+            self.ended = True
+        elif event["kind"] == "profile":
+            self.profiles.append(event)
+        elif event["kind"] == "result":
+            self.results.append(event)
+            problem = f"  FAILED: {event['error'].splitlines()[0]}" if event["error"] else ""
+            host.say(f"{time.monotonic() - self.started:5.0f} s  {event['job']:20}"
+                     f"{event['system']:14} {event['seconds']:6.1f} s{problem}")
+
+
+def commit():
+    """What is measured."""
+    text = host.run("git", "-C", host.TOP, "describe", "--always", "--dirty")
+    return text.strip()
+
+
+def machine(kernel):
+    """Where it is measured."""
+    cpu = next((line.partition(":")[2].strip()
+                for line in pathlib.Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+                if line.startswith("model name")), "unknown")
+    emulated = not any("kvm" in word for word in vm.accelerators(kernel)[0])
+    qemu = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True,
+                          check=True).stdout.splitlines()[0]
+    return {"cpu": cpu, "cpus": host.jobs(), "qemu": qemu, "emulated": emulated,
+            "load_before": pathlib.Path("/proc/loadavg").read_text("ascii").split()[0]}
+
+
+def measure(args):
+    """Build, boot, run the plan; returns everything as one dict."""
+    wanted = dict(plan.LENGTHS[args.length])
+    if args.jobs:
+        wanted["jobs"] = [name for name in plan.JOBS if name in args.jobs]
+    if args.systems:
+        wanted["systems"] = [name for name in plan.SYSTEMS if name in args.systems]
+    if args.repetitions:
+        wanted["repetitions"] = args.repetitions
+    wanted["profile"] = args.profile
+    kernel = kernels.get("stock")
+    with host.locked("build", host.BUILD):
+        versions, extra = peers.prepare(kernel)
+        files = payload.make(kernel, products.build(kernel), FOLDER / "payload", extra)
+    registry.load(TESTS / "bench/guest")
+    case = CASES["bench.bench"]
+    notes = Notes(FOLDER / "events", wanted)
+    side = sideport.Side(PORT, notes.take, first=wanted)
+    boot = sideport.Boot(kernel, files, [case], FOLDER / "boot", args.seed, side=side,
+                         disks={"preheat": "256M"})
+    about = machine(kernel)
+    started = time.monotonic()
+    outcome = sideport.perform(boot, side)
+    return {
+        "length": args.length, "plan": wanted, "seed": args.seed,
+        "commit": commit(), "kernel": kernel.release, "machine": about, "versions": versions,
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "seconds": round(time.monotonic() - started), "guest": notes.begun,
+        "verdict": outcome.verdict, "reason": outcome.reason, "whole": notes.ended,
+        "results": notes.results, "profiles": notes.profiles,
+    }
+
+
+def arguments():
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="tests/bench/run", description=__doc__)
+    parser.add_argument("--length", choices=plan.LENGTHS, default="long",
+                        help="smoke: shows that the jobs run; quick: under 10 minutes without "
+                             "KVM; long: under an hour")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 1 << 31))
+    parser.add_argument("--jobs", nargs="+", choices=plan.JOBS, help="only these jobs")
+    parser.add_argument("--systems", nargs="+", choices=plan.SYSTEMS, help="only these systems")
+    parser.add_argument("--repetitions", type=int)
+    parser.add_argument("--profile", action="store_true",
+                        help="also write profile.md: where the guest's processors are meanwhile "
+                             "(rates are lower with it)")
+    return parser.parse_args()
+
+
+def main():
+    """Exit 0 only if everything that was planned has a figure."""
+    args = arguments()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with host.locked("bench", FOLDER):
+        got = measure(args)
+        (FOLDER / "results.json").write_text(json.dumps(got, indent=1) + "\n", encoding="utf-8")
+        host.say(f"report: {report.write(got, FOLDER)}")
+        if args.profile:
+            host.say(f"profile: {report.write_profile(got, FOLDER)}")
+    if got["verdict"] != "passed":
+        host.say(f"the guest: {got['verdict']}: {got['reason']}")
+    failed = [result for result in got["results"] if result["error"]]
+    for result in failed:
+        host.say(f"{result['job']} {result['system']}: {result['error']}")
+    return 0 if got["whole"] and got["verdict"] == "passed" and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What all jobs share: what a job is, what it is given, and the modelled disks."""
+
+import contextlib
+import dataclasses
+
+from lclib import sh
+
+from .systems import BY_NAME, SLICE, Linear, RawDisk
+
+MIB = 1 << 20
+EVERY = tuple(BY_NAME)
+CACHES = tuple(name for name, system in BY_NAME.items() if system.caches)
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One entry of the plan."""
+
+    function: object
+    disks: str              # ram, plain or modelled
+    systems: tuple
+
+
+@dataclasses.dataclass
+class Bench:
+    """What a job is given."""
+
+    ssd: str
+    hdd: str
+    plan: dict
+    seed: int
+    disks: object = None    # control of the emulated disks
+
+    def system(self, name, hold=True, slow=False):
+        """A system over this job's disks."""
+        kind = BY_NAME[name]
+        if kind in (Linear, RawDisk):
+            return kind(self.ssd, self.hdd, hold, slow)
+        return kind(self.ssd, self.hdd, hold)
+
+    @contextlib.contextmanager
+    def part(self, size):
+        """The same with only `size` bytes of the SSD."""
+        sh.run("dmsetup", "create", SLICE, "--table", f"0 {size // 512} linear {self.ssd} 0")
+        try:
+            yield dataclasses.replace(self, ssd=f"/dev/mapper/{SLICE}")
+        finally:
+            sh.result("dmsetup", "remove", SLICE)  # clear() tries again
+
+
+def latencies(got, kind):
+    """The percentiles of one kind, in microseconds."""
+    return {name: got[f"{kind}_{name}_ns"] / 1000
+            for name in ("p500", "p900", "p990", "p999", "max") if f"{kind}_{name}_ns" in got}
+
+
+def timed(bench, on=True):
+    """Switch the time models of both disks on or off."""
+    if not on:
+        bench.disks.model(disk="hdd", kind="none")
+        bench.disks.model(disk="ssd", kind="none")
+        return
+    bench.disks.model(disk="ssd", kind="ssd", **bench.plan["ssd_model"])
+    bench.disks.model(disk="hdd", kind=bench.plan["hdd_kind"], **bench.plan["hdd_model"])

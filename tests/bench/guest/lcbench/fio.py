@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What programs see: fio's figures, system calls included."""
+
+import json
+
+from lclib import sh
+
+MIB = 1 << 20
+LIBAIO = {"ioengine": "libaio", "direct": 1, "bs": "4k"}
+URING = {**LIBAIO, "ioengine": "io_uring"}
+SYNC = {"ioengine": "psync", "direct": 1, "bs": "4k", "rw": "randwrite"}
+LARGE = {**LIBAIO, "bs": "1m", "iodepth": 4}
+
+# Each is given its share of the cache (`amount`), so that nothing has to drain.
+JOBS = {
+    "write_depth_1": {**LIBAIO, "rw": "randwrite", "iodepth": 1},
+    "write_depth_32": {**LIBAIO, "rw": "randwrite", "iodepth": 32},
+    "write_depth_64": {**LIBAIO, "rw": "randwrite", "iodepth": 64},
+    "write_2_jobs": {**LIBAIO, "rw": "randwrite", "iodepth": 32, "numjobs": 2},
+    "write_4_jobs": {**LIBAIO, "rw": "randwrite", "iodepth": 32, "numjobs": 4},
+    "write_uring": {**URING, "rw": "randwrite", "iodepth": 32},
+    "write_uring_sqpoll": {**URING, "rw": "randwrite", "iodepth": 32, "sqthread_poll": 1},
+    "fsync_every_1": {**SYNC, "fsync": 1},
+    "fsync_every_8": {**SYNC, "fsync": 8},
+    "fsync_every_64": {**SYNC, "fsync": 64},
+    "read_in_ram": {**LIBAIO, "rw": "randread", "iodepth": 32},
+    "mix_70_30": {**LIBAIO, "rw": "randrw", "rwmixread": 70, "iodepth": 32},
+    "write_1_mib": {**LARGE, "rw": "write"},
+    "read_1_mib": {**LARGE, "rw": "read"},
+}
+
+
+def run(path, name, span, amount, seed):
+    """One of JOBS over the first `span` bytes; returns rate and latency percentiles."""
+    words = {**JOBS[name], "filename": path, "size": span, "norandommap": 1, "randseed": seed,
+             "io_size": amount // JOBS[name].get("numjobs", 1), "group_reporting": 1,
+             "runtime": 20}
+    text = sh.run("fio", f"--name={name}", "--output-format=json", "--thread",
+                  *(f"--{key}={value}" for key, value in words.items()))
+    job = json.loads(text[text.index("{"):])["jobs"][0]
+    if job["error"]:
+        raise AssertionError(f"fio {name}: error {job['error']}")
+    figures = {}
+    for kind in ("read", "write", "sync"):
+        got = job[kind]
+        latency = got.get("clat_ns") if kind != "sync" else got.get("lat_ns")
+        if not latency or not latency.get("N"):
+            continue
+        if kind != "sync":
+            figures[f"{kind}_iops"] = got["iops"]
+        for percent, value in latency.get("percentile", {}).items():
+            if percent in ("50.000000", "99.000000", "99.900000"):
+                figures[f"{kind}_p{float(percent):g}"] = value / 1000
+    return figures

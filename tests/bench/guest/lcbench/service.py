@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Jobs about living with a cache: starting it, its memory, changing its table, its SSD's life."""
+
+import dataclasses
+import pathlib
+import threading
+import time
+
+from lclib import sh, wait
+
+from . import fio, load
+from .common import MIB, latencies, timed
+from .systems import NAME
+
+TRACING = pathlib.Path("/sys/kernel/tracing")
+PUNT = "io_uring/io_uring_queue_async_work"
+# Memory the kernel gives back when it is wanted (/proc/meminfo).
+FREE = ("MemFree", "Buffers", "Cached", "SReclaimable")
+BLOCK = 4096
+
+
+def fill(bench, system, blocks):
+    """So many blocks are written that the cache is full; all of it drained."""
+    share = blocks // 8
+    for part in range(8):
+        load.run(system.path, depth=32, order="once", seed=bench.seed, first=part * share * BLOCK,
+                 span=share * BLOCK, count=share, flush_every=share, ms=600_000)
+        system.drain()
+
+
+def reads_of(bench, call):
+    """What call() reads from the SSD."""
+    with load.counted(bench.disks) as seen:
+        call()
+    return {"commands": seen["ssd"]["reads"], "kib": seen["ssd"]["read_sectors"] / 2}
+
+
+def restart(bench, name):
+    """What a start reads from the SSD: cache full, 1 % of it dirty, after a stop and a crash."""
+    figures = {}
+    for label, size in zip(("small", "large"), bench.plan["restart_caches"], strict=True):
+        with bench.part(size) as part:
+            figures[label] = {"blocks": size // BLOCK, **restarts(part, name, size // BLOCK)}
+    return figures
+
+
+def restarts(bench, name, blocks):
+    """The same for one size."""
+    dirty = blocks // 100
+    words = {"depth": 32, "order": "once", "count": dirty, "flush_every": dirty}
+    found = {}
+    with bench.system(name) as system:
+        fill(bench, system, blocks)
+        load.run(system.path, seed=bench.seed + 1, **words)
+        system.stop()
+        found["stopped"] = reads_of(bench, system.restart)
+        if name == "dm-lc":
+            load.run(system.path, seed=bench.seed + 2, **words)
+            bench.disks.cut(policy="drop-all")
+            system.stop()
+            bench.disks.restore()
+            found["crashed"] = reads_of(bench, system.restart)
+    for state in found.values():
+        state["bytes_per_block"] = state["kib"] * 1024 / blocks
+    return found
+
+
+def unavailable():
+    """Bytes of RAM that are in use for good."""
+    pathlib.Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
+    found = {}
+    for line in pathlib.Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        key, _, value = line.partition(":")
+        found[key] = int(value.split()[0]) * 1024
+    return found["MemTotal"] - sum(found[key] for key in FREE)
+
+
+def memory(bench, name):
+    """RAM per block that can be cached, from SSDs of two sizes; and while a table is reloaded.
+
+    The SSDs are sparse files: what is stored in them does not count, nor does what a system takes
+    whatever the size.
+    """
+    used = {}
+    for size in bench.plan["memory_caches"]:
+        path = pathlib.Path("/tmp/bench-ssd")
+        with open(path, "wb") as file:
+            file.truncate(size)
+        loop = sh.run("losetup", "--find", "--show", "--direct-io=off", path).strip()
+        try:
+            before = unavailable()
+            with dataclasses.replace(bench, ssd=loop).system(name) as system:
+                load.run(system.path, depth=8, count=64, flush_every=64)
+                used[size] = {"live": unavailable() - before}
+                if name == "dm-lc":
+                    line = sh.run("dmsetup", "table", NAME)
+                    sh.run("dmsetup", "load", NAME, input=line)
+                    used[size]["reload"] = unavailable() - before
+                    sh.run("dmsetup", "suspend", NAME)
+                    used[size]["suspended"] = unavailable() - before
+                    sh.run("dmsetup", "resume", NAME)
+        finally:
+            sh.run("losetup", "--detach", loop)
+            path.unlink()
+    small, large = bench.plan["memory_caches"]
+    blocks = (large - small) // BLOCK
+    return {"per_block": {state: (used[large][state] - used[small][state]) / blocks
+                          for state in used[large]},
+            "small_mib": used[small]["live"] / MIB, "large_mib": used[large]["live"] / MIB}
+
+
+def traced():
+    """Events in the trace buffers, lost ones included."""
+    total = 0
+    for path in TRACING.glob("per_cpu/cpu*/stats"):
+        for line in path.read_text(encoding="ascii").splitlines():
+            key, _, value = line.partition(":")
+            if key in ("entries", "overrun"):
+                total += int(value)
+    return total
+
+
+def nowait(bench, name):
+    """Writes through io_uring that were handed to a worker because they might have had to wait."""
+    amount = bench.plan["nowait_bytes"]
+    with bench.system(name) as system:
+        system.warm(amount)
+        (TRACING / "trace").write_text("", encoding="ascii")
+        switch = TRACING / "events" / PUNT / "enable"
+        before = traced()
+        switch.write_text("1", encoding="ascii")
+        try:
+            got = fio.run(system.path, "write_uring", amount, amount, bench.seed)
+        finally:
+            switch.write_text("0", encoding="ascii")
+        punted = traced() - before
+    return {"punted_per_write": punted / (amount // BLOCK), "iops": got["write_iops"]}
+
+
+def throttled(bench, name):
+    """Four jobs of random writes when all buffers are full: the SSD is the limit."""
+    with bench.system(name) as system:
+        # More than is buffered in RAM.
+        load.run(system.path, depth=32, span=bench.plan["counted_set"], seed=bench.seed,
+                 count=bench.plan["evict"] // BLOCK)
+        got = load.run(system.path, threads=4, depth=16, span=bench.plan["counted_set"],
+                       seed=bench.seed + 1, ms=bench.plan["latency_ms"])
+        timed(bench, False)
+    return {"iops": got["iops"], "latency": latencies(got, "write"),
+            "fairness": got["thread_least"] / got["thread_most"]}
+
+
+def interrupt(swap):
+    """Suspend and resume, with a freshly loaded table if `swap`; seconds between both."""
+    if swap:
+        sh.run("dmsetup", "load", NAME, input=sh.run("dmsetup", "table", NAME))
+    begun = time.monotonic()
+    sh.run("dmsetup", "suspend", NAME)
+    sh.run("dmsetup", "resume", NAME)
+    return time.monotonic() - begun
+
+
+def swap_table(bench, name):
+    """While writes go on, the device is suspended and resumed, and its table exchanged."""
+    with bench.system(name) as system:
+        pool = system.fields()["buffers"] * system.fields()["segment_bytes"]
+        found = {}
+
+        def loaded():
+            found.update(load.run(system.path, threads=2, depth=8, seed=bench.seed,
+                                  ms=3 * bench.plan["latency_ms"],
+                                  span=bench.plan["counted_set"]))
+
+        writer = threading.Thread(target=loaded)
+        writer.start()
+        wait.until(lambda: system.fields()["buffers_used"] > 4 or not writer.is_alive(), 60,
+                   "the load runs")
+        frozen = {"suspend": [], "swap": []}
+        while writer.is_alive() or not frozen["swap"]:
+            for what, times in frozen.items():
+                times.append(interrupt(what == "swap"))
+        writer.join()
+        timed(bench, False)
+    return {"frozen": {what: max(times) for what, times in frozen.items()},
+            "times": sum(map(len, frozen.values())),
+            "pool_write": pool / bench.plan["ssd_model"]["rate"],
+            "latency": latencies(found, "write")}
+
+
+def endurance(bench, name):
+    """Skewed random writes with a FLUSH after each 32, far more than the cache holds."""
+    with bench.part(bench.plan["endurance_cache"]) as part, \
+            part.system(name, hold=False) as system:
+        words = {"order": "zipf", "depth": 32, "flush_every": 32,
+                 "span": bench.plan["endurance_set"], "ms": 900_000}
+        load.run(system.path, seed=bench.seed, count=bench.plan["endurance_writes"] // 4, **words)
+        with load.counted(bench.disks) as seen:
+            load.run(system.path, seed=bench.seed + 1, count=bench.plan["endurance_writes"],
+                     **words)
+    got = load.per_write(seen, bench.plan["endurance_writes"])
+    return {"per_write": got, "ssd_per_user_byte": got["ssd"]["kib"] / 4}

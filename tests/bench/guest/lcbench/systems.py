@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is compared: each set up afresh over (SSD, HDD), and taken away again.
+
+`hold` keeps everything in the cache, as far as the system can do that, until drain().
+`options` says in words what was set, for the report.
+"""
+
+import contextlib
+import pathlib
+import re
+
+from lclib import sh, status, wait
+from lclib.disk import Device as Raw
+from lclib.dm import sectors
+
+from . import load
+
+NAME = "bench"
+SLICE = "bench-slice"         # of the SSD, for jobs that want a smaller one
+MAPPED = f"/dev/mapper/{NAME}"
+MIB = 1 << 20
+DRAIN_SECONDS = 300
+
+
+def write_sysfs(path, value):
+    """One attribute."""
+    pathlib.Path(path).write_text(str(value), encoding="ascii")
+
+
+class System:
+    """Base: something mapped over both disks."""
+
+    name = ""
+    caches = True
+    options = ""
+
+    def __init__(self, ssd, hdd, hold=True):
+        self.ssd = str(ssd)
+        self.hdd = str(hdd)
+        self.hold = hold
+        self.path = MAPPED
+        self.warm_rounds = 0
+
+    def __enter__(self):
+        self.wipe()
+        self.start()
+        return self
+
+    def wipe(self):
+        """Nothing of an earlier system is to be recognised."""
+        for path in (self.ssd, self.hdd):
+            with Raw(path) as raw:
+                raw.wipe()
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self):
+        """dmsetup create, or what there is instead."""
+        sh.run("dmsetup", "create", NAME, input=self.table())
+
+    def restart(self):
+        """Come back after stop(), with what was there."""
+        self.start()
+
+    def table(self):
+        """The table line."""
+        raise NotImplementedError
+
+    def stop(self):
+        """Take it away; a reader of ours may still be about to close it."""
+        wait.until(lambda: sh.result("dmsetup", "remove", NAME)[0] == 0, 60, "device removed")
+
+    def status(self):
+        """The words behind the target's name."""
+        return sh.run("dmsetup", "status", NAME).split()[3:]
+
+    def message(self, *words):
+        """dmsetup message."""
+        sh.run("dmsetup", "message", NAME, 0, *words)
+
+    def drain(self):
+        """Everything dirty to the HDD; returns when it is there."""
+        raise NotImplementedError
+
+    def warm(self, span):
+        """Get the first `span` bytes of the volume into the cache, all of it written once."""
+        load.run(self.path, order="seq", bs=65536, depth=8, span=span, count=span // 65536)
+        self.warm_rounds += 1
+
+
+class RawDisk(System):
+    """No layer at all."""
+
+    name = "raw"
+    caches = False
+    options = "the disk itself"
+
+    def __init__(self, ssd, hdd, hold=True, slow=False):
+        super().__init__(ssd, hdd, hold)
+        self.path = self.hdd if slow else self.ssd
+
+    def start(self):
+        """It is there."""
+
+    def stop(self):
+        """It stays."""
+
+
+class Linear(System):
+    """The least a device-mapper target can do."""
+
+    name = "dm-linear"
+    caches = False
+    options = "over the SSD, or over the HDD in jobs that end there"
+
+    def __init__(self, ssd, hdd, hold=True, slow=False):
+        super().__init__(ssd, hdd, hold)
+        self.below = self.hdd if slow else self.ssd
+
+    def table(self):
+        return f"0 {sectors(self.below)} linear {self.below} 0\n"
+
+
+class Lc(System):
+    """The target under test."""
+
+    name = "dm-lc"
+    options = "lc-format's defaults; writeback=off while nothing shall drain"
+
+    def start(self):
+        sh.run("lc-format", "--backing", self.hdd, self.ssd)
+        self.restart()
+
+    def restart(self):
+        flags = ["-o", "writeback=off"] if self.hold else []
+        sh.run("lc-resume", *flags, NAME, self.ssd, self.hdd)
+
+    def fields(self):
+        """Its status line."""
+        return status.parse(sh.run("dmsetup", "status", NAME))
+
+    def drain(self):
+        self.message("flush")
+        self.message("writeback")
+        wait.until(lambda: self.fields()["dirty"] == 0, DRAIN_SECONDS, "nothing dirty")
+
+
+class Writeboost(System):
+    """dm-writeboost."""
+
+    name = "dm-writeboost"
+    options = ("writeback_threshold 0 (off) while nothing shall drain, 70 otherwise; "
+               "drained by drop_caches after a suspend that empties its buffer")
+
+    def table(self):
+        more = "0" if self.hold else "2 writeback_threshold 70"
+        return f"0 {sectors(self.hdd)} writeboost {self.hdd} {self.ssd} {more}\n"
+
+    def drain(self):
+        sh.run("dmsetup", "suspend", NAME)
+        sh.run("dmsetup", "resume", NAME)
+        self.message("drop_caches")
+
+
+class Writecache(System):
+    """dm-writecache in SSD mode."""
+
+    name = "dm-writecache"
+    options = ("4 KiB blocks, defaults otherwise; watermarks at 99 and 98 % while nothing shall "
+               "drain; drained by the message flush")
+
+    def table(self):
+        more = "4 high_watermark 99 low_watermark 98" if self.hold else "0"
+        return f"0 {sectors(self.hdd)} writecache s {self.hdd} {self.ssd} 4096 {more}\n"
+
+    def drain(self):
+        self.message("flush")
+
+
+class DmCache(System):
+    """dm-cache with policy smq."""
+
+    name = "dm-cache"
+    options = ("writeback, smq, 64 KiB blocks (lvm2's default), 1/32 of the SSD for metadata; "
+               "warmed until the working set is resident; drained by policy cleaner")
+    block = 128
+    slices = ("bench-meta", "bench-data")
+
+    def start(self):
+        metadata = sectors(self.ssd) // 32 & ~2047
+        lines = (f"0 {metadata} linear {self.ssd} 0\n",
+                 f"0 {sectors(self.ssd) - metadata} linear {self.ssd} {metadata}\n")
+        for name, line in zip(self.slices, lines, strict=True):
+            sh.run("dmsetup", "create", name, input=line)
+        super().start()
+
+    def table(self, policy="smq"):
+        meta, data = (f"/dev/mapper/{name}" for name in self.slices)
+        return (f"0 {sectors(self.hdd)} cache {meta} {data} {self.hdd} {self.block} "
+                f"1 writeback {policy} 0\n")
+
+    def stop(self):
+        super().stop()
+        for name in self.slices:
+            sh.run("dmsetup", "remove", name)
+
+    def warm(self, span):
+        """smq takes a block in when it has been seen often enough."""
+        for _ in range(12):
+            super().warm(span)
+            resident = int(self.status()[3].partition("/")[0])
+            if resident * self.block * 512 >= span:
+                break
+
+    def drain(self):
+        sh.run("dmsetup", "load", NAME, input=self.table("cleaner"))
+        sh.run("dmsetup", "suspend", NAME)
+        sh.run("dmsetup", "resume", NAME)
+        wait.until(lambda: int(self.status()[10]) == 0, DRAIN_SECONDS, "nothing dirty")
+
+
+class Bcache(System):
+    """bcache in writeback mode."""
+
+    name = "bcache"
+    options = ("writeback, 4 KiB blocks, 512 KiB buckets (128 KiB on 128 MiB), "
+               "sequential_cutoff and congestion thresholds 0; writeback_running 0 while "
+               "nothing shall drain; "
+               "drained with writeback_percent 0")
+    maker = "/opt/dm-lc/bench/make-bcache"
+
+    def start(self):
+        # It wants more than 512 buckets.
+        bucket = min(512, 1 << (sectors(self.ssd) // 2 // 1024).bit_length() - 1)
+        text = sh.run(self.maker, "--block", "4096", "--bucket", f"{bucket}k", "--writeback",
+                      "--wipe-bcache", "-C", self.ssd, "-B", self.hdd)
+        uuid = re.search(r"Set UUID:\s+(\S+)", text)[1]
+        for path in (self.ssd, self.hdd):
+            write_sysfs("/sys/fs/bcache/register", path)
+        self.set = pathlib.Path("/sys/fs/bcache") / uuid
+        home = pathlib.Path("/sys/block") / pathlib.Path(self.hdd).name / "bcache"
+        wait.until(lambda: (home / "dev").exists() and self.set.exists(), 60, "bcache attached")
+        self.path = f"/dev/{(home / 'dev').resolve().name}"
+        self.home = home
+        wait.until(lambda: self.read("state") != "no cache", 60, "bcache has its cache")
+        write_sysfs(home / "sequential_cutoff", 0)
+        write_sysfs(home / "writeback_running", 0 if self.hold else 1)
+        for name in ("congested_read_threshold_us", "congested_write_threshold_us"):
+            write_sysfs(self.set / name, 0)
+
+    def read(self, name):
+        """An attribute of the volume."""
+        return (self.home / name).read_text(encoding="ascii").strip()
+
+    def stop(self):
+        write_sysfs(self.home / "stop", 1)
+        write_sysfs(self.set / "stop", 1)
+        wait.until(lambda: not self.home.exists() and not self.set.exists()
+                   and not pathlib.Path(self.path).exists(), 60, "bcache gone")
+        self.wipe()  # a superblock must not be found again
+
+    def drain(self):
+        write_sysfs(self.home / "writeback_percent", 0)
+        write_sysfs(self.home / "writeback_running", 1)
+        wait.until(lambda: self.read("state") == "clean", DRAIN_SECONDS, "state clean")
+
+
+def clear():
+    """Take away what a system left that failed half way."""
+    sh.result("dmsetup", "remove", "--force", NAME)
+    for path in (*pathlib.Path("/sys/block").glob("*/bcache/stop"),
+                 *pathlib.Path("/sys/fs/bcache").glob("*-*/stop")):
+        with contextlib.suppress(OSError):  # it goes away with the one before it
+            write_sysfs(path, 1)
+    wait.until(lambda: not list(pathlib.Path("/sys/fs/bcache").glob("*-*")), 60, "bcache gone")
+    for name in (*DmCache.slices, SLICE):
+        sh.result("dmsetup", "remove", "--force", name)
+
+
+ALL = (Lc, Writeboost, Writecache, DmCache, Bcache, Linear, RawDisk)
+BY_NAME = {system.name: system for system in ALL}
+MODULES = ("bcache", "dm-writecache", "dm-cache", "dm-cache-smq")

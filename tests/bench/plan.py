@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is run: the amounts of both lengths of the benchmark, and the disks' time models."""
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+SYSTEMS = ("dm-lc", "dm-writeboost", "dm-writecache", "dm-cache", "bcache", "dm-linear", "raw")
+JOBS = ("random_write", "synced_write", "journal_write", "read", "programs", "commands",
+        "format_and_start", "ssd_bound", "sequential", "drain", "full", "read_while_draining",
+        "restart", "memory", "nowait", "throttled", "swap_table", "endurance")
+
+# An SSD so slow that an emulated CPU keeps up with it (tests/disks/models.py).
+SSD_MODEL = {"rate": 60e6, "command_us": 20.0, "flush_us": 100.0}
+
+COMMON = {
+    "systems": SYSTEMS,
+    "jobs": JOBS,
+    "ssd_model": SSD_MODEL,
+    "hdd_kind": "drive",
+    "hdd_model": {},
+    "ram_disk": 1024 * MIB,
+    "ram_set": 64 * MIB,
+    "evict": 96 * MIB,           # more than dm-lc buffers in RAM
+    "counted_set": 64 * MIB,
+    "memory_caches": (4 * GIB, 16 * GIB),
+    "nowait_bytes": 32 * MIB,    # less than dm-lc buffers in RAM
+    "endurance_cache": 128 * MIB,
+    "endurance_set": 512 * MIB,
+}
+
+QUICK = {
+    **COMMON,
+    "jobs": tuple(job for job in JOBS if job != "programs"),
+    "repetitions": 1,
+    "ram_ms": 1500,
+    "ram_writes": 160_000,       # 625 MiB: fits the cache with the set, so nothing must drain
+    "sync_ms": 1000,
+    "sync_writes": 20_000,
+    "counted_writes": 512,
+    "counted_random": 8160,
+    "fio_bytes": 96 * MIB,
+    "bound_bytes": 48 * MIB,
+    "sequential_bytes": 64 * MIB,
+    "drain_blocks": 4096,
+    "fill_ms": 6000,
+    "full_ms": 4000,
+    "latency_ms": 4000,
+    "restart_caches": (64 * MIB, 192 * MIB),
+    "endurance_writes": 65_536,
+}
+
+LONG = {
+    **COMMON,
+    "repetitions": 3,
+    "ram_ms": 3000,
+    "ram_writes": 180_000,
+    "sync_ms": 3000,
+    "sync_writes": 30_000,       # three times: dm-lc uses two slots for each
+    "counted_writes": 2048,
+    "counted_random": 16320,
+    "fio_bytes": 384 * MIB,
+    "bound_bytes": 128 * MIB,
+    "sequential_bytes": 128 * MIB,
+    "drain_blocks": 16384,
+    "fill_ms": 20_000,
+    "full_ms": 20_000,
+    "latency_ms": 15_000,
+    "restart_caches": (128 * MIB, 448 * MIB),
+    "endurance_writes": 524_288,  # 2 GiB, sixteen times the cache
+}
+
+# Every job once, tiny: shows that they run. Its figures mean nothing.
+SMOKE = {
+    **COMMON,
+    "jobs": QUICK["jobs"],
+    "repetitions": 1,
+    "ram_disk": 192 * MIB,
+    "ram_set": 8 * MIB,
+    "evict": 16 * MIB,
+    "counted_set": 8 * MIB,
+    "ram_ms": 100,
+    "ram_writes": 4000,
+    "sync_ms": 100,
+    "sync_writes": 2000,
+    "counted_writes": 128,
+    "counted_random": 2040,
+    "fio_bytes": 4 * MIB,
+    "bound_bytes": 8 * MIB,
+    "sequential_bytes": 16 * MIB,
+    "drain_blocks": 512,
+    "fill_ms": 1000,
+    "full_ms": 1000,
+    "latency_ms": 1000,
+    "restart_caches": (64 * MIB, 96 * MIB),
+    "memory_caches": (GIB, 2 * GIB),
+    "nowait_bytes": 4 * MIB,
+    "endurance_set": 64 * MIB,
+    "endurance_writes": 4096,
+}
+
+LENGTHS = {"smoke": SMOKE, "quick": QUICK, "long": LONG}

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The report in Markdown, made from results.json alone.
+
+By hand: tests/bench/report.py build/bench/results.json
+"""
+
+import json
+import pathlib
+import sys
+
+from rows import LEFT, MISSED, REACHED, ROWS, UNKNOWN, Figures
+
+CHARTS = (
+    ("random-write.png", "4 KiB random writes on RAM disks"),
+    ("throughput.png", "The figure of the 2013 report, on modelled disks"),
+    ("synced-write.png", "A FLUSH after every write: rate and p99"),
+    ("drain.png", "Draining random dirty blocks"),
+)
+
+
+def number(value):
+    """Three digits, thousands apart."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    if value >= 100:
+        return f"{value:.0f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    if value >= 1 or value == 0:
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{value:.4f}".rstrip("0")
+
+
+def table(head, lines):
+    """A Markdown table."""
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for line in lines:
+        yield "| " + " | ".join(line) + " |"
+
+
+def setting(got):
+    """Where and how it was measured."""
+    machine = got["machine"]
+    guest = got.get("guest") or {}
+    kind = "an emulated CPU (TCG): only ratios within this run mean anything" \
+        if machine["emulated"] else "KVM"
+    yield f"Commit {got['commit']}, {got['date']}, {got['length']} run of {got['seconds']} s, " \
+          f"seed {got['seed']}, {got['plan']['repetitions']} repetition(s) in rotated order."
+    yield ""
+    yield f"Guest: Linux {got['kernel']}, {guest.get('cpus', '?')} CPUs, {kind}; clock " \
+          f"{guest.get('clock', '?')}. crc32c-intel is kept out: emulated, it costs 39 us per " \
+          "4 KiB and would swamp whoever uses it."
+    yield f"Host: {machine['cpu']}, {machine['cpus']} CPUs, {machine['qemu']}, load average " \
+          f"{machine['load_before']} before the run."
+    yield f"SSD model: {got['plan']['ssd_model']}. HDD model: {got['plan']['hdd_kind']} " \
+          f"{got['plan']['hdd_model'] or 'with its defaults'} (`tests/disks/`)."
+    yield f"Peers: {', '.join(f'{name} {version}' for name, version in got['versions'].items())}."
+    yield ""
+    yield from table(("system", "set up with"),
+                     [(name, text) for name, text in guest.get("options", {}).items()])
+
+
+def summary(figures):
+    """The table of targets with verdicts."""
+    lines = []
+    for row in ROWS:
+        verdict, tests = row.judge(figures)
+        shown = "; ".join(
+            f"{test.what} **{number(test.value)}**" if not test.holds
+            else f"{test.what} {number(test.value)}" for test in tests)
+        mark = {REACHED: "reached", MISSED: "**MISSED**", UNKNOWN: UNKNOWN}[verdict]
+        lines.append((row.number, row.what, row.target, mark, shown))
+    yield from table(("#", "what", "target", "verdict", "dm-lc (bold: what misses)"), lines)
+    yield ""
+    yield "Not measured by this benchmark yet: " + "; ".join(
+        f"{key} ({text})" for key, text in LEFT.items()) + "."
+
+
+def details(figures, systems):
+    """Every figure of every system."""
+    for row in ROWS:
+        lines = []
+        for job, path, unit in row.shown:
+            have = figures.systems(job, path)
+            if not have:
+                continue
+            cells = []
+            for name in systems:
+                if name not in have:
+                    cells.append("")
+                    continue
+                spread = figures.spread(job, path, name)
+                cells.append(number(figures.get(job, path, name))
+                             + (f" ±{spread * 50:.0f}%" if spread else ""))
+            lines.append((f"{path} ({unit})", *cells))
+        if lines:
+            yield ""
+            yield f"### {row.number}. {row.what}"
+            yield ""
+            yield from table(("figure", *systems), lines)
+
+
+def others(figures, systems):
+    """What no row of the table looks at."""
+    used = {(job, path) for row in ROWS for job, path, _ in row.shown}
+    jobs = {}
+    for job, path, _ in figures.values:
+        if (job, path) not in used:
+            jobs.setdefault(job, {})[path] = True
+    for job, paths in jobs.items():
+        yield from ("", f"### {job}", "")
+        lines = []
+        for path in paths:
+            have = figures.systems(job, path)
+            lines.append((path, *(number(figures.get(job, path, name)) if name in have else ""
+                                  for name in systems)))
+        yield from table(("figure", *systems), lines)
+
+
+def failures(got):
+    """What has no figure because it failed."""
+    failed = [result for result in got["results"] if result["error"]]
+    if got["verdict"] != "passed":
+        yield f"* **The guest: {got['verdict']}**: {got['reason'].splitlines()[0]}"
+    for result in failed:
+        yield f"* {result['job']}, {result['system']}: {result['error'].splitlines()[0]}"
+
+
+def lines_of(got, charts=()):
+    """The whole report."""
+    figures = Figures(got["results"])
+    systems = [name for name in got["plan"]["systems"]]
+    yield "# The benchmark of dm-lc"
+    yield ""
+    yield from setting(got)
+    bad = list(failures(got))
+    if bad:
+        yield from ("", "## Failures", "", *bad)
+    yield from ("", "## Targets", "")
+    yield from summary(figures)
+    for name, title in CHARTS:
+        if name in charts:
+            yield from ("", f"![{title}]({name})")
+    yield from ("", "## Figures", "",
+                "Medians; ± is half of what lies between the smallest and the largest value.")
+    yield from details(figures, systems)
+    yield from ("", "## All other figures", "", "Latencies in microseconds.")
+    yield from others(figures, systems)
+
+
+def write(got, folder):
+    """report.md and the charts below folder; returns the path of the report."""
+    import charts  # pylint: disable=import-outside-toplevel
+    made = charts.draw(got, Figures(got["results"]), folder)
+    path = pathlib.Path(folder) / "report.md"
+    path.write_text("\n".join(lines_of(got, made)) + "\n", encoding="utf-8")
+    return path
+
+
+def profile_lines(got):
+    """One table per load: the share of each task in all samples, of each function in its task's."""
+    yield "# Where the time goes"
+    for profile in got["profiles"]:
+        for load in profile["loads"]:
+            tasks = dict(load["tasks"])
+            whole = sum(tasks.values())
+            yield ""
+            yield f"## {profile['job']}, {profile['system']}"
+            yield ""
+            yield f"`{load['load']}`: " + ", ".join(
+                f"{name} {100 * hits / whole:.0f} %" for name, hits in tasks.items()
+                if 100 * hits >= whole) + f" of {whole} samples (swapper: idle)"
+            yield ""
+            yield from table(("task", "function", "samples", "share of the task"),
+                             [(task, f"`{name}`", str(hits), f"{100 * hits / tasks[task]:.1f} %")
+                              for task, name, hits in load["functions"]])
+
+
+def write_profile(got, folder):
+    """profile.md below folder; returns its path."""
+    path = pathlib.Path(folder) / "profile.md"
+    path.write_text("\n".join(profile_lines(got)) + "\n", encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    source = pathlib.Path(sys.argv[1])
+    print(write(json.loads(source.read_text(encoding="utf-8")), source.parent))

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What has to be reached, row by row, and whether it is.
+
+A row takes figures of all systems (median over the repetitions), and says how dm-lc stands to
+its target. A row without the figures it needs says so; it is never counted as reached.
+"""
+
+import dataclasses
+import statistics
+
+import plan
+
+SEGMENT_BYTES = 1 << 20        # lc-format's default
+REACHED, MISSED, UNKNOWN = "reached", "missed", "not measured"
+PEERS = ("dm-writeboost", "dm-writecache", "dm-cache", "bcache")
+LC = "dm-lc"
+
+
+class Figures:
+    """Medians and spreads of all results, by (job, figure, system)."""
+
+    def __init__(self, results):
+        self.values = {}
+        for result in results:
+            for path, value in flat(result["figures"]):
+                key = result["job"], path, result["system"]
+                self.values.setdefault(key, []).append(value)
+
+    def get(self, job, path, system):
+        """The median; KeyError if there is none."""
+        return statistics.median(self.values[job, path, system])
+
+    def spread(self, job, path, system):
+        """(largest - smallest) / median, or 0 for a single value."""
+        values = self.values[job, path, system]
+        middle = statistics.median(values)
+        return (max(values) - min(values)) / middle if middle else 0.0
+
+    def systems(self, job, path):
+        """Who has this figure, in the order of the results."""
+        return [key[2] for key in self.values if key[:2] == (job, path)]
+
+    def best(self, job, path, largest=True):
+        """(system, value) of the best peer."""
+        found = [(self.get(job, path, name), name) for name in PEERS
+                 if (job, path, name) in self.values]
+        if not found:
+            raise KeyError((job, path, "any peer"))
+        value, name = max(found) if largest else min(found)
+        return name, value
+
+
+def flat(tree, prefix=""):
+    """A dict of dicts as (dotted path, number) pairs."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}.")
+        elif isinstance(value, int | float):
+            yield f"{prefix}{key}", value
+
+
+@dataclasses.dataclass(frozen=True)
+class Test:
+    """One comparison: what, dm-lc's figure or ratio, the bound, whether it holds."""
+
+    what: str
+    value: float
+    bound: float
+    least: bool                 # the bound is the least that will do, else the most
+
+    @property
+    def holds(self):
+        """Whether the target is reached."""
+        return self.value >= self.bound if self.least else self.value <= self.bound
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One line of the table of targets."""
+
+    number: str
+    what: str
+    target: str
+    tests: object               # Figures -> [Test]; KeyError: something was not measured
+    shown: tuple                # (job, path, unit) whose figures are shown for every system
+
+    def judge(self, figures):
+        """(verdict, [Test])."""
+        try:
+            tests = self.tests(figures)
+        except KeyError:
+            return UNKNOWN, []
+        if not tests:
+            return UNKNOWN, []
+        return REACHED if all(test.holds for test in tests) else MISSED, tests
+
+
+def ratio(figures, job, path, other, bound):
+    """dm-lc's figure at least so many times that of another system."""
+    value = figures.get(job, path, LC) / figures.get(job, path, other)
+    return Test(f"{path}: x {other}", value, bound, True)
+
+
+def over_best(figures, job, path, bound):
+    """dm-lc's figure at least so many times the best peer's."""
+    name, value = figures.best(job, path)
+    return Test(f"{path}: x best peer ({name})", figures.get(job, path, LC) / value, bound, True)
+
+
+def under_best(figures, job, path, bound):
+    """dm-lc's figure at most so many times the least of the peers'."""
+    name, value = figures.best(job, path, largest=False)
+    return Test(f"{path}: x best peer ({name})", figures.get(job, path, LC) / value, bound, False)
+
+
+def at_most(figures, job, path, bound):
+    """dm-lc's figure itself."""
+    return Test(path, figures.get(job, path, LC), bound, False)
+
+
+def row_1(figures):
+    """CPU cost of a write."""
+    return [ratio(figures, "random_write", f"iops_{threads}", other, bound)
+            for threads in (1, 2)
+            for other, bound in (("dm-linear", 1.0), ("dm-writecache", 1.3),
+                                 ("dm-writeboost", 4.0))]
+
+
+def row_2_rate(figures):
+    """FLUSH and FUA rates."""
+    return [over_best(figures, job, f"iops_{threads}", 1.5)
+            for job in ("synced_write", "journal_write") for threads in (1, 4, 16)]
+
+
+def row_2_counts(figures):
+    """What a lone FLUSH sends."""
+    one, four, sixteen = (figures.get("commands", f"sync_{n}.ssd.commands", LC)
+                          for n in (1, 4, 16))
+    return [at_most(figures, "commands", "sync_1.ssd.commands", 2.05),
+            at_most(figures, "commands", "sync_1.ssd.kib", 8.2),
+            at_most(figures, "commands", "sync_1.hdd.commands", 0),
+            Test("4 threads: commands to those of 1", four / one, 0.999, False),
+            Test("16 threads: commands to those of 4", sixteen / four, 0.999, False)]
+
+
+def row_4(figures):
+    """What random writes send."""
+    return [Test("SSD bytes per user byte",
+                 figures.get("commands", "random.ssd.kib", LC) / 4, 1.01, False),
+            at_most(figures, "commands", "random.ssd.commands", 1 / 200)]
+
+
+def row_5(figures):
+    """The SSD's own speed."""
+    value = (figures.get("ssd_bound", "bytes_s", LC)
+             / figures.get("ssd_bound", "bytes_s", "raw"))
+    return [Test("x raw SSD in sequence", value, 0.99, True)]
+
+
+def row_8(figures):
+    """Large I/O in sequence: against the raw device it lands on."""
+    pairs = (("write", "write"), ("read_ssd", "read_ssd"), ("read_hdd", "read_hdd"))
+    return [Test(f"{mine}: x raw", figures.get("sequential", mine, LC)
+                 / figures.get("sequential", raw, "raw"), 0.95, True) for mine, raw in pairs]
+
+
+def row_12(figures):
+    """Drain time and HDD commands."""
+    return [under_best(figures, "drain", path, 0.6)
+            for path in ("seconds", "per_block.hdd.commands")]
+
+
+def row_13(figures):
+    """Cache full."""
+    return [over_best(figures, "full", "iops", 1.3),
+            ratio(figures, "full", "iops", "raw", 1.0)]
+
+
+def row_14(figures):
+    """Reads while draining."""
+    value = (figures.get("read_while_draining", "draining.p990", LC)
+             / figures.get("read_while_draining", "quiet.p990", LC))
+    return [Test("p99 draining / p99 quiet", value, 2.0, False)]
+
+
+def at_16_gib(figures, state, system):
+    """KiB read by a start, carried on from two sizes to a cache of 16 GiB."""
+    sizes, read = ([figures.get("restart", f"{size}.{path}", system)
+                    for size in ("small", "large")] for path in ("blocks", f"{state}.kib"))
+    slope = (read[1] - read[0]) / (sizes[1] - sizes[0])
+    return read[1] + slope * ((16 << 30) / 4096 - sizes[1])
+
+
+def row_10(figures):
+    """What a start reads."""
+    boost = at_16_gib(figures, "stopped", "dm-writeboost")
+    return [Test("after a stop: bytes per block",
+                 figures.get("restart", "large.stopped.bytes_per_block", LC), 16, False),
+            Test("after a crash, at 16 GiB: dm-writeboost's bytes / dm-lc's",
+                 boost / at_16_gib(figures, "crashed", LC), 500, True)]
+
+
+def row_16(figures):
+    """Writers when the SSD is the limit."""
+    segment = SEGMENT_BYTES / plan.SSD_MODEL["rate"] * 1e6
+    return [Test("p99.9 / time to write one segment",
+                 figures.get("throttled", "latency.p999", LC) / segment, 4, False),
+            Test("writes of the slowest job / of the fastest",
+                 figures.get("throttled", "fairness", LC), 0.9, True)]
+
+
+def row_17(figures):
+    """Frozen at most as long as one buffer pool takes."""
+    whole = figures.get("swap_table", "pool_write", LC)
+    return [Test(f"{what}: s frozen / s to write the pool",
+                 figures.get("swap_table", f"frozen.{key}", LC) / whole, 1, False)
+            for key, what in (("suspend", "suspend, resume"), ("swap", "table exchanged"))]
+
+
+def shown(job, *pairs):
+    """(job, path, unit) triples."""
+    return tuple((job, path, unit) for path, unit in pairs)
+
+
+ROWS = (
+    Row("1", "4 KiB random write, RAM disks, nothing drains",
+        "1.0 x dm-linear, 1.3 x dm-writecache, 4 x dm-writeboost, at 1 and 2 threads", row_1,
+        shown("random_write", ("iops_1", "IOPS"), ("iops_2", "IOPS"))),
+    Row("2a", "FLUSH after every 4 KiB write; PREFLUSH+FUA writes: rate on RAM disks",
+        "1.5 x the best peer at 1, 4 and 16 threads", row_2_rate,
+        shown("synced_write", ("iops_1", "IOPS"), ("iops_4", "IOPS"), ("iops_16", "IOPS"),
+              ("latency_1.p990", "us"), ("latency_16.p990", "us"), ("switches_1", "switches"))
+        + shown("journal_write", ("iops_1", "IOPS"), ("iops_4", "IOPS"), ("iops_16", "IOPS"))),
+    Row("2b", "FLUSH after every 4 KiB write: what is sent",
+        "2.05 SSD commands with the flush, 8.2 KiB, nothing on the HDD; fewer with more threads",
+        row_2_counts,
+        shown("commands", *((f"sync_{n}.{disk}.{what}", unit) for n in (1, 4, 16)
+                            for disk, what, unit in (("ssd", "commands", "commands"),
+                                                     ("ssd", "kib", "KiB"),
+                                                     ("hdd", "commands", "commands"))))),
+    Row("3", "FLUSH after every 8 writes", "4.6 KiB of SSD per 4 KiB written",
+        lambda figures: [at_most(figures, "commands", "sync_every_8.ssd.kib", 4.6)],
+        shown("commands", ("sync_every_8.ssd.kib", "KiB"),
+              ("sync_every_8.ssd.commands", "commands"))),
+    Row("4", "random write without FLUSH: what is sent",
+        "1.01 x the user's bytes, one SSD command per 200 blocks", row_4,
+        shown("commands", ("random.ssd.kib", "KiB"), ("random.ssd.commands", "commands"),
+              ("random.hdd.commands", "commands"))),
+    Row("5", "random write where the SSD model is the limit",
+        "99 % of the raw SSD's 1 MiB sequential rate", row_5,
+        shown("ssd_bound", ("bytes_s", "B/s"))),
+    Row("7", "random 4 KiB read: miss, and hit on the SSD", "0.95 x dm-linear",
+        lambda figures: [ratio(figures, "read", f"{kind}_{threads}", "dm-linear", 0.95)
+                         for kind in ("hit", "miss") for threads in (1, 2)],
+        shown("read", ("hit_1", "IOPS"), ("hit_2", "IOPS"), ("miss_1", "IOPS"),
+              ("miss_2", "IOPS"))),
+    Row("8", "1 MiB in sequence, modelled disks", "0.95 x the device it lands on", row_8,
+        shown("sequential", ("write", "B/s"), ("read_ssd", "B/s"), ("read_hdd", "B/s"))),
+    Row("9", "format", "constant bytes, any size",
+        lambda figures: [Test("KiB written to the larger of two SSDs / to the smaller",
+                              figures.get("format_and_start", "large.ssd_kib", LC)
+                              / figures.get("format_and_start", "small.ssd_kib", LC),
+                              1.0, False)],
+        shown("format_and_start", ("small.ssd_kib", "KiB"), ("large.ssd_kib", "KiB"))),
+    Row("10", "start of a full cache, 1 % dirty",
+        "16 B per block after a stop; after a crash 500 x fewer bytes than dm-writeboost at "
+        "16 GiB (carried on from two smaller sizes)", row_10,
+        shown("restart", *((f"{size}.{state}.{what}", unit) for size in ("small", "large")
+                           for state in ("stopped", "crashed")
+                           for what, unit in (("bytes_per_block", "B"), ("kib", "KiB"),
+                                              ("commands", "commands"))))),
+    Row("11", "RAM per 4 KiB block that can be cached", "16 B, also while a table is reloaded",
+        lambda figures: [at_most(figures, "memory", f"per_block.{state}", 16)
+                         for state in ("live", "reload", "suspended")],
+        shown("memory", ("per_block.live", "B"), ("per_block.reload", "B"),
+              ("per_block.suspended", "B"), ("small_mib", "MiB"), ("large_mib", "MiB"))),
+    Row("12", "draining random dirty blocks to the modelled HDD",
+        "0.6 x the best peer's time and HDD commands", row_12,
+        shown("drain", ("seconds", "s"), ("per_block.hdd.commands", "commands"),
+              ("per_block.hdd.flushes", "flushes"), ("hdd_busy", "s"))),
+    Row("13", "cache full, random writes go on",
+        "1.3 x the best peer, never below the raw HDD", row_13,
+        shown("full", ("iops", "IOPS"), ("latency.p990", "us"), ("latency.max", "us"),
+              ("per_write.hdd.commands", "commands"))),
+    Row("14", "reads from the modelled HDD while it is drained to",
+        "p99 at most 2 x that without draining", row_14,
+        shown("read_while_draining", ("quiet.p990", "us"), ("draining.p990", "us"),
+              ("quiet_iops", "IOPS"), ("draining_iops", "IOPS"), ("drained_kib_s", "KiB/s"))),
+    Row("15", "io_uring, buffers free", "no write is handed to a worker",
+        lambda figures: [at_most(figures, "nowait", "punted_per_write", 0)],
+        shown("nowait", ("punted_per_write", "of the writes"), ("iops", "IOPS"))),
+    Row("16", "four writers when all buffers are full",
+        "p99.9 at most 4 x the time of one segment; fair between them", row_16,
+        shown("throttled", ("iops", "IOPS"), ("latency.p500", "us"), ("latency.p999", "us"),
+              ("latency.max", "us"), ("fairness", "slowest / fastest"))),
+    Row("17", "suspend, resume and an exchange of tables under load",
+        "frozen at most as long as the write of one buffer pool", row_17,
+        shown("swap_table", ("frozen.suspend", "s"), ("frozen.swap", "s"), ("pool_write", "s"),
+              ("latency.max", "us"), ("times", "interruptions"))),
+    Row("18", "zipf random writes, FLUSH after 32, cache full and draining",
+        "SSD bytes per user byte: the least of all",
+        lambda figures: [under_best(figures, "endurance", "ssd_per_user_byte", 1.0)],
+        shown("endurance", ("ssd_per_user_byte", "B"), ("per_write.hdd.commands", "commands"),
+              ("per_write.hdd.kib", "KiB"))),
+)
+
+# Rows of the table of targets that nothing here measures yet.
+LEFT = {
+    "6": "contended locks and atomics per write (needs a kernel with lock_stat)",
+}

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The benchmark's judge and report, on made-up figures: nothing is measured here."""
+
+import sys
+
+import pytest
+
+from lib import host
+
+sys.path[:0] = [str(host.TESTS / "bench"), str(host.TESTS / "bench/guest")]
+
+import plan  # noqa: E402
+import report  # noqa: E402
+from lcbench import common, fio, jobs, load, service, systems  # noqa: E402
+from rows import LEFT, MISSED, REACHED, ROWS, UNKNOWN, Figures  # noqa: E402
+
+# Whatever a row looks at, by job: figures that reach every target, for dm-lc and for the rest.
+PER_DISK = ("commands", "flushes", "kib")
+
+
+def tree(job, good):
+    """Figures of one job as a system gives them, better or worse."""
+    rate = 10.0 if good else 1.0
+    cost = 0.1 if good else 10.0
+    if job in ("random_write", "synced_write", "journal_write"):
+        return {f"iops_{n}": rate for n in (1, 2, 4, 16)}
+    if job == "programs":
+        return {"write_depth_1": {"write_iops": rate}}
+    if job == "read":
+        return {f"{kind}_{n}": rate for kind in ("hit", "miss") for n in (1, 2)}
+    if job == "commands":
+        kinds = {"sync_1": 1.0, "sync_4": 0.5, "sync_16": 0.2, "sync_every_8": 0.9}
+        found = {kind: {"ssd": dict.fromkeys(PER_DISK, factor * (1 if good else 10)),
+                        "hdd": dict.fromkeys(PER_DISK, 0 if good else 1)}
+                 for kind, factor in kinds.items()}
+        found["random"] = {"ssd": {"commands": 0.004 if good else 1, "kib": 4.02 if good else 9,
+                                   "flushes": 0}, "hdd": dict.fromkeys(PER_DISK, 0)}
+        return found
+    return {
+        "format_and_start": {"small": {"ssd_kib": 8},
+                             "large": {"ssd_kib": 8 if good else 32}},
+        "ssd_bound": {"bytes_s": rate},
+        "sequential": {"write": rate, "read_ssd": rate, "read_hdd": rate},
+        "drain": {"seconds": cost, "per_block": {"hdd": dict.fromkeys(PER_DISK, cost)}},
+        "full": {"iops": rate},
+        "read_while_draining": {"quiet": {"p990": 1}, "draining": {"p990": cost}},
+        "restart": {size: {"blocks": blocks, "stopped": {"bytes_per_block": each, "kib": kib},
+                           "crashed": {"kib": kib}}
+                    for size, blocks in (("small", 100), ("large", 300))
+                    for each, kib in ((8, 1),) if good} or
+                   {size: {"blocks": blocks, "stopped": {"bytes_per_block": 30, "kib": 4 * blocks},
+                           "crashed": {"kib": 4 * blocks}}
+                    for size, blocks in (("small", 100), ("large", 300))},
+        "memory": {"per_block": dict.fromkeys(("live", "reload", "suspended"),
+                                              12 if good else 40)},
+        "nowait": {"punted_per_write": 0 if good else 1},
+        "throttled": {"latency": {"p999": 1e3 if good else 1e6}, "fairness": rate / 10},
+        "swap_table": {"pool_write": 1, "frozen": {"suspend": cost, "swap": cost}},
+        "endurance": {"ssd_per_user_byte": cost},
+    }[job]
+
+
+def results(good):
+    """dm-lc good or bad, all others the other way round."""
+    return [{"job": job, "system": system, "repetition": 0, "error": "", "seconds": 1,
+             "figures": tree(job, (system == "dm-lc") == good)}
+            for job in plan.JOBS for system in jobs.JOBS[job].systems]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.number)
+def test_every_row_can_be_reached_missed_and_unknown(row):
+    """A verdict follows from the figures, and none is given without them."""
+    assert row.judge(Figures(results(True)))[0] == REACHED
+    assert row.judge(Figures(results(False)))[0] == MISSED
+    assert row.judge(Figures([])) == (UNKNOWN, [])
+
+
+def test_rows_of_the_table_are_measured_or_named_as_left():
+    """None is forgotten: 1 to 18."""
+    have = {row.number.rstrip("ab") for row in ROWS} | set(LEFT)
+    assert have == {str(number) for number in range(1, 19)}
+
+
+def test_figures_are_medians_with_their_spread():
+    """Over the repetitions."""
+    made = [{"job": "full", "system": "raw", "figures": {"iops": value}, "error": ""}
+            for value in (90, 100, 130)]
+    figures = Figures(made)
+    assert figures.get("full", "iops", "raw") == 100
+    assert figures.spread("full", "iops", "raw") == pytest.approx(0.4)
+
+
+def test_plan_names_the_jobs_and_systems_there_are():
+    """On the host and in the guest."""
+    assert set(plan.JOBS) == set(jobs.JOBS)
+    assert plan.SYSTEMS == tuple(system.name for system in systems.ALL)
+    assert set(plan.QUICK) == set(plan.LONG) == set(plan.SMOKE)
+
+
+class FakeDisks:
+    """Emulated disks that do nothing."""
+
+    def model(self, **_):
+        """Any."""
+
+    cut = restore = model
+
+    def stats(self, seen=[0]):  # noqa: B006
+        """Never quiet."""
+        seen[0] += 1
+        names = ("reads", "read_bytes", "writes", "write_bytes", "flushes")
+        return {disk: dict.fromkeys(names, 512 * seen[0]) for disk in ("ssd", "hdd")}
+
+    def model_time(self, **_):
+        """Some."""
+        return {"hdd": {"seconds": 1.0, "commands": 3}}
+
+
+def fake_run(_dev, **job):
+    """What load.run() gives, for a load that was not run."""
+    got = {"ns": 10**6, "errors": 0, "thread_least": 9, "thread_most": 10, "iops": 100.0,
+           "bytes_s": 4e5, "write": 9, "read": 9}
+    for kind in ("read", "write", "flush"):
+        got |= {f"{kind}_{name}_ns": 1000 for name in ("p500", "p900", "p990", "p999", "max")}
+    assert job.get("order", "seq") in ("seq", "random", "once", "zipf")
+    return got
+
+
+def fake_stat(_dev, seen=[0]):  # noqa: B006
+    """A disk that is never quiet."""
+    seen[0] += 1
+    return dict.fromkeys(load.STAT, seen[0])
+
+
+def fake_system(kind):
+    """A system that is never set up."""
+    def nothing(*_):
+        pass
+    def fields(_):
+        return {"buffers": 64, "segment_bytes": plan.MIB, "buffers_used": 64}
+    verbs = dict.fromkeys(("wipe", "start", "stop", "restart", "drain", "warm"), nothing)
+    return type(kind.__name__, (kind,), {**verbs, "fields": fields})
+
+
+def fake_tracing(folder):
+    """A tracefs in which nothing happens."""
+    for name in (f"events/{service.PUNT}/enable", "per_cpu/cpu0/stats", "trace"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("entries: 3\noverrun: 0\n", encoding="ascii")
+    return folder
+
+
+def test_jobs_give_what_the_rows_look_at(monkeypatch, tmp_path):
+    """Every job runs from end to end over stand-ins; after that no row is without figures."""
+    for name in ("ssd", "hdd"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(load, "run", fake_run)
+    monkeypatch.setattr(load, "stat", fake_stat)
+    monkeypatch.setattr(fio, "run", lambda *_: {"write_iops": 1.0})
+    monkeypatch.setattr(common.sh, "run", lambda *_, **__: "")
+    monkeypatch.setattr(common.sh, "result", lambda *_: (0, ""))
+    for name, kind in systems.BY_NAME.items():
+        monkeypatch.setitem(common.BY_NAME, name, fake_system(kind))
+    monkeypatch.setattr(common, "Linear", common.BY_NAME["dm-linear"])
+    monkeypatch.setattr(common, "RawDisk", common.BY_NAME["raw"])
+    monkeypatch.setattr(service, "unavailable", lambda: 1 << 20)
+    monkeypatch.setattr(service, "TRACING", fake_tracing(tmp_path / "tracing"))
+    bench = common.Bench(str(tmp_path / "ssd"), str(tmp_path / "hdd"), plan.SMOKE, 1, FakeDisks())
+    made = [{"job": name, "system": system, "error": "", "repetition": 0,
+             "figures": job.function(bench, system)}
+            for name, job in jobs.JOBS.items() for system in job.systems]
+    figures = Figures(made)
+    for row in ROWS:
+        assert row.judge(figures)[0] != UNKNOWN, row.number
+        for job, path, _ in row.shown:
+            assert figures.systems(job, path), (row.number, path)
+
+
+def test_report_is_whole(tmp_path):
+    """Every row, every failure, every chart."""
+    made = results(True)
+    made.append({"job": "drain", "system": "bcache", "repetition": 1, "seconds": 2,
+                 "figures": {"curve": [[0.2, 100], [0.4, 300]]}, "error": ""})
+    made.append({"job": "read", "system": "dm-cache", "repetition": 1, "seconds": 2,
+                 "figures": {}, "error": "LoadError: 3 errors\nmore"})
+    got = {"commit": "abc", "date": "today", "length": "quick", "seconds": 5, "seed": 1,
+           "kernel": "6.1", "machine": {"cpu": "a CPU", "cpus": 2, "qemu": "QEMU",
+                                        "emulated": True, "load_before": "0.5"},
+           "plan": {**plan.QUICK, "hdd_model": {}}, "versions": {"bcache-tools": "1"},
+           "verdict": "passed", "reason": "", "results": made,
+           "guest": {"cpus": 2, "clock": "tsc", "options": {"dm-lc": "as it comes"}}}
+    text = report.write(got, tmp_path).read_text(encoding="utf-8")
+    for row in ROWS:
+        assert f"| {row.number} | {row.what} |" in text
+    assert "* read, dm-cache: LoadError: 3 errors\n" in text
+    assert "MISSED" not in text and "**The guest" not in text
+    for name, _ in report.CHARTS:
+        assert (tmp_path / name).stat().st_size > 1000 and f"({name})" in text
+
+
+def test_profile_of_samples(monkeypatch, tmp_path):
+    """Tasks of a kind are one; idle processors are told, but not where they idle."""
+    samples = tmp_path / "samples"
+    lines = ["lcload/0\tcopy"] * 3 + ["lcload/1\tcopy"] + ["kworker/u4:1-lc-log\tsum"] * 4
+    lines += ["swapper/1\thalt"] * 2
+    samples.touch()
+    monkeypatch.setattr(load, "SAMPLES", samples)
+    with load.profiled("a load"):
+        assert samples.read_text(encoding="ascii") == "1"
+        monkeypatch.setattr(type(samples), "write_text", lambda *_, **__: None)
+        with open(samples, "w", encoding="ascii") as file:
+            file.write("\n".join(lines) + "\n")
+    monkeypatch.undo()
+    loads = load.take_profiles()
+    assert load.take_profiles() == []
+    text = "\n".join(report.profile_lines({"profiles": [
+        {"job": "full", "system": "raw", "loads": loads}]}))
+    assert "lcload 40 %, kworker 40 %, swapper 20 % of 10 samples" in text
+    assert "| lcload | `copy` | 4 | 100.0 % |" in text and "halt" not in text
+
+
+def test_counts_per_write():
+    """Flushes are commands."""
+    seen = {"ssd": {"reads": 0, "read_sectors": 0, "writes": 10, "write_sectors": 160,
+                    "flushes": 10}}
+    assert load.per_write(seen, 10) == {"ssd": {"commands": 2, "flushes": 1, "kib": 8}}
