@@ -16,7 +16,12 @@ help:
 	@echo 'make test                build all, boot the guests, run every test'
 	@echo 'make test-long           the same, and the tests that take long'
 	@echo 'make check               style, sparse, warnings, with gcc and clang'
+	@echo 'make xfstests XFSTESTS=DIR [TESTS=...] [FS=ext4|xfs]'
+	@echo '                         a built xfstests on lc and on dm-linear, differences told'
+	@echo 'make blktests BLKTESTS=DIR [TESTS=...]    the same for blktests'
 	@echo 'make demo                a guest with a slow and a fast disk, end to end'
+	@echo 'make bench               dm-lc and its peers side by side in one guest, an hour'
+	@echo 'make bench-quick         the same with less of everything, ten minutes'
 	@echo 'make install             module and tools (KDIR, PREFIX, DESTDIR)'
 	@echo 'make clean               remove what was built here (not the cache)'
 
@@ -37,8 +42,25 @@ test-long:
 check:
 	tests/check
 
+# What runs is kept: a second make goes on where the first one stopped.
+xfstests:
+	tests/setup
+	tests/others/xfstests $(if $(FS),--fs $(FS)) $(OTHERS) \
+		$(or $(XFSTESTS),$(error XFSTESTS=DIR: a built checkout)) $(TESTS)
+
+blktests:
+	tests/setup
+	tests/others/blktests $(OTHERS) \
+		$(or $(BLKTESTS),$(error BLKTESTS=DIR: a built checkout)) $(TESTS)
+
 demo:
 	tests/demo/run
+
+bench:
+	tests/bench/run
+
+bench-quick:
+	tests/bench/run --length quick
 
 install: module tools
 	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(OUT) modules_install
@@ -48,4 +70,5 @@ clean:
 	rm -rf build
 	if [ -e userland/Makefile ]; then $(MAKE) -C userland clean; fi
 
-.PHONY: all help module tools test test-long check demo install clean
+.PHONY: all help module tools test test-long check xfstests blktests demo bench bench-quick
+.PHONY: install clean

@@ -3,20 +3,16 @@
 
 import argparse
 import json
-import os
 import pathlib
 import random
-import socket
 import sys
-import threading
 import time
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS))
 
-from lib import host, kernels, payload, products, vm  # noqa: E402, I001
+from lib import host, kernels, payload, products, sideport, vm  # noqa: E402, I001
 from lclib import CASES, registry  # noqa: E402
-from disks import Disks  # noqa: E402
 
 from chart import draw  # noqa: E402
 from results import HDD, SSD, ROWS, table  # noqa: E402
@@ -25,63 +21,27 @@ from screen import Screen  # noqa: E402
 FOLDER = host.BUILD / "demo"
 PORT = "dmlc.demo"
 HOW = {True: "CPU emulated", False: "KVM"}
+# Both disks are timed, with the demo's figures for their time models.
+DISKS = {"models": {"hdd": "hdd", "ssd": "ssd"}, "model_params": {"hdd": HDD, "ssd": SSD},
+         "preheat": "640M"}
 
 
-class DemoBoot(vm.Boot):
-    """A boot whose disks are timed, with one more port: the demo's own."""
-
-    def __init__(self, *args, listener):
-        super().__init__(*args)
-        self.listener = listener
-
-    def start_recorder(self):
-        """Both disks, with the demo's figures for their time models."""
-        sizes = {disk.name: disk.size for disk in self.cases[0].disks}
-        self.recorder = Disks(models={"hdd": "hdd", "ssd": "ssd"},
-                              model_params={"hdd": HDD, "ssd": SSD},
-                              preheat="640M", **sizes).start()
-
-    def command(self, path):
-        """QEMU's command line and the port."""
-        words = super().command(path)
-        # With ACPI comes a clock that runs on while an emulated CPU is busy: rates need it.
-        kernel = words.index("-append") + 1
-        words[kernel] = words[kernel].replace(" acpi=off", "")
-        return [*words,
-                "-chardev", f"socket,id=demo,path={self.listener.getsockname()}",
-                "-device", f"virtserialport,bus=harness.0,chardev=demo,name={PORT}"]
-
-
-class Audience(threading.Thread):
+class Audience:
     """Takes the guest's events, hands them to the screen, keeps what they say."""
 
     def __init__(self, screen):
-        super().__init__(daemon=True)
         self.screen = screen
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.path = f"/tmp/dmlc-demo-{os.getpid()}"
-        self.listener.bind(self.path)
-        self.listener.listen(1)
         self.figures = {}
         self.checks = []
 
-    def run(self):
-        """Until QEMU hangs up."""
-        connection = self.listener.accept()[0]
-        with connection, connection.makefile("rb") as lines:
-            for line in lines:
-                event = json.loads(line)
-                if event["kind"] == "figure":
-                    self.figures[event["name"]] = event["value"]
-                    continue
-                if event["kind"] == "check":
-                    self.checks.append(event["good"])
-                self.screen.show(event)
-
-    def close(self):
-        """No more."""
-        self.listener.close()
-        pathlib.Path(self.path).unlink(missing_ok=True)
+    def take(self, event):
+        """One event."""
+        if event["kind"] == "figure":
+            self.figures[event["name"]] = event["value"]
+            return
+        if event["kind"] == "check":
+            self.checks.append(event["good"])
+        self.screen.show(event)
 
 
 def prepare(screen):
@@ -106,15 +66,10 @@ def perform(screen, kernel, files, seed):
     registry.load(TESTS / "demo/guest")
     case = CASES["demo.end_to_end"]
     audience = Audience(screen)
-    boot = DemoBoot(kernel, files, [case], FOLDER / "boot", seed, listener=audience.listener)
+    side = sideport.Side(PORT, audience.take)
+    boot = sideport.Boot(kernel, files, [case], FOLDER / "boot", seed, side=side, disks=DISKS)
     screen.machine(case, HOW[emulated(kernel)])
-    audience.start()
-    try:
-        outcome = boot.run()[case.name]
-        audience.join(10)
-    finally:
-        audience.close()
-    return outcome, audience
+    return sideport.perform(boot, side), audience
 
 
 def show(screen, seed):
