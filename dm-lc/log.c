@@ -198,7 +198,7 @@ void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf)
 
 	spin_lock_irqsave(&log->lock, flags);
 	buf->closed = true;
-	retire = !buf->undurable;
+	retire = !buf->undurable && !log->stopped;	/* G5 */
 	spin_unlock_irqrestore(&log->lock, flags);
 	if (retire)
 		buffer_retire(buf);
@@ -475,7 +475,7 @@ static void log_flush_end(struct bio *bio)
 	log->nr_writes++;
 	if (status)
 		void_written(log);	/* with flushing: no other FLUSH slips in (F2) */
-	else if (log->flush_round == log->round && !log->failed &&
+	else if (log->flush_round == log->round && !log->failed && !log->stopped &&
 		 log->flush_seq > log->durable_seq)
 		log->durable_seq = log->flush_seq;
 	log->flushing = false;
@@ -635,8 +635,8 @@ static void record_end(struct bio *bio)
 		if (log->trouble && rec->seq > log->want_seq)
 			log->want_seq = rec->seq;
 	}
-	/* FUA was chosen because all below was durable (G2). */
-	if (fua && !log->failed && log->durable_seq == rec->seq - 1)
+	/* FUA was chosen because all below was durable (G2).  Not behind the stop (G5). */
+	if (fua && !log->failed && !log->stopped && log->durable_seq == rec->seq - 1)
 		log->durable_seq = rec->seq;
 	list_for_each_entry(rec, &log->pending, list) {
 		if (rec->stage != LC_RECORD_WRITTEN)

@@ -18,8 +18,10 @@
  *     when one failed, is written again from RAM, where it stays until it is
  *     durable.  Until then every FLUSH and FUA above it waits (F1, F2).
  *  G5 If that does not help for params.ssd_patience_ms, the SSD has failed: the log
- *     stops for good.  Flushes that wait are then ended by whoever saves what is in
- *     RAM (rescue.c), or with an error in mode fail.
+ *     stops for good.  From then on durable_seq stays as it is and nothing leaves RAM,
+ *     whatever still ends well: an SSD may take writes and give nothing back.  Flushes
+ *     that wait are ended by whoever saves what is in RAM (rescue.c), or with an error
+ *     in mode fail.
  *  G6 A wish for buffers, lc_log_relieve(), holds until a buffer comes back, which lets
  *     the refill worker look again, or until all that was given when it came is
  *     durable (D3).

@@ -582,6 +582,56 @@ static void stopped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_flush(fake)->ended, 0);
 }
 
+/* What ends well behind the stop counts no more: only RAM is known to give it back (G5). */
+static void stopped_midway(struct kunit *test, bool fua)
+{
+	struct fake_options options = { .fua = fua };
+	struct fake *fake = fake_create(test, &options);
+	struct fake_io *fio;
+	struct bio *bio;
+
+	fake_write(fake, 10, 1);
+	fio = fake_flush(fake);
+	if (!fua)
+		fake_finish(fake, 1, BLK_STS_OK);
+	bio = fake_take(fake, fua);
+	KUNIT_EXPECT_EQ(test, is_fua(bio), fua);
+	lc_log_stop(fake->core.log);
+	fake_end(bio, BLK_STS_OK);
+	lc_lane_seal(fake->core.lane, true);
+	lc_log_wait_stopped(fake->core.log);
+	KUNIT_EXPECT_EQ(test, durable(fake), 0);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
+	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+	lc_log_end_flushes(fake->core.log, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+}
+
+static void stopped_fua(struct kunit *test)
+{
+	stopped_midway(test, true);
+}
+
+static void stopped_flush(struct kunit *test)
+{
+	stopped_midway(test, false);
+}
+
+/* Nor does what was durable before leave RAM behind it. */
+static void stopped_close(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+
+	record(fake, 2);
+	lc_log_want_durable(fake->core.log, 1);
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+	lc_log_stop(fake->core.log);
+	lc_lane_seal(fake->core.lane, true);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
+}
+
 /* What was durable before stays so. */
 static void failed_later(struct kunit *test)
 {
@@ -674,6 +724,9 @@ static struct kunit_case log_cases[] = {
 	KUNIT_CASE(failed_fua),
 	KUNIT_CASE(failed_for_good),
 	KUNIT_CASE(stopped),
+	KUNIT_CASE(stopped_fua),
+	KUNIT_CASE(stopped_flush),
+	KUNIT_CASE(stopped_close),
 	KUNIT_CASE(failed_later),
 	KUNIT_CASE(retire),
 	KUNIT_CASE(retire_failed),
