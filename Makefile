@@ -22,6 +22,7 @@ help:
 	@echo 'make demo                a guest with a slow and a fast disk, end to end'
 	@echo 'make bench               dm-lc and its peers side by side in one guest, an hour'
 	@echo 'make bench-quick         the same with less of everything, ten minutes'
+	@echo 'make bench-real HDD=DISK SSD=DISK    the same on real disks, which lose all they hold'
 	@echo 'make install             module and tools (KDIR, PREFIX, DESTDIR)'
 	@echo 'make clean               remove what was built here (not the cache)'
 
@@ -62,6 +63,10 @@ bench:
 bench-quick:
 	tests/bench/run --length quick
 
+bench-real:
+	tests/bench/real --hdd $(or $(HDD),$(error HDD=DISK: its contents will be lost)) \
+		--ssd $(or $(SSD),$(error SSD=DISK: its contents will be lost)) $(BENCH)
+
 install: module tools
 	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(OUT) modules_install
 	+$(MAKE) -C userland install PREFIX=$(PREFIX)
@@ -71,4 +76,4 @@ clean:
 	if [ -e userland/Makefile ]; then $(MAKE) -C userland clean; fi
 
 .PHONY: all help module tools test test-long check xfstests blktests demo bench bench-quick
-.PHONY: install clean
+.PHONY: bench-real install clean

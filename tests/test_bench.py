@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The benchmark's judge and report, on made-up figures: nothing is measured here."""
 
+import argparse
+import contextlib
+import os
+import pathlib
 import sys
 
 import pytest
@@ -10,9 +14,10 @@ from lib import host
 sys.path[:0] = [str(host.TESTS / "bench"), str(host.TESTS / "bench/guest")]
 
 import plan  # noqa: E402
+import real  # noqa: E402
 import report  # noqa: E402
-from lcbench import common, fio, jobs, load, service, systems  # noqa: E402
-from rows import LEFT, MISSED, REACHED, ROWS, UNKNOWN, Figures  # noqa: E402
+from lcbench import common, fio, jobs, load, locks, service, systems  # noqa: E402
+from rows import MISSED, REACHED, ROWS, UNKNOWN, Figures  # noqa: E402
 
 # Whatever a row looks at, by job: figures that reach every target, for dm-lc and for the rest.
 PER_DISK = ("commands", "flushes", "kib")
@@ -54,9 +59,10 @@ def tree(job, good):
         "memory": {"per_block": dict.fromkeys(("live", "reload", "suspended"),
                                               12 if good else 40)},
         "nowait": {"punted_per_write": 0 if good else 1},
-        "throttled": {"latency": {"p999": 1e3 if good else 1e6}, "fairness": rate / 10},
+        "throttled": {"latency": {"p999": 1e3 if good else 1e9}, "fairness": rate / 10},
         "swap_table": {"pool_write": 1, "frozen": {"suspend": cost, "swap": cost}},
         "endurance": {"ssd_per_user_byte": cost},
+        "locks": {"contended": {"own": 0 if good else 1, "all": 1}},
     }[job]
 
 
@@ -75,9 +81,9 @@ def test_every_row_can_be_reached_missed_and_unknown(row):
     assert row.judge(Figures([])) == (UNKNOWN, [])
 
 
-def test_rows_of_the_table_are_measured_or_named_as_left():
+def test_rows_of_the_table_are_measured():
     """None is forgotten: 1 to 18."""
-    have = {row.number.rstrip("ab") for row in ROWS} | set(LEFT)
+    have = {row.number.rstrip("ab") for row in ROWS}
     assert have == {str(number) for number in range(1, 19)}
 
 
@@ -93,6 +99,7 @@ def test_figures_are_medians_with_their_spread():
 def test_plan_names_the_jobs_and_systems_there_are():
     """On the host and in the guest."""
     assert set(plan.JOBS) == set(jobs.JOBS)
+    assert set(plan.KERNELS) <= set(plan.JOBS)
     assert plan.SYSTEMS == tuple(system.name for system in systems.ALL)
     assert set(plan.QUICK) == set(plan.LONG) == set(plan.SMOKE)
 
@@ -164,6 +171,8 @@ def test_jobs_give_what_the_rows_look_at(monkeypatch, tmp_path):
     monkeypatch.setattr(common, "Linear", common.BY_NAME["dm-linear"])
     monkeypatch.setattr(common, "RawDisk", common.BY_NAME["raw"])
     monkeypatch.setattr(service, "unavailable", lambda: 1 << 20)
+    for name in ("STAT", "SWITCH"):
+        monkeypatch.setattr(locks, name, tmp_path / name)
     monkeypatch.setattr(service, "TRACING", fake_tracing(tmp_path / "tracing"))
     bench = common.Bench(str(tmp_path / "ssd"), str(tmp_path / "hdd"), plan.SMOKE, 1, FakeDisks())
     made = [{"job": name, "system": system, "error": "", "repetition": 0,
@@ -184,16 +193,19 @@ def test_report_is_whole(tmp_path):
     made.append({"job": "read", "system": "dm-cache", "repetition": 1, "seconds": 2,
                  "figures": {}, "error": "LoadError: 3 errors\nmore"})
     got = {"commit": "abc", "date": "today", "length": "quick", "seconds": 5, "seed": 1,
-           "kernel": "6.1", "machine": {"cpu": "a CPU", "cpus": 2, "qemu": "QEMU",
+           "machine": {"cpu": "a CPU", "cpus": 2, "qemu": "QEMU",
                                         "emulated": True, "load_before": "0.5"},
-           "plan": {**plan.QUICK, "hdd_model": {}}, "versions": {"bcache-tools": "1"},
-           "verdict": "passed", "reason": "", "results": made,
-           "guest": {"cpus": 2, "clock": "tsc", "options": {"dm-lc": "as it comes"}}}
+           "plan": {**plan.QUICK, "hdd_model": {}}, "results": made,
+           "boots": [{"kernel": "6.1", "name": "stock", "versions": {"bcache-tools": "1"},
+                      "verdict": "passed", "reason": "",
+                      "guest": {"cpus": 2, "clock": "tsc", "options": {"dm-lc": "as it is"}}},
+                     {"kernel": "7.3", "name": "lockstat", "versions": {}, "guest": {},
+                      "verdict": "hang", "reason": "no word\nfor long"}]}
     text = report.write(got, tmp_path).read_text(encoding="utf-8")
     for row in ROWS:
         assert f"| {row.number} | {row.what} |" in text
     assert "* read, dm-cache: LoadError: 3 errors\n" in text
-    assert "MISSED" not in text and "**The guest" not in text
+    assert "MISSED" not in text and "**The guest (lockstat): hang**: no word\n" in text
     for name, _ in report.CHARTS:
         assert (tmp_path / name).stat().st_size > 1000 and f"({name})" in text
 
@@ -217,6 +229,114 @@ def test_profile_of_samples(monkeypatch, tmp_path):
         {"job": "full", "system": "raw", "loads": loads}]}))
     assert "lcload 40 %, kworker 40 %, swapper 20 % of 10 samples" in text
     assert "| lcload | `copy` | 4 | 100.0 % |" in text and "halt" not in text
+
+
+@contextlib.contextmanager
+def loop_disk(path, size):
+    """A loop device over a sparse file."""
+    with open(path, "wb") as file:
+        file.truncate(size)
+    device = host.run("losetup", "--find", "--show", path).strip()
+    try:
+        yield device
+    finally:
+        host.run("losetup", "--detach", device)
+
+
+def test_real_disks_are_refused_as_by_lc_format(tmp_path, monkeypatch, capfd):
+    """Too small, no disk, or holding something: it ends before anything is measured or written."""
+    monkeypatch.setattr(real, "FOLDER", tmp_path)
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    monkeypatch.setattr(real, "running_kernel", lambda: None)
+    monkeypatch.setattr(real, "load_modules", lambda *_: None)
+    monkeypatch.setattr(real, "measure", lambda *_: pytest.fail("it went on"))
+    file = tmp_path / "file"
+    file.write_bytes(b"mine")
+    with loop_disk(tmp_path / "ssd", real.LEAST["ssd"]) as ssd, \
+            loop_disk(tmp_path / "hdd", real.LEAST["hdd"]) as hdd:
+        for pair, why in (((file, hdd), "name a block device with SSD="),
+                          ((ssd, ssd), "name a larger one with HDD=")):
+            with pytest.raises(SystemExit, match=why):
+                real.main(["--ssd", str(pair[0]), "--hdd", str(pair[1]), "--yes"])
+        host.run("mkfs.ext4", "-q", hdd)
+        before = written(tmp_path)
+        with pytest.raises(SystemExit, match="nothing was written"):
+            real.main(["--ssd", ssd, "--hdd", hdd, "--yes"])
+        assert "ext4" in capfd.readouterr().err
+        assert written(tmp_path) == before
+
+
+def written(folder):
+    """What both sparse files hold, as far as a signature or a superblock would show."""
+    found = []
+    for name in ("ssd", "hdd"):
+        with open(folder / name, "rb") as file:
+            os.fsync(file.fileno())
+            head = file.read(1 << 20)
+            file.seek(-(1 << 20), os.SEEK_END)
+            found.append((head, file.read(), os.fstat(file.fileno()).st_blocks))
+    return found
+
+
+def test_real_disks_are_counted_by_the_kernel(tmp_path, monkeypatch):
+    """An empty FLUSH is no write; busy from the last reset on."""
+    counts = dict.fromkeys(load.STAT, 10)
+    monkeypatch.setattr(load, "stat", lambda _: dict(counts))
+    disks = real.Disks(ssd=tmp_path, hdd=tmp_path)
+    assert disks.stats()["ssd"] == {"reads": 10, "read_bytes": 5120, "writes": 0,
+                                    "write_bytes": 5120, "flushes": 10}
+    disks.model_time(reset=True)
+    counts.update(busy_ms=2010, writes=13)
+    assert disks.model_time()["hdd"] == {"seconds": pytest.approx(2), "commands": 3}
+
+
+def test_plan_for_real_disks(tmp_path, monkeypatch):
+    """Systems this machine has not are left out; a report of such a run is whole."""
+    monkeypatch.setattr(real, "present", lambda: ["dm-lc", "dm-linear", "raw"])
+    args = argparse.Namespace(length="quick", jobs=None, systems=None, repetitions=2)
+    wanted = real.planned(args)
+    assert wanted["systems"] == ["dm-lc", "dm-linear", "raw"] and wanted["repetitions"] == 2
+    assert set(wanted["jobs"]) <= set(real.JOBS) < set(plan.JOBS)
+    got = {"commit": "abc", "date": "today", "length": "quick", "seconds": 5, "seed": 1,
+           "machine": {"cpu": "a CPU", "cpus": 8, "emulated": False, "load_before": "0.5",
+                       "real": {"ssd": "Fast 1T", "hdd": "Slow 8T"}},
+           "plan": wanted, "results": results(True),
+           "boots": [{"kernel": "6.1", "name": "this machine", "versions": {}, "guest": {},
+                      "verdict": "passed", "reason": ""}]}
+    text = pathlib.Path(report.write(got, tmp_path)).read_text(encoding="utf-8")
+    assert "SSD: Fast 1T. HDD: Slow 8T." in text and "QEMU" not in text
+
+
+LOCK_STAT = """lock_stat version 0.4
+-------------------------------------------------------------------------------------------
+      class name    con-bounces    contentions   waittime-min
+-------------------------------------------------------------------------------------------
+
+             &lane->lock:            10             12           0.31           1.00
+             -----------
+             &lane->lock              7          [<00000000f1>] lc_lane_seal+0x2f/0x90 [dm_lc]
+             &lane->lock              5          [<00000000f2>] lane_advance+0x1b/0x40 [dm_lc]
+             -----------
+             &lane->lock             12          [<00000000f3>] other+0x2f/0x90 [dm_cache]
+
+...........................................................................................
+
+            &pool->lock/1:             1              3           0.31           1.00
+            -------------
+            &pool->lock/1             3          [<00000000f4>] __queue_work+0x2f/0x90
+            -------------
+            &pool->lock/1             3          [<00000000f5>] lc_pool_get+0x2f/0x90 [dm_lc]
+
+            quiet_lock-W:             0              0           0.00           0.00
+"""
+
+
+def test_contended_locks():
+    """A class is a module's if its code waited, not if it was waited for."""
+    found = locks.parse(LOCK_STAT)
+    assert found == {"&lane->lock": (12, {"dm_lc"}), "&pool->lock/1": (3, set())}
+    assert locks.per_write(found, "dm-lc", 100) == {"own": 0.12, "all": 0.15}
+    assert locks.per_write(found, "dm-cache", 100) == {"own": 0, "all": 0.15}
 
 
 def test_counts_per_write():

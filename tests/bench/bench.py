@@ -21,6 +21,7 @@ import report  # noqa: E402
 
 FOLDER = host.BUILD / "bench"
 PORT = "dmlc.bench"
+GUESTS = {"stock": "bench.bench", "lockstat": "bench.bench_locks"}  # kernel: case
 
 
 class Notes:
@@ -58,16 +59,42 @@ def commit():
     return text.strip()
 
 
-def machine(kernel):
-    """Where it is measured."""
+def about_host():
+    """The machine itself."""
     cpu = next((line.partition(":")[2].strip()
                 for line in pathlib.Path("/proc/cpuinfo").read_text("utf-8").splitlines()
                 if line.startswith("model name")), "unknown")
+    return {"cpu": cpu, "cpus": host.jobs(),
+            "load_before": pathlib.Path("/proc/loadavg").read_text("ascii").split()[0]}
+
+
+def machine(kernel):
+    """Where the guests run."""
     emulated = not any("kvm" in word for word in vm.accelerators(kernel)[0])
     qemu = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True,
                           check=True).stdout.splitlines()[0]
-    return {"cpu": cpu, "cpus": host.jobs(), "qemu": qemu, "emulated": emulated,
-            "load_before": pathlib.Path("/proc/loadavg").read_text("ascii").split()[0]}
+    return {**about_host(), "qemu": qemu, "emulated": emulated}
+
+
+def measure_in(name, wanted, seed):
+    """Build for one kernel, boot it, run the jobs that want it."""
+    kernel = kernels.get(name)
+    folder = FOLDER / name
+    with host.locked("build", host.BUILD):
+        versions, extra = peers.prepare(kernel)
+        files = payload.make(kernel, products.build(kernel), folder / "payload", extra)
+    notes = Notes(folder / "events", wanted)
+    side = sideport.Side(PORT, notes.take, first=wanted)
+    boot = sideport.Boot(kernel, files, [CASES[GUESTS[name]]], folder / "boot", seed, side=side,
+                         disks={"preheat": "256M"})
+    started = time.monotonic()
+    outcome = sideport.perform(boot, side)
+    return {
+        "kernel": kernel.release, "name": name, "versions": versions, "guest": notes.begun,
+        "seconds": round(time.monotonic() - started), "whole": notes.ended,
+        "verdict": outcome.verdict, "reason": outcome.reason,
+        "results": notes.results, "profiles": notes.profiles,
+    }
 
 
 def measure(args):
@@ -80,26 +107,19 @@ def measure(args):
     if args.repetitions:
         wanted["repetitions"] = args.repetitions
     wanted["profile"] = args.profile
-    kernel = kernels.get("stock")
-    with host.locked("build", host.BUILD):
-        versions, extra = peers.prepare(kernel)
-        files = payload.make(kernel, products.build(kernel), FOLDER / "payload", extra)
     registry.load(TESTS / "bench/guest")
-    case = CASES["bench.bench"]
-    notes = Notes(FOLDER / "events", wanted)
-    side = sideport.Side(PORT, notes.take, first=wanted)
-    boot = sideport.Boot(kernel, files, [case], FOLDER / "boot", args.seed, side=side,
-                         disks={"preheat": "256M"})
-    about = machine(kernel)
-    started = time.monotonic()
-    outcome = sideport.perform(boot, side)
+    about = machine(kernels.get("stock"))
+    boots = []
+    for name in GUESTS:
+        share = [job for job in wanted["jobs"] if plan.KERNELS.get(job, "stock") == name]
+        if share:
+            boots.append(measure_in(name, {**wanted, "jobs": share}, args.seed))
     return {
-        "length": args.length, "plan": wanted, "seed": args.seed,
-        "commit": commit(), "kernel": kernel.release, "machine": about, "versions": versions,
-        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "seconds": round(time.monotonic() - started), "guest": notes.begun,
-        "verdict": outcome.verdict, "reason": outcome.reason, "whole": notes.ended,
-        "results": notes.results, "profiles": notes.profiles,
+        "length": args.length, "plan": wanted, "seed": args.seed, "commit": commit(),
+        "machine": about, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "seconds": sum(boot["seconds"] for boot in boots), "boots": boots,
+        "results": [result for boot in boots for result in boot.pop("results")],
+        "profiles": [profile for boot in boots for profile in boot.pop("profiles")],
     }
 
 
@@ -129,12 +149,14 @@ def main():
         host.say(f"report: {report.write(got, FOLDER)}")
         if args.profile:
             host.say(f"profile: {report.write_profile(got, FOLDER)}")
-    if got["verdict"] != "passed":
-        host.say(f"the guest: {got['verdict']}: {got['reason']}")
+    for boot in got["boots"]:
+        if boot["verdict"] != "passed":
+            host.say(f"the guest ({boot['name']}): {boot['verdict']}: {boot['reason']}")
     failed = [result for result in got["results"] if result["error"]]
     for result in failed:
         host.say(f"{result['job']} {result['system']}: {result['error']}")
-    return 0 if got["whole"] and got["verdict"] == "passed" and not failed else 1
+    whole = all(boot["whole"] and boot["verdict"] == "passed" for boot in got["boots"])
+    return 0 if whole and not failed else 1
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def unpacked(package):
 
 def build_modules(kernel):
     """The load generator and the profiler for that kernel."""
-    folder = host.BUILD / f"lcload-{kernel.release}"
+    folder = host.BUILD / f"lcload-{kernel.label}"
     folder.mkdir(parents=True, exist_ok=True)
     host.run("cp", "-u", *(HERE / "module").iterdir(), folder)
     host.run("make", "-s", "-C", kernel.kdir, f"M={folder}", "modules",
@@ -54,9 +54,12 @@ def build_writeboost(kernel):
 
 
 def prepare(kernel):
-    """(versions, files for the guest)."""
-    writeboost, module = build_writeboost(kernel)
+    """(versions, files for the guest).  dm-writeboost is built for the stock kernel only."""
     bcache, root = unpacked("bcache-tools")
-    return ({"dm-writeboost": writeboost, "bcache-tools": bcache,
-             "dm-writecache, dm-cache, bcache, dm-linear": f"Linux {kernel.release}"},
-            [*build_modules(kernel), module, root / "usr/sbin/make-bcache"])
+    versions = {"bcache-tools": bcache,
+                "dm-writecache, dm-cache, bcache, dm-linear": f"Linux {kernel.release}"}
+    files = [*build_modules(kernel), root / "usr/sbin/make-bcache"]
+    if kernel.name == "stock":
+        versions["dm-writeboost"], module = build_writeboost(kernel)
+        files.append(module)
+    return versions, files

@@ -7,7 +7,10 @@ GIB = 1 << 30
 SYSTEMS = ("dm-lc", "dm-writeboost", "dm-writecache", "dm-cache", "bcache", "dm-linear", "raw")
 JOBS = ("random_write", "synced_write", "journal_write", "read", "programs", "commands",
         "format_and_start", "ssd_bound", "sequential", "drain", "full", "read_while_draining",
-        "restart", "memory", "nowait", "throttled", "swap_table", "endurance")
+        "restart", "memory", "nowait", "throttled", "swap_table", "endurance", "locks")
+
+# Jobs that want another kernel than stock: in a guest of their own.
+KERNELS = {"locks": "lockstat"}
 
 # An SSD so slow that an emulated CPU keeps up with it (tests/disks/models.py).
 SSD_MODEL = {"rate": 60e6, "command_us": 20.0, "flush_us": 100.0}
@@ -26,6 +29,7 @@ COMMON = {
     "nowait_bytes": 32 * MIB,    # less than dm-lc buffers in RAM
     "endurance_cache": 128 * MIB,
     "endurance_set": 512 * MIB,
+    "lock_writes": 100_000,
 }
 
 QUICK = {
@@ -96,6 +100,7 @@ SMOKE = {
     "nowait_bytes": 4 * MIB,
     "endurance_set": 64 * MIB,
     "endurance_writes": 4096,
+    "lock_writes": 4000,
 }
 
 LENGTHS = {"smoke": SMOKE, "quick": QUICK, "long": LONG}

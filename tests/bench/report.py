@@ -8,7 +8,7 @@ import json
 import pathlib
 import sys
 
-from rows import LEFT, MISSED, REACHED, ROWS, UNKNOWN, Figures
+from rows import MISSED, REACHED, ROWS, UNKNOWN, Figures
 
 CHARTS = (
     ("random-write.png", "4 KiB random writes on RAM disks"),
@@ -42,21 +42,32 @@ def table(head, lines):
 def setting(got):
     """Where and how it was measured."""
     machine = got["machine"]
-    guest = got.get("guest") or {}
+    real = machine.get("real")
     kind = "an emulated CPU (TCG): only ratios within this run mean anything" \
         if machine["emulated"] else "KVM"
     yield f"Commit {got['commit']}, {got['date']}, {got['length']} run of {got['seconds']} s, " \
           f"seed {got['seed']}, {got['plan']['repetitions']} repetition(s) in rotated order."
     yield ""
-    yield f"Guest: Linux {got['kernel']}, {guest.get('cpus', '?')} CPUs, {kind}; clock " \
-          f"{guest.get('clock', '?')}. crc32c-intel is kept out: emulated, it costs 39 us per " \
-          "4 KiB and would swamp whoever uses it."
-    yield f"Host: {machine['cpu']}, {machine['cpus']} CPUs, {machine['qemu']}, load average " \
+    yield "; ".join(
+        f"Linux {boot['kernel']} ({boot['name']}), {boot['guest'].get('cpus', '?')} CPUs, clock "
+        f"{boot['guest'].get('clock', '?')}" for boot in got["boots"]) + "."
+    if not real:
+        yield f"Guests, on {kind}, {machine['qemu']}. crc32c-intel is kept out: emulated, it " \
+              "costs 39 us per 4 KiB and would swamp whoever uses it."
+    yield f"Machine: {machine['cpu']}, {machine['cpus']} CPUs, load average " \
           f"{machine['load_before']} before the run."
-    yield f"SSD model: {got['plan']['ssd_model']}. HDD model: {got['plan']['hdd_kind']} " \
-          f"{got['plan']['hdd_model'] or 'with its defaults'} (`tests/disks/`)."
-    yield f"Peers: {', '.join(f'{name} {version}' for name, version in got['versions'].items())}."
+    if real:
+        yield f"SSD: {real['ssd']}. HDD: {real['hdd']}. Jobs meant for RAM disks or models ran " \
+              "on these."
+    else:
+        yield f"SSD model: {got['plan']['ssd_model']}. HDD model: {got['plan']['hdd_kind']} " \
+              f"{got['plan']['hdd_model'] or 'with its defaults'} (`tests/disks/`)."
+    versions = {f"{name} {version}" for boot in got["boots"]
+                for name, version in boot["versions"].items()}
+    if versions:
+        yield f"Peers: {', '.join(sorted(versions))}."
     yield ""
+    guest = got["boots"][0]["guest"]
     yield from table(("system", "set up with"),
                      [(name, text) for name, text in guest.get("options", {}).items()])
 
@@ -72,9 +83,6 @@ def summary(figures):
         mark = {REACHED: "reached", MISSED: "**MISSED**", UNKNOWN: UNKNOWN}[verdict]
         lines.append((row.number, row.what, row.target, mark, shown))
     yield from table(("#", "what", "target", "verdict", "dm-lc (bold: what misses)"), lines)
-    yield ""
-    yield "Not measured by this benchmark yet: " + "; ".join(
-        f"{key} ({text})" for key, text in LEFT.items()) + "."
 
 
 def details(figures, systems):
@@ -121,8 +129,10 @@ def others(figures, systems):
 def failures(got):
     """What has no figure because it failed."""
     failed = [result for result in got["results"] if result["error"]]
-    if got["verdict"] != "passed":
-        yield f"* **The guest: {got['verdict']}**: {got['reason'].splitlines()[0]}"
+    for boot in got["boots"]:
+        if boot["verdict"] != "passed":
+            yield f"* **The guest ({boot['name']}): {boot['verdict']}**: " \
+                  f"{boot['reason'].splitlines()[0]}"
     for result in failed:
         yield f"* {result['job']}, {result['system']}: {result['error'].splitlines()[0]}"
 

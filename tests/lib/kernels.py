@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The kernels the guests run: Debian's stock 6.1 and the newest, with checkers or in user mode.
 
-By hand: `cd tests && /usr/bin/python3 -m lib.kernels stock|debug|kcsan|uml`.
+By hand: `cd tests && /usr/bin/python3 -m lib.kernels stock|debug|kcsan|lockstat|uml`.
 """
 
 import dataclasses
@@ -20,6 +20,7 @@ SOURCE_SUITES = ("trixie", "trixie-backports")
 CONFIGS = host.TESTS / "kernels"
 CHECKED_WITH_CLANG = ("debug",)  # make check builds the module for it with clang too
 IMAGES = {"uml": "linux"}  # what make calls the image, if not bzImage
+MORE = ("kcsan", "lockstat")  # of the debug kernel's release, and for x86-64, too
 RECIPE = 1  # count up when the way a kernel is built changes, not only its configuration
 
 # Of the source only what an x86-64 build reads is unpacked ...
@@ -37,7 +38,7 @@ KEPT = ("/include", "/scripts", "/arch/x86", "/arch/um", "/tools/objtool/objtool
 class Kernel:
     """One bootable kernel and the tree that modules for it are built in."""
 
-    name: str              # stock, debug, kcsan, uml
+    name: str              # stock, debug, kcsan, lockstat, uml
     release: str           # uname -r
     image: pathlib.Path    # bzImage, or the program that user-mode Linux is
     modules: pathlib.Path  # its lib/modules/<release>
@@ -52,7 +53,7 @@ class Kernel:
     @property
     def label(self):
         """A name for folders: the kernels built here are of one release."""
-        return f"{self.release}-kcsan" if self.name == "kcsan" else self.release
+        return f"{self.release}-{self.name}" if self.name in MORE else self.release
 
     @property
     def slowdown(self):

@@ -9,8 +9,6 @@ import json
 import os
 import pathlib
 import sys
-import time
-import traceback
 
 from lclib import Disk, case, sh
 from lclib.disk import Device
@@ -19,6 +17,7 @@ from lclib.disks import Disks
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 PORT = "dmlc.bench"
+WRITEBOOST = pathlib.Path("/opt/dm-lc/bench/dm-writeboost.ko")
 MIB = 1 << 20
 
 
@@ -49,74 +48,41 @@ def ram_disks(size):
     return "/dev/ram0", "/dev/ram1"
 
 
-def rotated(names, by):
-    """Whoever begins is another one in each repetition."""
-    by %= len(names)
-    return [*names[by:], *names[:by]]
-
-
-def perform(host, bench, disks, where):
-    """The whole plan."""
-    from lcbench import jobs, load, systems  # pylint: disable=import-outside-toplevel
-    for repetition in range(host.plan["repetitions"]):
-        for name in host.plan["jobs"]:
-            job = jobs.JOBS[name]
-            wanted = [system for system in job.systems if system in host.plan["systems"]]
-            bench.ssd, bench.hdd = where["ram" if job.disks == "ram" else "emulated"]
-            for system in rotated(wanted, repetition):
-                if job.disks != "ram":
-                    prepare(disks, host.plan, job.disks)
-                begun = time.monotonic()
-                try:
-                    figures, error = job.function(bench, system), ""
-                except Exception as problem:  # pylint: disable=broad-except
-                    figures = {}
-                    error = f"{type(problem).__name__}: {problem}\n{traceback.format_exc()}"
-                    error += "kernel log:\n" + "\n".join(sh.run("dmesg").splitlines()[-12:])
-                    systems.clear()
-                if profiles := load.take_profiles():
-                    host.send("profile", job=name, system=system, repetition=repetition,
-                              loads=profiles)
-                host.send("result", job=name, system=system, repetition=repetition,
-                          figures=figures, error=error,
-                          seconds=round(time.monotonic() - begun, 1))
-
-
-def prepare(disks, plan, kind):
-    """Empty disks with the time models that the job wants."""
-    for disk in ("ssd", "hdd"):
-        disks.model(disk=disk, kind="none")
-        disks.wipe(disk=disk)
-    if kind == "modelled":
-        disks.model(disk="ssd", kind="ssd", **plan["ssd_model"])
-        disks.model(disk="hdd", kind=plan["hdd_kind"], **plan["hdd_model"])
-
-
-# tsc=reliable: the kernel would take the HPET for its clock, the block layer reads the clock for
-# every bio, and with an emulated CPU that was up to a fifth of all profiled time.
-@case(kernels=(), disks=(Disk("ssd", "512M", kind="recorded"),
-                         Disk("hdd", "8G", kind="recorded")), timeout=3600, memory="4G",
-      append="module_blacklist=crc32c_intel,crc32c-intel,crc32_pclmul tsc=reliable")
-def bench(ctx):
-    """Everything side by side."""
-    from lcbench import common, load, systems  # pylint: disable=import-outside-toplevel
+def measure(ctx):
+    """Take the plan, perform it."""
+    from lcbench import common, load, perform, systems  # pylint: disable=import-outside-toplevel
     os.environ["PATH"] += ":/opt/dm-lc/bin"
     host = Host(ctx.port(PORT))
     for module in (*systems.MODULES, "loop"):
         sh.run("modprobe", module)
-    sh.run("insmod", "/opt/dm-lc/bench/dm-writeboost.ko")
+    if WRITEBOOST.exists():
+        sh.run("insmod", WRITEBOOST)
     load.load_module(host.plan["profile"])
     loaded = pathlib.Path("/proc/modules").read_text(encoding="ascii")
     if "crc32c_intel" in loaded:
         raise AssertionError("crc32c_intel is loaded: an emulated CPU is slow at it")
-    host.send("begin", release=os.uname().release, cpus=os.cpu_count(),
-              clock=pathlib.Path("/sys/devices/system/clocksource/clocksource0/"
-                                 "current_clocksource").read_text(encoding="ascii").strip(),
-              targets=sh.run("dmsetup", "targets"),
-              options={name: kind.options for name, kind in systems.BY_NAME.items()})
+    perform.begin(host.send)
     where = {"ram": ram_disks(host.plan["ram_disk"]), "emulated": (ctx.ssd, ctx.hdd)}
     disks = Disks()
     with contextlib.closing(disks):
-        perform(host, common.Bench("", "", host.plan, ctx.seed, disks), disks, where)
+        perform.perform(host.send, common.Bench("", "", host.plan, ctx.seed, disks), where)
     load.unload_module()
     host.send("end")
+
+
+DISKS = (Disk("ssd", "512M", kind="recorded"), Disk("hdd", "8G", kind="recorded"))
+# tsc=reliable: the kernel would take the HPET for its clock, the block layer reads the clock for
+# every bio, and with an emulated CPU that was up to a fifth of all profiled time.
+APPEND = "module_blacklist=crc32c_intel,crc32c-intel,crc32_pclmul tsc=reliable"
+
+
+@case(kernels=(), disks=DISKS, timeout=3600, memory="4G", append=APPEND)
+def bench(ctx):
+    """Everything side by side."""
+    measure(ctx)
+
+
+@case(kernels=(), disks=DISKS, timeout=1800, memory="4G", append=APPEND, smp=4)
+def bench_locks(ctx):
+    """What only a kernel with lock_stat can count."""
+    measure(ctx)

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 
-from . import fio, load, service
+from . import fio, load, locks, service
 from .common import CACHES, EVERY, MIB, Job, latencies, timed
 from .systems import wait
 
@@ -63,6 +63,20 @@ def journal_write(bench, name):
             figures[f"iops_{threads}"] = got["iops"]
             figures[f"latency_{threads}"] = latencies(got, "write")
     return figures
+
+
+def contended_locks(bench, name):
+    """Locks waited for while four threads write at random over a set that is in the cache."""
+    span = bench.plan["ram_set"]
+    with bench.system(name) as system:
+        system.warm(span)
+        locks.start()
+        got = load.run(system.path, threads=4, depth=32, span=span, seed=bench.seed,
+                       count=bench.plan["lock_writes"] // 4, ms=600_000)
+        found = locks.stop()
+    most = sorted(found.items(), key=lambda item: -item[1][0])[:8]
+    return {"contended": locks.per_write(found, name, got["write"]), "iops": got["iops"],
+            "most": [f"{count} {lock} {' '.join(sorted(who))}" for lock, (count, who) in most]}
 
 
 def read(bench, name):
@@ -321,4 +335,6 @@ JOBS = {
     "throttled": Job(service.throttled, "modelled", CACHES),
     "swap_table": Job(service.swap_table, "modelled", ("dm-lc",)),
     "endurance": Job(service.endurance, "plain", CACHES),
+    # dm-writeboost does not build on the kernel this wants.
+    "locks": Job(contended_locks, "ram", tuple(locks.MODULES)),
 }

@@ -15,7 +15,8 @@ SAMPLES = pathlib.Path("/sys/kernel/debug/lcprof/samples")
 PROFILER = "/opt/dm-lc/bench/lcprof.ko"
 FUNCTIONS = 40               # of a profile, those with the most samples
 # Places of /sys/block/*/stat (Documentation/block/stat.rst).
-STAT = {"reads": 0, "read_sectors": 2, "writes": 4, "write_sectors": 6, "flushes": 15}
+STAT = {"reads": 0, "read_sectors": 2, "writes": 4, "write_sectors": 6,
+        "busy_ms": 9, "flushes": 15}
 PROFILES = []
 
 
@@ -89,7 +90,8 @@ def run(dev, **job):
 
 def stat(dev):
     """What a disk has counted so far."""
-    words = pathlib.Path(f"/sys/block/{pathlib.Path(dev).name}/stat").read_text("ascii").split()
+    words = pathlib.Path(f"/sys/class/block/{pathlib.Path(dev).name}/stat")
+    words = words.read_text("ascii").split()
     return {name: int(words[place]) for name, place in STAT.items()}
 
 

@@ -239,7 +239,7 @@ class Bcache(System):
         for path in (self.ssd, self.hdd):
             write_sysfs("/sys/fs/bcache/register", path)
         self.set = pathlib.Path("/sys/fs/bcache") / uuid
-        home = pathlib.Path("/sys/block") / pathlib.Path(self.hdd).name / "bcache"
+        home = pathlib.Path("/sys/class/block") / pathlib.Path(self.hdd).name / "bcache"
         wait.until(lambda: (home / "dev").exists() and self.set.exists(), 60, "bcache attached")
         self.path = f"/dev/{(home / 'dev').resolve().name}"
         self.home = home
