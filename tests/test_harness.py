@@ -80,6 +80,9 @@ def test_failed_allocation_is_forgiven_on_request():
     """Its own trace, if the case says that memory may run out, and nothing else."""
     assert kmsg.faults(NO_MEMORY)
     assert kmsg.faults(NO_MEMORY, no_memory=True) == []
+    for head in ("__kmem_cache_create_args(bio-432) failed with error -22",
+                 "kmem_cache_create(bio-432) failed with error -12"):
+        assert kmsg.faults([head, "Call Trace:"], no_memory=True) == []
     for more in ("Call Trace:", FAULTS[0]):
         assert kmsg.faults([*NO_MEMORY, more], no_memory=True)
         assert kmsg.faults([FAULTS[0], *NO_MEMORY], no_memory=True)

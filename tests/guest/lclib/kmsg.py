@@ -22,9 +22,10 @@ FAULTS = re.compile("|".join((
 RACE = re.compile(r"BUG: KCSAN: ")
 OUR_RACE = re.compile(r"BUG: KCSAN: .*\[dm_lc\w*\]")
 RULER = "=" * 20
-# The page allocator, vmalloc and percpu say with a trace that they failed.
+# The page allocator, vmalloc, percpu and slab caches say with a trace that they failed.
 NO_MEMORY = re.compile(r"page allocation failure: order|vmalloc error: size|"
-                       r"percpu: allocation failed, size")
+                       r"percpu: allocation failed, size|"
+                       r"kmem_cache_create\w*\(.*\) failed with error")
 # The harness's own marks.
 OURS = "dmlc-harness:"
 
