@@ -15,7 +15,8 @@
  *  B1 The image of a record changes only while a writer holds a reference, which
  *     can be taken only while the record is open (C1).
  *  B2 segment->buf is set from before the first slot is reserved until every
- *     record of the buffer is durable: what is not on the SSD is found in RAM.
+ *     record of the buffer is durable, or longer (G5): what is not on the SSD is found
+ *     in RAM.
  *  B3 A buffer is reused only when nobody has it pinned (C6).
  *  B4 Slots handed out but not used become holes: entry NONE, bytes zero (C8).
  *  B5 While lane->relog_wanted, nobody but lc_lane_relog() gets a slot of the segment

@@ -32,6 +32,7 @@
 #include "recovery.h"
 #include "rescue.h"
 #include "segment.h"
+#include "sums.h"
 #include "superblock.h"
 #include "write.h"
 #include "writeback.h"
@@ -430,6 +431,9 @@ static void core_free(struct lc_core *core)
 	lc_writeback_destroy(core->wb);
 	if (core->slow_wq)
 		destroy_workqueue(core->slow_wq);
+	/* Before those whom it hands reads to. */
+	if (core->verify_wq)
+		destroy_workqueue(core->verify_wq);
 	if (core->patient_wq)
 		destroy_workqueue(core->patient_wq);
 	lc_log_destroy(core->log);
@@ -439,6 +443,7 @@ static void core_free(struct lc_core *core)
 	lc_lane_destroy(core->lane);
 	lc_pool_destroy(core->pool);
 	lc_ring_destroy(core->ring);
+	lc_sums_destroy(core);
 	lc_index_destroy(core->index);
 	lc_meta_destroy(core->meta);
 	mempool_exit(&core->merge_pool);
@@ -458,9 +463,10 @@ static int core_alloc_rooms(struct lc_core *core)
 	core->wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	core->patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
 					   WQ_MAX_ACTIVE);
+	core->verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	core->slow_wq = alloc_ordered_workqueue("lc-slow", WQ_MEM_RECLAIM);
 	if (!core->meta || !core->index || !core->ring || !core->pool || !core->lane ||
-	    !core->wq || !core->patient_wq || !core->slow_wq)
+	    !core->wq || !core->patient_wq || !core->verify_wq || !core->slow_wq)
 		return -ENOMEM;
 	core->log = lc_log_create(core);
 	if (!core->log || mempool_init_page_pool(&core->merge_pool, MERGE_PAGES, 1))

@@ -72,6 +72,7 @@ struct lc_core {
 	u8 sb_copy;			/* front copy that sb was read from */
 	struct lc_meta *meta;
 	struct lc_index *index;
+	u32 *sums;			/* by slot, or NULL; READ_ONCE(), see sums.h */
 	struct lc_ring *ring;
 	struct lc_pool *pool;
 	struct lc_lane *lane;
@@ -83,6 +84,7 @@ struct lc_core {
 	mempool_t merge_pool;		/* struct lc_merge */
 	struct workqueue_struct *wq;	/* refill, parked bios */
 	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
+	struct workqueue_struct *verify_wq;	/* reads to be checked */
 	struct workqueue_struct *slow_wq;	/* discards, mode events */
 
 	struct mutex life_lock;		/* start, stop, suspend, resume, options */

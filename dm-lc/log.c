@@ -24,6 +24,7 @@
 #include "buffer.h"
 #include "log.h"
 #include "segment.h"
+#include "sums.h"
 #include "superblock.h"
 
 #define RETRY_FIRST	(HZ / 10 ?: 1)
@@ -689,9 +690,10 @@ static void record_seal(struct lc_log *log, struct lc_record *rec)
 		.nr_slots = rec->nr_slots,
 	};
 	struct lc_entry_info entry;
+	u32 base, i;
 	void *slot;
-	u32 i;
 
+	base = (rec->buf->position << core->ring->slot_shift) + rec->first_slot + LC_HEADER_SLOTS;
 	for (i = 0; i < rec->nr_slots; i++) {
 		lc_entry_decode(raw, i, &entry);
 		if (entry.type != LC_ENTRY_DATA)
@@ -699,6 +701,7 @@ static void record_seal(struct lc_log *log, struct lc_record *rec)
 		slot = rec->buf->slots[rec->first_slot + LC_HEADER_SLOTS + i];
 		entry.csum = lc_format_slot_csum(&core->sb, entry.block, slot);
 		lc_entry_encode(raw, i, &entry);
+		lc_sums_put(core, base + i, entry.csum);
 	}
 	if (!rec->nr_slots) {
 		/* A tombstone, or every slot was given back: then a hole stands for nothing. */

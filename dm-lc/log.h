@@ -13,7 +13,7 @@
  *  G2 durable_seq rises to s only by a FLUSH that was issued when written_seq was
  *     at least s, or by a FUA write of s with durable_seq == s - 1 (F4).
  *  G3 A FLUSH or FUA bio completes well only when durable_seq reached the last
- *     seq that was given when it came (P1, F1).
+ *     seq that was given when it came (P1, F1), or the rescue has saved it (G5).
  *  G4 A record whose write failed, or that was written since the last good FLUSH
  *     when one failed, is written again from RAM, where it stays until it is
  *     durable.  Until then every FLUSH and FUA above it waits (F1, F2).

@@ -8,6 +8,11 @@
  * nowhere: lost sectors are an error until they are overwritten.
  *
  * A run is found sector by sector, because a slot may hold part of a block.
+ *
+ * With verify_reads, what the SSD gave is checked by a worker before the bio ends, in the
+ * bio's own pages.  These may be written to meanwhile by whoever reads, so a mismatch
+ * there proves nothing: the blocks are read again into pages of our own, as are those of
+ * which a bio wants less than the slot.
  */
 #include <linux/bio.h>
 #include <linux/mempool.h>
@@ -19,6 +24,7 @@
 #include "read.h"
 #include "rescue.h"
 #include "segment.h"
+#include "sums.h"
 
 enum place {
 	PLACE_NONE,
@@ -151,6 +157,25 @@ static u64 slot_address(struct lc_core *core, u32 slot)
 
 /* --- reading a slot back ------------------------------------------------ */
 
+/* Headers of a segment that cannot be read, before the SSD is taken to be gone. */
+#define MAX_BAD_HEADERS	4
+
+/* Keep the sums of all slots of a record whose segment is not reused meanwhile (V1). */
+static void learn_sums(struct lc_core *core, u32 base, struct lc_record_header *header,
+		       const struct lc_record_info *info)
+{
+	struct lc_entry_info entry;
+	u32 i;
+
+	if (!READ_ONCE(core->sums))
+		return;
+	for (i = 0; i < info->nr_slots; i++) {
+		lc_entry_decode(header, i, &entry);
+		if (entry.type == LC_ENTRY_DATA)
+			lc_sums_put(core, base + i, entry.csum);
+	}
+}
+
 /*
  * Find the record that holds a slot: the headers of a segment form a chain from
  * its first slot.  @header gets it.  Return: 0, -EBADMSG, or an I/O error.
@@ -161,25 +186,62 @@ static int find_record(struct lc_core *core, u32 slot, struct lc_record_header *
 	struct lc_segment *seg = lc_ring_segment(core->ring, slot);
 	u32 wanted = lc_ring_slot_in_segment(core->ring, slot);
 	u32 base = slot - wanted;
-	u32 first = 0;
-	int ret;
+	u32 first = 0, nr_bad = 0;
+	int error = -EBADMSG, ret;
 
-	while (first < wanted) {
+	while (first < wanted && nr_bad < MAX_BAD_HEADERS) {
 		ret = lc_io_sync(core->cache, REQ_OP_READ, slot_address(core, base + first),
 				 header, LC_SLOT_BYTES);
-		if (ret)
-			return ret;
-		/* A header that rotted does not hide those behind it (L13, R7). */
-		if (lc_record_decode(header, &core->sb, seg->number, first, info, NULL) ||
+		if (ret) {
+			error = ret;
+			nr_bad++;
+		}
+		/* One that rotted, or cannot be read, does not hide those behind it (L13, R7). */
+		if (ret || lc_record_decode(header, &core->sb, seg->number, first, info, NULL) ||
 		    (seg->number >= core->lane->start_segment && info->epoch != core->sb.epoch)) {
 			first++;
 			continue;
 		}
+		learn_sums(core, base + first + LC_HEADER_SLOTS, header, info);
 		if (wanted <= first + info->nr_slots)
 			return 0;
 		first += LC_HEADER_SLOTS + info->nr_slots;
 	}
-	return -EBADMSG;
+	return error;
+}
+
+/* What has the checksum of the slot to be?  Return: 0, -EBADMSG, or an I/O error. */
+static int find_sum(struct lc_core *core, u64 block, u32 slot, struct lc_record_header *header,
+		    u32 *csum)
+{
+	struct lc_record_info info;
+	struct lc_entry_info entry;
+	int ret;
+
+	*csum = lc_sums_get(core, slot);
+	if (*csum)
+		return 0;
+	ret = find_record(core, slot, header, &info);
+	if (ret)
+		return ret;
+	lc_entry_decode(header, lc_ring_slot_in_segment(core->ring, slot) - info.first_slot -
+			LC_HEADER_SLOTS, &entry);
+	*csum = entry.csum;
+	return entry.type == LC_ENTRY_DATA && entry.block == block ? 0 : -EBADMSG;
+}
+
+static int try_slot(struct lc_core *core, u64 block, u32 slot, void *pages)
+{
+	u32 csum;
+	int ret;
+
+	ret = find_sum(core, block, slot, pages + LC_SLOT_BYTES, &csum);
+	if (!ret)
+		ret = lc_io_sync(core->cache, REQ_OP_READ, slot_address(core, slot), pages,
+				 LC_SLOT_BYTES);
+	if (!ret && csum != lc_format_slot_csum(&core->sb, block, pages))
+		ret = -EBADMSG;
+	return ret;
 }
 
 /**
@@ -193,24 +255,16 @@ static int find_record(struct lc_core *core, u32 slot, struct lc_record_header *
  */
 int lc_read_slot(struct lc_core *core, u64 block, u32 slot, void *pages)
 {
-	struct lc_record_header *header = pages + LC_SLOT_BYTES;
-	struct lc_record_info info;
-	struct lc_entry_info entry;
-	int ret;
+	int ret = try_slot(core, block, slot, pages);
 
-	ret = find_record(core, slot, header, &info);
-	if (ret)
+	if (ret != -EBADMSG)
 		return ret;
-	lc_entry_decode(header, lc_ring_slot_in_segment(core->ring, slot) - info.first_slot -
-			LC_HEADER_SLOTS, &entry);
-	ret = lc_io_sync(core->cache, REQ_OP_READ, slot_address(core, slot), pages, LC_SLOT_BYTES);
-	if (ret)
-		return ret;
-	if (entry.block != block || entry.csum != lc_format_slot_csum(&core->sb, block, pages)) {
-		lc_err_limit(core, "block %llu is damaged on the cache device", block);
-		return -EBADMSG;
-	}
-	return 0;
+	/* It may have rotted on its way, or the sum in RAM. */
+	lc_sums_put(core, slot, 0);
+	if (!try_slot(core, block, slot, pages))
+		return 0;
+	lc_err_limit(core, "block %llu is damaged on the cache device", block);
+	return ret;
 }
 
 /* --- the slow way: block by block, in a worker ---------------------------- */
@@ -333,6 +387,59 @@ static void read_slowly(struct lc_core *core, struct lc_io *io)
 	queue_work(core->patient_wq, &io->work);
 }
 
+/* --- verify_reads -------------------------------------------------------- */
+
+static bool whole_slots(const struct bvec_iter *iter)
+{
+	return !(iter->bi_sector & (LC_BLOCK_SECTORS - 1)) &&
+	       !(iter->bi_size & (LC_SLOT_BYTES - 1));
+}
+
+/* A checksum is of a whole slot: cut the run so that most of it is in whole ones. */
+static u32 cut_to_slots(const struct bio *bio, u32 nr)
+{
+	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
+
+	if (first || nr < LC_BLOCK_SECTORS)
+		return min(nr, LC_BLOCK_SECTORS - first);
+	return round_down(nr, LC_BLOCK_SECTORS);
+}
+
+/* Does the next slot's worth of the bio hold the block?  Moves on. */
+static bool check_block(struct lc_core *core, struct bio *bio, struct bvec_iter *iter, u64 block,
+			u32 slot, void *pages)
+{
+	u32 csum;
+
+	lc_io_copy_from_bio(bio, iter, pages, LC_SLOT_BYTES);
+	return !find_sum(core, block, slot, pages + LC_SLOT_BYTES, &csum) &&
+	       csum == lc_format_slot_csum(&core->sb, block, pages);
+}
+
+/* The segment is referenced: neither slots nor sums change. */
+static void verify_work(struct work_struct *work)
+{
+	struct lc_io *io = container_of(work, struct lc_io, work);
+	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
+	struct bio *bio = lc_io_bio(io);
+	struct lc_core *core = io->core;
+	struct bvec_iter iter = io->iter;
+	u32 slot = io->position;
+	bool good = true;
+	void *pages;
+
+	pages = page_address(mempool_alloc(&core->merge_pool, GFP_NOIO));
+	while (good && iter.bi_size)
+		good = check_block(core, bio, &iter, block++, slot++, pages);
+	mempool_free(virt_to_page(pages), &core->merge_pool);
+	io->referenced = false;
+	lc_read_put_segment(core, io->position);
+	if (good)
+		lc_io_end_again(bio);
+	else
+		read_slowly(core, io);
+}
+
 /* --- entry points ------------------------------------------------------- */
 
 static int map_to_hdd(struct lc_core *core, struct bio *bio)
@@ -348,7 +455,8 @@ static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
 	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
 	u64 address = slot_address(core, run->slot) + ((u64)first << 9);
 
-	if ((address | bio->bi_iter.bi_size) & (core->sb.cache_lbs - 1)) {
+	if ((address | bio->bi_iter.bi_size) & (core->sb.cache_lbs - 1) ||
+	    (READ_ONCE(core->params.verify_reads) && !whole_slots(&bio->bi_iter))) {
 		lc_read_put_segment(core, run->slot);
 		read_slowly(core, io);
 		return DM_MAPIO_SUBMITTED;
@@ -373,6 +481,8 @@ int lc_read_map(struct lc_core *core, struct bio *bio)
 	struct run run = {};
 
 	find_run(core, bio, &run);
+	if (run.place == PLACE_SSD && READ_ONCE(core->params.verify_reads))
+		run.nr_sectors = cut_to_slots(bio, run.nr_sectors);
 	if (run.nr_sectors < bio_sectors(bio))
 		dm_accept_partial_bio(bio, run.nr_sectors);
 	io->iter = bio->bi_iter;
@@ -405,6 +515,11 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 
 	if (!io->referenced)
 		return DM_ENDIO_DONE;
+	if (!*error && READ_ONCE(core->params.verify_reads) && whole_slots(&io->iter)) {
+		INIT_WORK(&io->work, verify_work);
+		queue_work(core->verify_wq, &io->work);
+		return DM_ENDIO_INCOMPLETE;
+	}
 	io->referenced = false;
 	lc_read_put_segment(core, io->position);
 	if (!*error || *error == BLK_STS_AGAIN)

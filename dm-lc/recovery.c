@@ -30,6 +30,7 @@
 #include "recovery.h"
 #include "replay.h"
 #include "segment.h"
+#include "sums.h"
 
 #define WINDOW	32	/* segments scanned, or headers fetched, at a time */
 
@@ -429,6 +430,7 @@ static int apply_record(struct lc_core *core, const struct lc_replay_record *r, 
 			break;
 		case LC_ENTRY_DATA:
 			apply_data(core, &entry, base + i);
+			lc_sums_put(core, base + i, entry.csum);
 			break;
 		case LC_ENTRY_RANGE_TOMBSTONE:
 			apply_range(core, &entry);

@@ -13,6 +13,7 @@
 #include "log.h"
 #include "segment.h"
 #include "status.h"
+#include "sums.h"
 #include "superblock.h"
 #include "writeback.h"
 
@@ -53,7 +54,7 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" refused %llu", lc_index_refused(core->index));
 	DMEMIT(" relogged %lld", (long long)atomic64_read(&core->relogged));
 	DMEMIT(" writeback %s", lc_writeback_state(core->wb));
-	DMEMIT(" index_bytes %llu", lc_index_bytes(core->index) +
+	DMEMIT(" index_bytes %llu", lc_index_bytes(core->index) + lc_sums_bytes(core) +
 	       core->ring->nr * sizeof(struct lc_segment));
 	DMEMIT(" generation %016llx", core->sb.generation);
 }

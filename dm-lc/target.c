@@ -17,6 +17,7 @@
 #include "read.h"
 #include "rescue.h"
 #include "status.h"
+#include "sums.h"
 #include "write.h"
 #include "writeback.h"
 
@@ -94,6 +95,11 @@ static int lc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	if (ret) {
 		ti->error = (char *)error;
 		goto put_devices;
+	}
+	ret = lc->params.verify_reads ? lc_sums_enable(lc->core) : 0;
+	if (ret) {
+		ti->error = "Cannot allocate memory for verify_reads";
+		goto put_core;
 	}
 	ret = alloc_spare(lc);
 	if (ret) {
@@ -230,6 +236,12 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 	const char *error;
 	int ret;
 
+	/* Before the lock: nobody knows how long it takes to find so much memory. */
+	if (!strcmp(key, "verify_reads") && !strcmp(value, "on")) {
+		ret = lc_sums_enable(core);
+		if (ret)
+			return ret;
+	}
 	mutex_lock(&core->life_lock);
 	/* Memory must not be reclaimed through this volume: a rescue may wait for the lock. */
 	noio = memalloc_noio_save();

@@ -42,6 +42,8 @@ static const struct line good_lines[] = {
 	{ "2 idle_seal_ms 0", "2 idle_seal_ms 0" },
 	{ "2 idle_seal_ms 3600000", "2 idle_seal_ms 3600000" },
 	{ "2 ssd_patience_ms 0", "2 ssd_patience_ms 0" },
+	{ "2 verify_reads on", "2 verify_reads on" },
+	{ "4 verify_reads off writeback on", "4 writeback on verify_reads off" },
 	{ "2 writeback_batch 1048576", "2 writeback_batch 1048576" },
 	{ "2 writeback_depth 1", "2 writeback_depth 1" },
 	{ "4 low_watermark 98 high_watermark 99", "4 high_watermark 99 low_watermark 98" },
@@ -114,6 +116,7 @@ static const struct line bad_lines[] = {
 	{ "2 writeback 1", "writeback must be on or off" },
 	{ "2 writeback ON", "writeback must be on or off" },
 	{ "2 writeback of", "writeback must be on or off" },
+	{ "2 verify_reads 1", "verify_reads must be on or off" },
 };
 
 KUNIT_ARRAY_PARAM_DESC(bad_lines, bad_lines, in);

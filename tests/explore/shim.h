@@ -54,6 +54,7 @@ typedef u8 blk_status_t;
 				   if (_was == (from)) \
 					*(ptr) = (to); \
 				   _was; })
+#define cmpxchg_release(ptr, from, to) cmpxchg(ptr, from, to)
 
 /* A warning is a failure of the state at hand: see judge.c. */
 void explore_warn(const char *what, const char *file, int line);
@@ -281,7 +282,9 @@ typedef u32 gfp_t;
 #define __GFP_ZERO	1u
 #define __GFP_NORETRY	0u
 #define __GFP_NOWARN	0u
+#define PAGE_SHIFT	12
 #define PAGE_SIZE	4096u
+#define totalram_pages()	(1ul << 20)
 
 void *explore_alloc(size_t bytes, gfp_t flags);
 void explore_free(const void *memory);

@@ -18,7 +18,7 @@
 
 /* --- the second reading -------------------------------------------------- */
 
-enum { WRITEBACK = 6, NR_OPTIONS = 8 };
+enum { WRITEBACK = 6, VERIFY_READS = 8, NR_OPTIONS = 9 };
 
 static const struct {
 	const char *name;
@@ -34,6 +34,7 @@ static const struct {
 	{ "idle_seal_ms", offsetof(struct lc_params, idle_seal_ms), 0, 3600000, false },
 	{ "writeback", offsetof(struct lc_params, writeback), 0, 1, false },
 	{ "ssd_patience_ms", offsetof(struct lc_params, ssd_patience_ms), 0, 3600000, false },
+	{ "verify_reads", offsetof(struct lc_params, verify_reads), 0, 1, false },
 };
 
 static u32 option_of(const struct lc_params *params, unsigned int i)
@@ -74,7 +75,7 @@ static bool read_option(struct lc_params *params, const char *name, const char *
 
 	if (i < 0)
 		return false;
-	if (i == WRITEBACK) {
+	if (i == WRITEBACK || i == VERIFY_READS) {
 		if (strcmp(text, "on") && strcmp(text, "off"))
 			return false;
 		value = !strcmp(text, "on");

@@ -54,8 +54,8 @@ def model_small_cache(ctx):
 
 @case(kernels=("debug",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M")), timeout=150)
 def model_debug(ctx):
-    """5,000 operations against the byte-exact model, debug kernel."""
-    run_model(ctx, 5000, buffers=8)
+    """5,000 operations against the byte-exact model, reads verified, debug kernel."""
+    run_model(ctx, 5000, buffers=8, verify_reads="on")
 
 
 @case(kernels=("debug",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M")), timeout=900, long=True)
@@ -66,9 +66,9 @@ def model_100k(ctx):
 
 @case(kernels=("stock",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M")), timeout=240)
 def model_small_segments_in_place(ctx):
-    """The same in place, with the smallest segments and few buffers, crc32c."""
+    """The same in place, smallest segments, few buffers, crc32c, reads verified."""
     run_model(ctx, 20000, format=("--in-place", "--segment-size=64K", "--checksum=crc32c"),
-              buffers=4)
+              buffers=4, verify_reads="on")
 
 
 @case(kernels=("stock",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M", logical=4096,

@@ -20,6 +20,7 @@ NUMBERS = {"buffers": (4, 65536, 8), "high_watermark": (1, 99, 99),
            "low_watermark": (0, 98, 98), "writeback_batch": (64, 1048576, 200),
            "writeback_depth": (1, 256, 4), "idle_seal_ms": (0, 3600000, 3600000),
            "ssd_patience_ms": (0, 3600000, 3600000)}
+SWITCHES = ("writeback", "verify_reads")
 # Bytes that are in no name and no number, and that device mapper splits no words at.
 STRANGE = "".join(chr(n) for n in (*range(1, 9), *range(14, 32), 127)) + "%$`'\"*;#&|<>(){}~é語"
 NO_DEVICE = ("/dev/nothing", "/dev/null", "/", "999:999", "-1:0", "0:0", ":", "%s%n",
@@ -48,7 +49,8 @@ def bad_option(rng):
         return name, rng.choice(("1", "on", strange_word(rng))), "Unknown option"
     if kind == 1:
         value = rng.choice(("ON", "0", "1", "yes", "offf", "o", strange_word(rng)))
-        return "writeback", value, "Option writeback must be on or off"
+        name = rng.choice(SWITCHES)
+        return name, value, f"Option {name} must be on or off"
     name = rng.choice(list(NUMBERS))
     low, high, _ = NUMBERS[name]
     return name, bad_number(rng, low, high), f"Option {name} must be a number from {low} to {high}"
@@ -61,8 +63,7 @@ def good_options(rng):
     if "high_watermark" in chosen or "low_watermark" in chosen:
         chosen["high_watermark"] = rng.randint(1, 99)
         chosen["low_watermark"] = rng.randrange(chosen["high_watermark"])
-    if rng.random() < 0.5:
-        chosen["writeback"] = rng.choice(("on", "off"))
+    chosen.update((name, rng.choice(("on", "off"))) for name in SWITCHES if rng.random() < 0.5)
     pairs = list(chosen.items())
     rng.shuffle(pairs)
     return pairs
@@ -204,7 +205,8 @@ def make_message(rng):
                            f"writeback_depth {rng.randint(1, 4)}",
                            f"idle_seal_ms {rng.randint(0, 3600000)}",
                            f"ssd_patience_ms {rng.randint(0, 3600000)}", "writeback on",
-                           "  flush  ", "writeback\toff", "\\flush")), None
+                           "verify_reads on", "verify_reads off", "  flush  ",
+                           "writeback\toff", "\\flush")), None
     if kind == 1:
         name, value, reason = bad_option(rng)
         return f"{name} {value}", "by loading a table" if name == "buffers" else re.escape(reason)

@@ -169,9 +169,14 @@ def begin_is_not_zero(ctx):
 
 @case(disks=PAIR)
 def index_memory(ctx):
-    """The index takes at most 16 bytes for each block the cache can hold."""
+    """At most 16 bytes of RAM for each block the cache can hold; 20 with verify_reads."""
     with LcStack(ctx.hdd, ctx.ssd) as lc:
         fields = lc.fields()
         per_block = int(fields["index_bytes"]) / int(fields["capacity"])
         ctx.figure("bytes_per_block", round(per_block, 2))
         assert per_block <= 16, per_block
+        lc.message("verify_reads", "on")
+        fields = lc.fields()
+        per_block = int(fields["index_bytes"]) / int(fields["capacity"])
+        ctx.figure("bytes_per_block_verified", round(per_block, 2))
+        assert 16 < per_block <= 20, per_block

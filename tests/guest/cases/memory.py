@@ -106,7 +106,7 @@ def loads(volume, sweep, name="load"):
         if not error or sweep.every:
             volume.clear()
 
-    sweep.over(name, volume.ask(LOAD, volume.table(), targets=1), done=done)
+    sweep.over(name, volume.ask(LOAD, volume.table(verify_reads="on"), targets=1), done=done)
     volume.start()
     volume.check()
 
@@ -239,6 +239,9 @@ def messages(volume, sweep):
 
             sweep.over(f"message {option} {value}",
                        volume.ask(SEND, message(f"{option} {value}")), change_back, done)
+    # Sums are allocated once for a volume: what failed is tried until they are there.
+    sweep.over("message verify_reads on", volume.ask(SEND, message("verify_reads on")), ready,
+               done)
 
 
 def queries(volume, sweep):

@@ -134,7 +134,8 @@ def messages(name, seed):
     texts = ("flush", "writeback", "list lost", "list refused", "writeback on", "writeback off",
              "high_watermark 80", "high_watermark 50", "low_watermark 10", "low_watermark 30",
              "writeback_batch 512", "writeback_batch 4096", "writeback_depth 2",
-             "writeback_depth 8", "idle_seal_ms 10", "idle_seal_ms 1000")
+             "writeback_depth 8", "idle_seal_ms 10", "idle_seal_ms 1000", "verify_reads on",
+             "verify_reads off")
 
     def ask():
         control.message(name, rng.choice(texts))
@@ -166,6 +167,7 @@ def step(lc, rng):
     else:
         lc.reload_with(**rng.choice(({}, {"buffers": rng.randint(4, 40)},
                                      {"writeback_depth": rng.randint(1, 16)},
+                                     {"verify_reads": rng.choice(("on", "off"))},
                                      {"writeback_batch": rng.choice((512, 2048, 8192))})))
 
 
