@@ -62,6 +62,8 @@ def tree(job, good):
         "throttled": {"latency": {"p999": 1e3 if good else 1e9}, "fairness": rate / 10},
         "swap_table": {"pool_write": 1, "frozen": {"suspend": cost, "swap": cost}},
         "endurance": {"ssd_per_user_byte": cost},
+        "fua_disk": {"writes": 1 if good else 2, "flushes": 0 if good else 1},
+        "mixed": {"hdd_none": {"read_p99": cost}},
         "locks": {"contended": {"own": 0 if good else 1, "all": 1}},
     }[job]
 
@@ -171,6 +173,10 @@ def test_jobs_give_what_the_rows_look_at(monkeypatch, tmp_path):
     monkeypatch.setattr(common, "Linear", common.BY_NAME["dm-linear"])
     monkeypatch.setattr(common, "RawDisk", common.BY_NAME["raw"])
     monkeypatch.setattr(service, "unavailable", lambda: 1 << 20)
+    monkeypatch.setattr(fio, "mixed", lambda *_: {"write_iops": 1.0})
+    monkeypatch.setattr(jobs.null_blk, "disk",
+                        lambda _: contextlib.nullcontext(str(tmp_path / "ssd")))
+    monkeypatch.setattr(jobs, "write_sysfs", lambda *_: None)
     for name in ("STAT", "SWITCH"):
         monkeypatch.setattr(locks, name, tmp_path / name)
     monkeypatch.setattr(service, "TRACING", fake_tracing(tmp_path / "tracing"))

@@ -7,7 +7,8 @@ GIB = 1 << 30
 SYSTEMS = ("dm-lc", "dm-writeboost", "dm-writecache", "dm-cache", "bcache", "dm-linear", "raw")
 JOBS = ("random_write", "synced_write", "journal_write", "read", "programs", "commands",
         "format_and_start", "ssd_bound", "sequential", "drain", "full", "read_while_draining",
-        "restart", "memory", "nowait", "throttled", "swap_table", "endurance", "locks")
+        "restart", "memory", "nowait", "throttled", "swap_table", "endurance", "fua_disk",
+        "mixed", "locks")
 
 # Jobs that want another kernel than stock: in a guest of their own.
 KERNELS = {"locks": "lockstat"}
@@ -30,11 +31,12 @@ COMMON = {
     "endurance_cache": 128 * MIB,
     "endurance_set": 512 * MIB,
     "lock_writes": 100_000,
+    "mixed_seconds": 4,
 }
 
 QUICK = {
     **COMMON,
-    "jobs": tuple(job for job in JOBS if job != "programs"),
+    "jobs": tuple(job for job in JOBS if job not in ("programs", "mixed")),
     "repetitions": 1,
     "ram_ms": 1500,
     "ram_writes": 160_000,       # 625 MiB: fits the cache with the set, so nothing must drain
@@ -76,7 +78,7 @@ LONG = {
 # Every job once, tiny: shows that they run. Its figures mean nothing.
 SMOKE = {
     **COMMON,
-    "jobs": QUICK["jobs"],
+    "mixed_seconds": 1,
     "repetitions": 1,
     "ram_disk": 192 * MIB,
     "ram_set": 8 * MIB,

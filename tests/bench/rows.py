@@ -137,6 +137,8 @@ def row_2_counts(figures):
     return [at_most(figures, "commands", "sync_1.ssd.commands", 2.05),
             at_most(figures, "commands", "sync_1.ssd.kib", 8.2),
             at_most(figures, "commands", "sync_1.hdd.commands", 0),
+            at_most(figures, "fua_disk", "writes", 1.02),
+            at_most(figures, "fua_disk", "flushes", 0.02),
             Test("4 threads: commands to those of 1", four / one, 0.999, False),
             Test("16 threads: commands to those of 4", sixteen / four, 0.999, False)]
 
@@ -236,12 +238,14 @@ ROWS = (
               ("latency_1.p990", "us"), ("latency_16.p990", "us"), ("switches_1", "switches"))
         + shown("journal_write", ("iops_1", "IOPS"), ("iops_4", "IOPS"), ("iops_16", "IOPS"))),
     Row("2b", "FLUSH after every 4 KiB write: what is sent",
-        "2.05 SSD commands with the flush, 8.2 KiB, nothing on the HDD; fewer with more threads",
+        "2.05 SSD commands with the flush (1 where the SSD has FUA), 8.2 KiB, nothing on the "
+        "HDD; fewer with more threads",
         row_2_counts,
         shown("commands", *((f"sync_{n}.{disk}.{what}", unit) for n in (1, 4, 16)
                             for disk, what, unit in (("ssd", "commands", "commands"),
                                                      ("ssd", "kib", "KiB"),
-                                                     ("hdd", "commands", "commands"))))),
+                                                     ("hdd", "commands", "commands"))))
+        + shown("fua_disk", ("writes", "writes"), ("flushes", "flushes"))),
     Row("3", "FLUSH after every 8 writes", "4.6 KiB of SSD per 4 KiB written",
         lambda figures: [at_most(figures, "commands", "sync_every_8.ssd.kib", 4.6)],
         shown("commands", ("sync_every_8.ssd.kib", "KiB"),
@@ -261,7 +265,7 @@ ROWS = (
         lambda figures: [ratio(figures, "read", f"{kind}_{threads}", "dm-linear", 0.95)
                          for kind in ("hit", "miss") for threads in (1, 2)],
         shown("read", ("hit_1", "IOPS"), ("hit_2", "IOPS"), ("miss_1", "IOPS"),
-              ("miss_2", "IOPS"))),
+              ("miss_2", "IOPS"), ("hit_verified_1", "IOPS"))),
     Row("8", "1 MiB in sequence, modelled disks", "0.95 x the device it lands on", row_8,
         shown("sequential", ("write", "B/s"), ("read_ssd", "B/s"), ("read_hdd", "B/s"))),
     Row("9", "format", "constant bytes, any size",

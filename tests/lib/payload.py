@@ -15,7 +15,7 @@ BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overl
 # Taken along for the cases.
 CASE_MODULES = re.compile(
     r"kernel/drivers/md/(?!raid|linear|faulty|multipath|md-)"
-    r"|kernel/drivers/block/(brd|loop|null_blk)"
+    r"|kernel/drivers/block/(brd|loop|null_blk)|kernel/block/(bfq|kyber)"
     r"|/(ext4|xfs|scsi_debug|sd_mod|sr_mod|virtio_scsi|virtio_rng|9pnet_virtio|9p|kunit)\.ko"
     r"|/(crc32c[-_]\w+|libcrc32c|crc32c|xxhash_generic)\.ko")
 GUEST = "opt/dm-lc"

@@ -30,6 +30,31 @@ JOBS = {
 }
 
 
+# Writers, and readers that write a little, side by side; several depths as for disks of a kind.
+MIXED = {
+    "hdd": {"iodepth": 1, "writers": 2, "readers": 1, "rwmixread": 40},
+    "ssd": {"iodepth": 4, "writers": 10, "readers": 2, "rwmixread": 20},
+}
+
+
+def mixed(path, kind, seconds, seed):
+    """MIXED over the whole device; what writers get done, and how long readers wait (us)."""
+    load = MIXED[kind]
+    words = {**LIBAIO, "filename": path, "iodepth": load["iodepth"], "runtime": seconds,
+             "time_based": 1, "random_generator": "lfsr", "randseed": seed, "group_reporting": 1}
+    text = sh.run("fio", "--output-format=json", "--thread",
+                  *(f"--{key}={value}" for key, value in words.items()),
+                  "--name=writers", "--rw=randwrite", f"--numjobs={load['writers']}",
+                  "--name=readers", "--new_group", "--rw=randrw", f"--numjobs={load['readers']}",
+                  f"--rwmixread={load['rwmixread']}")
+    jobs = {job["jobname"]: job for job in json.loads(text[text.index("{"):])["jobs"]}
+    waits = jobs["readers"]["read"]["clat_ns"]
+    return {"write_iops": jobs["writers"]["write"]["iops"],
+            "read_iops": jobs["readers"]["read"]["iops"],
+            "read_p50": waits["percentile"]["50.000000"] / 1000,
+            "read_p99": waits["percentile"]["99.000000"] / 1000, "read_max": waits["max"] / 1000}
+
+
 def run(path, name, span, amount, seed):
     """One of JOBS over the first `span` bytes; returns rate and latency percentiles."""
     words = {**JOBS[name], "filename": path, "size": span, "norandommap": 1, "randseed": seed,

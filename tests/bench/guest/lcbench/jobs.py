@@ -6,15 +6,18 @@ RAM disks show what the code costs, virtio disks without a time model what is se
 disks, modelled disks how long that takes there.
 """
 
+import dataclasses
 import os
+import pathlib
 import threading
 import time
 
-from . import fio, load, locks, service
+from . import fio, load, locks, null_blk, service
 from .common import CACHES, EVERY, MIB, Job, latencies, timed
-from .systems import wait
+from .systems import wait, write_sysfs
 
 FULL_MIB = 128
+SCHEDULERS = ("bfq", "kyber", "mq-deadline", "none")  # none is left behind
 
 
 # ---------------------------------------------------------------- on RAM disks
@@ -99,6 +102,11 @@ def read(bench, name):
                            first=span + bench.plan["evict"], seed=bench.seed + threads, ms=ms,
                            count=bench.plan["ram_writes"] // 2)
             figures[f"miss_{threads}"] = got["iops"]
+        if name == "dm-lc":
+            system.message("verify_reads", "on")
+            got = load.run(system.path, op="read", threads=1, depth=32, span=span, ms=ms,
+                           seed=bench.seed, count=bench.plan["ram_writes"])
+            figures["hit_verified_1"] = got["iops"]
     return figures
 
 
@@ -162,7 +170,40 @@ def format_and_start(bench, name):
     return figures
 
 
+def fua_disk(bench, name):
+    """A FLUSH after each write, where the SSD has FUA: null_blk with a volatile cache."""
+    writes = bench.plan["counted_writes"]
+    with null_blk.disk(256) as path:
+        bench = dataclasses.replace(bench, ssd=path)
+        span = bench.plan["counted_set"] // 4
+        with bench.system(name) as system:
+            system.warm(span)
+            load.run(system.path, span=span, count=8, flush_every=1)
+            before = load.stat(path)
+            load.run(system.path, span=span, seed=bench.seed, count=writes, flush_every=1)
+            after = load.stat(path)
+    # The kernel has an empty FLUSH both as write and as flush.
+    return {key: (after[key] - before[key]) / writes for key in ("writes", "flushes")}
+
+
 # --------------------------------------------------------- on modelled disks
+
+def mixed(bench, name):
+    """Writers beside readers, over the schedulers there are, below and without a cache."""
+    figures = {}
+    for kind in fio.MIXED:
+        with bench.system(name, hold=False, slow=kind == "hdd") as system:
+            for scheduler in SCHEDULERS:
+                for disk in (bench.ssd, bench.hdd):
+                    write_sysfs(f"/sys/class/block/{pathlib.Path(disk).name}/queue/scheduler",
+                                scheduler)
+                figures[f"{kind}_{scheduler}"] = fio.mixed(
+                    system.path, kind, bench.plan["mixed_seconds"], bench.seed)
+        timed(bench, False)
+        timed(bench)
+    timed(bench, False)
+    return figures
+
 
 def ssd_bound(bench, name):
     """Random writes where the SSD model is the limit; for the raw disk, in sequence of 1 MiB."""
@@ -335,6 +376,8 @@ JOBS = {
     "throttled": Job(service.throttled, "modelled", CACHES),
     "swap_table": Job(service.swap_table, "modelled", ("dm-lc",)),
     "endurance": Job(service.endurance, "plain", CACHES),
+    "fua_disk": Job(fua_disk, "ram", ("dm-lc", "dm-writeboost", "dm-writecache", "dm-cache")),
+    "mixed": Job(mixed, "modelled", ("dm-lc", "raw")),
     # dm-writeboost does not build on the kernel this wants.
     "locks": Job(contended_locks, "ram", tuple(locks.MODULES)),
 }
