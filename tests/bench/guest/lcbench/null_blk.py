@@ -17,12 +17,12 @@ def disk(mib):
     sh.run("modprobe", "null_blk", "nr_devices=0")
     if not (CONFIG / "nullb").exists():
         sh.run("mount", "-t", "configfs", "none", CONFIG)
-    home = CONFIG / "nullb/bench"
+    home = CONFIG / "nullb/nullbench"  # the disk's name, too
     home.mkdir()
     try:
         for name, value in (("size", mib), ("memory_backed", 1), ("cache_size", 4),
                             ("power", 1)):
             write_sysfs(home / name, value)
-        yield f"/dev/nullb{(home / 'index').read_text(encoding='ascii').strip()}"
+        yield f"/dev/{home.name}"
     finally:
         home.rmdir()
