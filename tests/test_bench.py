@@ -176,7 +176,7 @@ def test_jobs_give_what_the_rows_look_at(monkeypatch, tmp_path):
     monkeypatch.setattr(fio, "mixed", lambda *_: {"write_iops": 1.0})
     monkeypatch.setattr(jobs.null_blk, "disk",
                         lambda _: contextlib.nullcontext(str(tmp_path / "ssd")))
-    monkeypatch.setattr(jobs, "write_sysfs", lambda *_: None)
+    monkeypatch.setattr(jobs, "scheduled", lambda *_: contextlib.nullcontext())
     for name in ("STAT", "SWITCH"):
         monkeypatch.setattr(locks, name, tmp_path / name)
     monkeypatch.setattr(service, "TRACING", fake_tracing(tmp_path / "tracing"))
@@ -237,20 +237,10 @@ def test_profile_of_samples(monkeypatch, tmp_path):
     assert "| lcload | `copy` | 4 | 100.0 % |" in text and "halt" not in text
 
 
-@contextlib.contextmanager
-def loop_disk(path, size):
-    """A loop device over a sparse file."""
-    with open(path, "wb") as file:
-        file.truncate(size)
-    device = host.run("losetup", "--find", "--show", path).strip()
-    try:
-        yield device
-    finally:
-        host.run("losetup", "--detach", device)
-
-
 def test_real_disks_are_refused_as_by_lc_format(tmp_path, monkeypatch, capfd):
     """Too small, no disk, or holding something: it ends before anything is measured or written."""
+    if not host.has_loops():
+        pytest.skip("loop devices need root and the loop module")
     monkeypatch.setattr(real, "FOLDER", tmp_path)
     monkeypatch.setenv("PATH", os.environ["PATH"])
     monkeypatch.setattr(real, "running_kernel", lambda: None)
@@ -258,8 +248,10 @@ def test_real_disks_are_refused_as_by_lc_format(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(real, "measure", lambda *_: pytest.fail("it went on"))
     file = tmp_path / "file"
     file.write_bytes(b"mine")
-    with loop_disk(tmp_path / "ssd", real.LEAST["ssd"]) as ssd, \
-            loop_disk(tmp_path / "hdd", real.LEAST["hdd"]) as hdd:
+    for name, size in real.LEAST.items():
+        with open(tmp_path / name, "wb") as sparse:
+            sparse.truncate(size)
+    with host.loop(tmp_path / "ssd") as ssd, host.loop(tmp_path / "hdd") as hdd:
         for pair, why in (((file, hdd), "name a block device with SSD="),
                           ((ssd, ssd), "name a larger one with HDD=")):
             with pytest.raises(SystemExit, match=why):

@@ -263,26 +263,16 @@ def test_tools_on_hostile_images(mkimages, tmp_path):
     assert counts.get((0, 0)) and counts.get((4, 1)) and counts.get((4, 4))
 
 
-def attached(path):
-    """A loop device on a file."""
-    return host.run("losetup", "--find", "--show", path).strip()
-
-
 def test_format_of_hostile_images(mkimages, tmp_path):
     """lc-format refuses, and has not written then; or it formats."""
-    if os.geteuid() or not pathlib.Path("/dev/loop-control").exists():
+    if not host.has_loops():
         pytest.skip("loop devices need root and the loop module")
     refused = 0
     for image in make_images(mkimages, tmp_path, FORMAT_IMAGES):
         paths = tmp_path / image["ssd"], tmp_path / image["hdd"]
         before = [path.read_bytes() for path in paths]
-        devices = []
-        try:
-            devices += [attached(path) for path in paths]
-            done = tool("format", "--backing", devices[1], devices[0], allowed=(0, 1))
-        finally:
-            for device in devices:
-                host.run("losetup", "--detach", device)
+        with host.loop(paths[0]) as ssd, host.loop(paths[1]) as hdd:
+            done = tool("format", "--backing", hdd, ssd, allowed=(0, 1))
         if done.returncode:
             refused += 1
             assert [path.read_bytes() for path in paths] == before, f"{image}\n{done.stderr}"

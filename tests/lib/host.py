@@ -118,3 +118,18 @@ def codename():
         raise RuntimeError("this harness runs on Debian 12 or 13; "
                            f"this machine says ID={fields.get('ID')}")
     return fields["VERSION_CODENAME"]
+
+
+def has_loops():
+    """Whether loop devices can be set up here."""
+    return not os.geteuid() and pathlib.Path("/dev/loop-control").exists()
+
+
+@contextlib.contextmanager
+def loop(path):
+    """A loop device on a file."""
+    device = run("losetup", "--find", "--show", path).strip()
+    try:
+        yield device
+    finally:
+        run("losetup", "--detach", device)

@@ -8,7 +8,7 @@ import shutil
 import struct
 
 from lclib import case, dm, sh
-from lclib.disk import Device
+from lclib.disk import Device, loop
 
 MKIMAGES = "/opt/dm-lc/bin/mkimages"
 AT_ONCE = 25                    # images in the guest's memory
@@ -38,16 +38,6 @@ def volume_length(path):
     return ANY_LENGTH
 
 
-@contextlib.contextmanager
-def attached(path):
-    """A loop device on a file."""
-    device = sh.run("losetup", "--find", "--show", path).strip()
-    try:
-        yield device
-    finally:
-        sh.run("losetup", "--detach", device)
-
-
 def use(path):
     """Read all of it, which fails where sectors are lost; write here and there."""
     with Device(path) as volume:
@@ -63,7 +53,7 @@ def use(path):
 def activate(folder, image):
     """Start, use, drain and stop one image; True if it started."""
     length = volume_length(folder / image["ssd"])
-    with attached(folder / image["ssd"]) as ssd, attached(folder / image["hdd"]) as hdd:
+    with loop(folder / image["ssd"]) as ssd, loop(folder / image["hdd"]) as hdd:
         table = dm.table(dm.lc(hdd, ssd, length, ssd_patience_ms=0))
         code, text = sh.result("dmsetup", "create", "lc0", input=table)
         if code:

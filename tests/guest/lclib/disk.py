@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A block device opened for direct I/O, as cases read and write it."""
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -8,6 +9,8 @@ import mmap
 import os
 import pathlib
 import struct
+
+from . import sh
 
 BLKDISCARD = 0x1277
 BLKGETSIZE64 = 0x80081272
@@ -94,6 +97,16 @@ class Device:
         self.write(0, bytes(length))
         self.write(self.size - length, bytes(length))
         self.flush()
+
+
+@contextlib.contextmanager
+def loop(path, *options):
+    """A loop device on a file."""
+    device = sh.run("losetup", "--find", "--show", *options, path).strip()
+    try:
+        yield device
+    finally:
+        sh.run("losetup", "--detach", device)
 
 
 def drop_caches():

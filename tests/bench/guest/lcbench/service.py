@@ -7,6 +7,7 @@ import threading
 import time
 
 from lclib import sh, wait
+from lclib.disk import loop
 
 from . import fio, load
 from .common import MIB, latencies, timed
@@ -86,10 +87,9 @@ def memory(bench, name):
         path = pathlib.Path("/tmp/bench-ssd")
         with open(path, "wb") as file:
             file.truncate(size)
-        loop = sh.run("losetup", "--find", "--show", "--direct-io=off", path).strip()
-        try:
+        with loop(path, "--direct-io=off") as ssd:
             before = unavailable()
-            with dataclasses.replace(bench, ssd=loop).system(name) as system:
+            with dataclasses.replace(bench, ssd=ssd).system(name) as system:
                 load.run(system.path, depth=8, count=64, flush_every=64)
                 used[size] = {"live": unavailable() - before}
                 if name == "dm-lc":
@@ -99,9 +99,7 @@ def memory(bench, name):
                     sh.run("dmsetup", "suspend", NAME)
                     used[size]["suspended"] = unavailable() - before
                     sh.run("dmsetup", "resume", NAME)
-        finally:
-            sh.run("losetup", "--detach", loop)
-            path.unlink()
+        path.unlink()
     small, large = bench.plan["memory_caches"]
     blocks = (large - small) // BLOCK
     return {"per_block": {state: (used[large][state] - used[small][state]) / blocks
