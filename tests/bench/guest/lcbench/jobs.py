@@ -6,9 +6,11 @@ RAM disks show what the code costs, virtio disks without a time model what is se
 disks, modelled disks how long that takes there.
 """
 
+import contextlib
 import dataclasses
 import os
 import pathlib
+import re
 import threading
 import time
 
@@ -17,7 +19,7 @@ from .common import CACHES, EVERY, MIB, Job, latencies, timed
 from .systems import wait, write_sysfs
 
 FULL_MIB = 128
-SCHEDULERS = ("bfq", "kyber", "mq-deadline", "none")  # none is left behind
+SCHEDULERS = ("bfq", "kyber", "mq-deadline", "none")
 
 
 # ---------------------------------------------------------------- on RAM disks
@@ -188,20 +190,32 @@ def fua_disk(bench, name):
 
 # --------------------------------------------------------- on modelled disks
 
+@contextlib.contextmanager
+def scheduled(disks, scheduler):
+    """Both disks have this I/O scheduler meanwhile."""
+    paths = [pathlib.Path(f"/sys/class/block/{pathlib.Path(disk).name}/queue/scheduler")
+             for disk in disks]
+    before = [re.search(r"\[(\S+)\]", path.read_text(encoding="ascii"))[1] for path in paths]
+    try:
+        for path in paths:
+            write_sysfs(path, scheduler)
+        yield
+    finally:
+        for path, was in zip(paths, before, strict=True):
+            write_sysfs(path, was)
+
+
 def mixed(bench, name):
     """Writers beside readers, over the schedulers there are, below and without a cache."""
     figures = {}
     for kind in fio.MIXED:
+        timed(bench)
         with bench.system(name, hold=False, slow=kind == "hdd") as system:
             for scheduler in SCHEDULERS:
-                for disk in (bench.ssd, bench.hdd):
-                    write_sysfs(f"/sys/class/block/{pathlib.Path(disk).name}/queue/scheduler",
-                                scheduler)
-                figures[f"{kind}_{scheduler}"] = fio.mixed(
-                    system.path, kind, bench.plan["mixed_seconds"], bench.seed)
-        timed(bench, False)
-        timed(bench)
-    timed(bench, False)
+                with scheduled((bench.ssd, bench.hdd), scheduler):
+                    figures[f"{kind}_{scheduler}"] = fio.mixed(
+                        system.path, kind, bench.plan["mixed_seconds"], bench.seed)
+            timed(bench, False)
     return figures
 
 
