@@ -71,6 +71,14 @@ static int record_get(const struct lc_lane *lane, struct lc_record *rec, u32 wan
 	return 0;
 }
 
+static void record_put(struct lc_record *rec, bool direct)
+{
+	u64 state = atomic64_dec_return(&rec->state);
+
+	if (state & STATE_CLOSED && !(state & STATE_WRITERS))
+		lc_log_submit(rec->buf->core->log, rec, direct);
+}
+
 /**
  * lc_record_put() - drop a writer's reference
  * @rec: the record
@@ -79,10 +87,7 @@ static int record_get(const struct lc_lane *lane, struct lc_record *rec, u32 wan
  */
 void lc_record_put(struct lc_record *rec)
 {
-	u64 state = atomic64_dec_return(&rec->state);
-
-	if (state & STATE_CLOSED && !(state & STATE_WRITERS))
-		lc_log_submit(rec->buf->core->log, rec);
+	record_put(rec, false);
 }
 
 /*
@@ -374,18 +379,7 @@ static bool lane_retract(struct lc_lane *lane)
 	return true;
 }
 
-/**
- * lc_lane_seal() - close the open record if it holds anything
- * @lane: the lane
- * @close_segment: put nothing more into its segment either, if relogging does not
- *	need it (B5)
- *
- * Process context, does not sleep.
- *
- * Return: the highest seq given so far.  Every write completed before the call
- * is in a record of that seq or a lower one.
- */
-u64 lc_lane_seal(struct lc_lane *lane, bool close_segment)
+static u64 lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
 {
 	struct lc_record *rec, *closed = NULL;
 	u64 seq;
@@ -411,8 +405,37 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment)
 	seq = lc_log_last_seq(lane->core->log);
 	spin_unlock(&lane->lock);
 	if (closed)
-		lc_record_put(closed);
+		record_put(closed, direct);
 	return seq;
+}
+
+/**
+ * lc_lane_seal() - close the open record if it holds anything
+ * @lane: the lane
+ * @close_segment: put nothing more into its segment either, if relogging does not
+ *	need it (B5)
+ *
+ * Process context, does not sleep.
+ *
+ * Return: the highest seq given so far.  Every write completed before the call
+ * is in a record of that seq or a lower one.
+ */
+u64 lc_lane_seal(struct lc_lane *lane, bool close_segment)
+{
+	return lane_seal(lane, close_segment, false);
+}
+
+/**
+ * lc_lane_flush() - close the open record on behalf of a bio that waits for it
+ * @lane: the lane
+ * @direct: whoever sent that bio may submit others
+ *
+ * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
+ * submit_bio() does.  Return: as lc_lane_seal().
+ */
+u64 lc_lane_flush(struct lc_lane *lane, bool direct)
+{
+	return lane_seal(lane, false, direct);
 }
 
 /**

@@ -54,6 +54,7 @@ struct lc_record {
 	/* below: log->lock */
 	u8 stage;
 	bool want_durable;		/* closed on behalf of a flush */
+	bool solid;			/* durable once WRITTEN (G2) */
 	u32 round;			/* log->round when it was submitted */
 	u64 seq;
 	struct list_head list;		/* log->pending, in seq order */
@@ -135,6 +136,7 @@ int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur);
 int lc_lane_relog(struct lc_lane *lane, struct lc_cursor *cur);
 void lc_lane_release(struct lc_cursor *cur);
 u64 lc_lane_seal(struct lc_lane *lane, bool close_segment);
+u64 lc_lane_flush(struct lc_lane *lane, bool direct);
 void lc_lane_stop(struct lc_lane *lane);
 u64 lc_lane_mark(struct lc_lane *lane);
 int lc_lane_append_ranges(struct lc_lane *lane, u64 block, u64 nr_blocks, u8 entry_type,

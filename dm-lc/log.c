@@ -3,19 +3,19 @@
  * The log.  See log.h for its three seqs and their invariants.
  *
  * A sealed record goes to a worker, which sums its slots, seals the header and
- * submits one bio.  Completions only record and wake: written_seq advances over
- * the unbroken run of written records, and whoever waits for durability causes
- * one FLUSH at a time; requests that come meanwhile share the next one.
+ * submits one bio.  Who closes a small record because he must wait for it does that
+ * himself: two switches of context less for each FLUSH.  Completions only record and
+ * wake: written_seq advances over the unbroken run of written records, and whoever waits
+ * for durability causes one FLUSH at a time; requests that come meanwhile share the next
+ * one.  An SSD without a volatile cache needs none.
  *
  * A record whose write failed, and all that a failed FLUSH may have dropped, wait in
  * stage FAILED for retry_work, which writes them again to the same place.  Pauses
  * grow from RETRY_FIRST to RETRY_LAST.
  *
- * Nothing here allocates from a pool that is not the log's own: bios come from
- * log->bios, used by nobody else, so a record can always be written.
+ * Nothing here allocates from a pool that is not the log's own (send.c).
  */
 #include <linux/bio.h>
-#include <linux/ktime.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -24,8 +24,7 @@
 #include "buffer.h"
 #include "log.h"
 #include "segment.h"
-#include "sums.h"
-#include "superblock.h"
+#include "send.h"
 
 #define RETRY_FIRST	(HZ / 10 ?: 1)
 #define RETRY_LAST	(4 * HZ)
@@ -60,7 +59,7 @@ struct lc_log {
 	struct work_struct flush_work;
 	struct delayed_work retry_work;
 	struct bio flush_bio;		/* owned by flushing */
-	struct bio_set bios;
+	struct lc_send *send;
 };
 
 static void log_flush_work(struct work_struct *work);
@@ -85,15 +84,16 @@ struct lc_log *lc_log_create(struct lc_core *core)
 	init_waitqueue_head(&log->wait);
 	INIT_WORK(&log->flush_work, log_flush_work);
 	INIT_DELAYED_WORK(&log->retry_work, log_retry_work);
-	if (bioset_init(&log->bios, 16, 0, BIOSET_NEED_BVECS))
+	log->send = lc_send_create(core);
+	if (!log->send)
 		goto free_log;
 	log->wq = alloc_workqueue("lc-log", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0);
 	if (!log->wq)
-		goto exit_bios;
+		goto destroy_send;
 	return log;
 
-exit_bios:
-	bioset_exit(&log->bios);
+destroy_send:
+	lc_send_destroy(log->send);
 free_log:
 	kfree(log);
 	return NULL;
@@ -106,7 +106,7 @@ void lc_log_destroy(struct lc_log *log)
 		return;
 	cancel_delayed_work_sync(&log->retry_work);
 	destroy_workqueue(log->wq);
-	bioset_exit(&log->bios);
+	lc_send_destroy(log->send);
 	kfree(log);
 }
 
@@ -127,6 +127,12 @@ void lc_log_start(struct lc_log *log, u64 next_seq)
 	log->want_seq = log->last_seq;
 	log->relief_seq = log->last_seq;
 	spin_unlock_irqrestore(&log->lock, flags);
+}
+
+/* Where bios of records come from. */
+struct lc_send *lc_log_send(struct lc_log *log)
+{
+	return log->send;
 }
 
 /* Records are waiting to be written again, a hint. */
@@ -502,7 +508,7 @@ static void log_flush_work(struct work_struct *work)
  * lc_log_flush_io() - complete a bio when a seq is durable
  * @log: the log
  * @io: of a FLUSH, or of a FUA write whose data is in the log
- * @seq: from lc_lane_seal()
+ * @seq: from lc_lane_seal() or lc_lane_flush()
  *
  * Does not sleep.  The bio ends here or later, well or with an error.
  */
@@ -615,55 +621,78 @@ void lc_log_quiesce(struct lc_log *log)
 
 /* --- records ------------------------------------------------------------ */
 
-static void record_end(struct bio *bio)
+/*
+ * [lock] Raise durable_seq over the unbroken run of records that need no FLUSH (G2).
+ * Return: whether it rose.
+ */
+static bool durable_alone(struct lc_log *log)
 {
-	struct lc_record *rec = bio->bi_private;
-	struct lc_log *log = rec->buf->core->log;
-	bool fua = bio->bi_opf & REQ_FUA;
-	blk_status_t status = bio->bi_status;
+	u64 before = log->durable_seq;
+	struct lc_record *rec;
+
+	if (log->failed || log->stopped)	/* G5 */
+		return false;
+	list_for_each_entry(rec, &log->pending, list) {
+		if (rec->seq != log->durable_seq + 1 || rec->stage != LC_RECORD_WRITTEN ||
+		    !rec->solid)
+			break;
+		log->durable_seq = rec->seq;
+	}
+	return log->durable_seq != before;
+}
+
+/**
+ * lc_log_written() - the write of a record is over
+ * @log: the log
+ * @rec: the record
+ * @status: how it ended
+ *
+ * Any context.  Log and record may be gone right behind it.
+ */
+void lc_log_written(struct lc_log *log, struct lc_record *rec, blk_status_t status)
+{
 	LIST_HEAD(ios);
 	LIST_HEAD(bufs);
 	unsigned long flags;
+	bool risen;
 
-	bio_put(bio);
 	spin_lock_irqsave(&log->lock, flags);
 	if (status || rec->round != log->round) {
 		record_failed(log, rec);
-		fua = false;
 	} else {
 		rec->stage = LC_RECORD_WRITTEN;
+		/*
+		 * What a FLUSH sent now would do, not one sent with the write: the cache may
+		 * have been switched on, or the device exchanged, before that got there.
+		 */
+		rec->solid = rec->solid || !bdev_write_cache(log->core->cache);
 		/* After trouble a FLUSH shows whether it is over. */
 		if (log->trouble && rec->seq > log->want_seq)
 			log->want_seq = rec->seq;
 	}
-	/* FUA was chosen because all below was durable (G2).  Not behind the stop (G5). */
-	if (fua && !log->failed && !log->stopped && log->durable_seq == rec->seq - 1)
-		log->durable_seq = rec->seq;
 	list_for_each_entry(rec, &log->pending, list) {
 		if (rec->stage != LC_RECORD_WRITTEN)
 			break;
 		if (!log->failed && rec->seq > log->written_seq)
 			log->written_seq = rec->seq;
 	}
-	if (fua)
+	risen = durable_alone(log);
+	if (risen)
 		collect_durable(log, &ios, &bufs);
 	flush_start(log);
 	spin_unlock_irqrestore(&log->lock, flags);
-	if (fua)
+	if (risen)
 		release_durable(log, &ios, &bufs);
 	write_over(log);
 }
 
 /* May this record be made durable by FUA alone? (F4) */
-static bool record_fua(struct lc_log *log, struct lc_record *rec, u32 nr_slots)
+static bool record_fua(struct lc_log *log, struct lc_record *rec)
 {
 	unsigned long flags;
 	bool alone;
 
-	/* One command for certain: within what every queue takes, 4 KiB segments counted singly. */
-	if (!bdev_fua(log->core->cache) ||
-	    nr_slots > bdev_max_segments(log->core->cache) ||
-	    nr_slots > queue_max_sectors(bdev_get_queue(log->core->cache)) >> LC_BLOCK_SHIFT)
+	if (!bdev_fua(log->core->cache) || !lc_send_is_one_command(log->core, rec))
 		return false;
 	spin_lock_irqsave(&log->lock, flags);
 	alone = rec->want_durable && !log->flushing && log->durable_seq == rec->seq - 1;
@@ -671,98 +700,67 @@ static bool record_fua(struct lc_log *log, struct lc_record *rec, u32 nr_slots)
 	return alone;
 }
 
-/* Sum the slots and finish the header.  Nobody changes the image any more (B1). */
-static void record_seal(struct lc_log *log, struct lc_record *rec)
+/*
+ * Finish the image, and count the write as begun.  Return: false: the log has been
+ * stopped, the record stays in RAM (G5).
+ */
+static bool record_begin(struct lc_log *log, struct lc_record *rec)
 {
-	struct lc_core *core = log->core;
-	struct lc_record_header *raw = lc_record_image(rec);
-	struct lc_record_info info = {
-		.segment = rec->buf->segment,
-		.first_slot = rec->first_slot,
-		.seq = rec->seq,
-		.epoch = core->sb.epoch,
-		.epoch_first_seq = core->sb.epoch_first_seq,
-		.tail_seq = lc_meta_tail_seq(core),
-		.durable_seq = lc_log_durable_seq(log),
-		.wall_clock = ktime_get_real_ns(),
-		.type = rec->type,
-		.nr_entries = rec->nr_slots,
-		.nr_slots = rec->nr_slots,
-	};
-	struct lc_entry_info entry;
-	u32 base, i;
-	void *slot;
-
-	base = (rec->buf->position << core->ring->slot_shift) + rec->first_slot + LC_HEADER_SLOTS;
-	for (i = 0; i < rec->nr_slots; i++) {
-		lc_entry_decode(raw, i, &entry);
-		if (entry.type != LC_ENTRY_DATA)
-			continue;
-		slot = rec->buf->slots[rec->first_slot + LC_HEADER_SLOTS + i];
-		entry.csum = lc_format_slot_csum(&core->sb, entry.block, slot);
-		lc_entry_encode(raw, i, &entry);
-		lc_sums_put(core, base + i, entry.csum);
-	}
-	if (!rec->nr_slots) {
-		/* A tombstone, or every slot was given back: then a hole stands for nothing. */
-		info.type = LC_RECORD_RANGE;
-		info.nr_entries = 1;
-	}
-	lc_record_seal(raw, &core->sb, &info);
-}
-
-static void record_write_work(struct work_struct *work)
-{
-	struct lc_record *rec = container_of(work, struct lc_record, work);
-	struct lc_buffer *buf = rec->buf;
-	struct lc_core *core = buf->core;
-	struct lc_log *log = core->log;
-	u32 nr = LC_HEADER_SLOTS + rec->nr_slots, i;
-	struct bio *bio;
+	unsigned long flags;
 	bool stopped;
 
-	record_seal(log, rec);
-	spin_lock_irq(&log->lock);
+	lc_send_seal(log->core, rec, lc_log_durable_seq(log));
+	spin_lock_irqsave(&log->lock, flags);
 	stopped = log->stopped;
 	if (stopped)
 		record_failed(log, rec);
 	else
 		log->nr_writes++;
 	rec->round = log->round;
-	spin_unlock_irq(&log->lock);
-	if (stopped) {
+	spin_unlock_irqrestore(&log->lock, flags);
+	if (stopped)
 		wake_up_all(&log->wait);
-		return;
-	}
-	bio = bio_alloc_bioset(core->cache, nr, REQ_OP_WRITE | REQ_SYNC, GFP_NOIO, &log->bios);
-	if (record_fua(log, rec, nr))
-		bio->bi_opf |= REQ_FUA;
-	bio->bi_iter.bi_sector =
-		lc_format_slot_address(&core->sb.geo, buf->position, rec->first_slot) >> 9;
-	bio->bi_private = rec;
-	bio->bi_end_io = record_end;
-	for (i = 0; i < nr; i++) {
-		void *slot = buf->slots[rec->first_slot + i];
+	return !stopped;
+}
 
-		/* Contiguous pages merge, so the bio has as few segments as the buffer chunks. */
-		if (bio_add_page(bio, virt_to_page(slot), LC_SLOT_BYTES, 0) != LC_SLOT_BYTES) {
-			WARN_ON_ONCE(1);
-			bio_io_error(bio);
-			return;
-		}
+/* Return: whether that was possible here and now; always, if not @direct. */
+static bool record_write(struct lc_log *log, struct lc_record *rec, bool direct)
+{
+	struct bio *bio = lc_send_prepare(log->send, rec, direct);
+	bool fua;
+
+	if (!bio)
+		return false;
+	if (!record_begin(log, rec)) {
+		lc_send_cancel(log->send, bio);
+		return true;
 	}
-	submit_bio(bio);
+	fua = record_fua(log, rec);
+	/* Without a volatile cache REQ_FUA is dropped on the way, see lc_log_written(). */
+	rec->solid = fua && bdev_write_cache(log->core->cache);
+	lc_send_submit(log->send, bio, fua);
+	return true;
+}
+
+static void record_write_work(struct work_struct *work)
+{
+	struct lc_record *rec = container_of(work, struct lc_record, work);
+
+	record_write(rec->buf->core->log, rec, false);
 }
 
 /**
  * lc_log_submit() - write a sealed record
  * @log: the log
  * @rec: the record
+ * @direct: from here, if it is small; else by a worker
  *
- * Process context, does not sleep.
+ * Process context.  Sleeps only with @direct, as every submit_bio() does.
  */
-void lc_log_submit(struct lc_log *log, struct lc_record *rec)
+void lc_log_submit(struct lc_log *log, struct lc_record *rec, bool direct)
 {
+	/* Also for a second try, which is always the worker's. */
 	INIT_WORK(&rec->work, record_write_work);
-	queue_work(log->wq, &rec->work);
+	if (!direct || !record_write(log, rec, true))
+		queue_work(log->wq, &rec->work);
 }

@@ -11,7 +11,9 @@
  *  G1 durable_seq <= written_seq <= last_seq.  None of them ever falls, but
  *     written_seq, back to durable_seq, when a FLUSH failed (F2).
  *  G2 durable_seq rises to s only by a FLUSH that was issued when written_seq was
- *     at least s, or by a FUA write of s with durable_seq == s - 1 (F4).
+ *     at least s, or from s - 1 once a write of s has ended well that needs no FLUSH: a
+ *     FUA write, begun when durable_seq was s - 1 (F4), or any write if the SSD had no
+ *     volatile cache when it ended.
  *  G3 A FLUSH or FUA bio completes well only when durable_seq reached the last
  *     seq that was given when it came (P1, F1), or the rescue has saved it (G5).
  *  G4 A record whose write failed, or that was written since the last good FLUSH
@@ -37,6 +39,7 @@ struct lc_buffer;
 struct lc_io;
 struct lc_log;
 struct lc_record;
+struct lc_send;
 
 struct lc_log *lc_log_create(struct lc_core *core);
 void lc_log_destroy(struct lc_log *log);
@@ -46,7 +49,10 @@ void lc_log_start(struct lc_log *log, u64 next_seq);
 void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable);
 void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf);
 /* From the last writer out. */
-void lc_log_submit(struct lc_log *log, struct lc_record *rec);
+void lc_log_submit(struct lc_log *log, struct lc_record *rec, bool direct);
+/* From send.c. */
+void lc_log_written(struct lc_log *log, struct lc_record *rec, blk_status_t status);
+struct lc_send *lc_log_send(struct lc_log *log);
 
 void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq);
 void lc_log_want_durable(struct lc_log *log, u64 seq);

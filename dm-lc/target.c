@@ -151,7 +151,8 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 		return lc_bypass_map(lc->core, bio);
 	}
 	if (bio->bi_opf & REQ_PREFLUSH)
-		return lc_write_flush_map(lc->core, bio);
+		return lc_write_flush_map(lc->core, bio,
+					  ti->len == dm_table_get_size(ti->table));
 	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:

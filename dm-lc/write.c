@@ -5,7 +5,9 @@
  * map() reserves slots of the open record, and for each block, under its bucket
  * lock, copies the data, describes it in the record header and points the index
  * at it; then the bio completes.  A block that is in the open record already is
- * overwritten in place.  No sleep, no I/O, no allocation.
+ * overwritten in place.  No sleep, no I/O, no allocation; but whoever waits for a FLUSH or
+ * FUA sends the record himself, if it is small: within map() the block layer does that
+ * when map() has returned.
  *
  * Two detours:
  *  - no buffer is ready, or writeback needs the reserve (D1): the bio is parked, first
@@ -18,8 +20,10 @@
  * so a block never needs more than one slot.
  */
 #include <linux/bio.h>
+#include <linux/ioprio.h>
 #include <linux/jiffies.h>
 #include <linux/mempool.h>
+#include <linux/sched.h>
 
 #include "lc.h"
 #include "buffer.h"
@@ -220,6 +224,16 @@ static void write_end(struct lc_io *io, blk_status_t status)
 	bio_endio(bio);
 }
 
+/* End the bio when all that was completed so far is durable. */
+static void flush_io(struct lc_core *core, struct lc_io *io, bool direct)
+{
+	/* Everybody waits for the record: it is not sent by one that may be kept waiting. */
+	if (lc_io_bio(io)->bi_opf & REQ_NOWAIT || current->policy == SCHED_IDLE ||
+	    IOPRIO_PRIO_CLASS(get_current_ioprio()) == IOPRIO_CLASS_IDLE)
+		direct = false;
+	lc_log_flush_io(core->log, io, lc_lane_flush(core->lane, direct));
+}
+
 /* All data is in the lane. */
 static void write_finish(struct lc_core *core, struct lc_io *io)
 {
@@ -229,7 +243,7 @@ static void write_finish(struct lc_core *core, struct lc_io *io)
 	if (READ_ONCE(core->last_write) != now)
 		WRITE_ONCE(core->last_write, now);
 	if (lc_io_bio(io)->bi_opf & REQ_FUA)
-		lc_log_flush_io(core->log, io, lc_lane_seal(core->lane, false));
+		flush_io(core, io, true);
 	else
 		write_end(io, BLK_STS_OK);
 }
@@ -435,14 +449,14 @@ int lc_write_map(struct lc_core *core, struct bio *bio)
  * lc_write_flush_map() - map an empty flush
  * @core: the volume
  * @bio: device mapper's clone
+ * @alone: the volume is all of the mapped device
  *
- * From map(): does not sleep.
+ * From map().  If it is not @alone, device mapper allocates another clone before what is
+ * submitted here gets to the SSD, and might wait for a bio that waits for just that.
  */
-int lc_write_flush_map(struct lc_core *core, struct bio *bio)
+int lc_write_flush_map(struct lc_core *core, struct bio *bio, bool alone)
 {
-	struct lc_io *io = lc_bio_io(bio);
-
-	lc_log_flush_io(core->log, io, lc_lane_seal(core->lane, false));
+	flush_io(core, lc_bio_io(bio), alone);
 	return DM_MAPIO_SUBMITTED;
 }
 

@@ -12,7 +12,7 @@ struct lc_core;
 struct work_struct;
 
 int lc_write_map(struct lc_core *core, struct bio *bio);
-int lc_write_flush_map(struct lc_core *core, struct bio *bio);
+int lc_write_flush_map(struct lc_core *core, struct bio *bio, bool alone);
 void lc_write_unpark_work(struct work_struct *work);
 int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fate,
 		   const void *data);

@@ -39,6 +39,7 @@ struct fake {
 	void *private;
 	u32 nr_records;
 	u32 nr_flushes;
+	struct task_struct *sender;	/* of the last record; READ_ONCE() */
 	wait_queue_head_t wait;		/* a bio came */
 	atomic_t refills;		/* times the refill worker was asked for */
 };
@@ -52,10 +53,12 @@ static void fake_submit_bio(struct bio *bio)
 	bool pass;
 
 	spin_lock_irqsave(&fake->lock, flags);
-	if (bio_sectors(bio))
+	if (bio_sectors(bio)) {
 		fake->nr_records++;
-	else
+		WRITE_ONCE(fake->sender, current);
+	} else {
 		fake->nr_flushes++;
+	}
 	pass = fake->pass;
 	if (!pass)
 		bio_list_add(&fake->bios, bio);
@@ -72,10 +75,22 @@ static const struct block_device_operations fake_disk_ops = {
 	.submit_bio = fake_submit_bio,
 };
 
-static inline int fake_disk_create(struct fake *fake, u64 bytes, bool fua)
+/* What a test wants different from the usual. */
+struct fake_options {
+	u32 segment_bytes;	/* 0: the smallest, 16 slots */
+	u32 buffers;		/* 0: 8 */
+	u64 next_seq;		/* 0: 1 */
+	u64 segment;		/* first to be handed out; 0: 1 */
+	bool fua;		/* the disk knows FUA */
+	bool through;		/* the disk has no volatile cache */
+};
+
+static inline int fake_disk_create(struct fake *fake, u64 bytes,
+				   const struct fake_options *options)
 {
 	struct queue_limits limits = {
-		.features = BLK_FEAT_WRITE_CACHE | (fua ? BLK_FEAT_FUA : 0),
+		.features = (options->through ? 0 : BLK_FEAT_WRITE_CACHE) |
+			    (options->fua ? BLK_FEAT_FUA : 0),
 		.max_segments = 8,
 		.max_hw_sectors = 256,
 	};
@@ -249,15 +264,6 @@ static void fake_destroy(void *data)
 	kfree(fake);
 }
 
-/* What a test wants different from the usual. */
-struct fake_options {
-	u32 segment_bytes;	/* 0: the smallest, 16 slots */
-	u32 buffers;		/* 0: 8 */
-	u64 next_seq;		/* 0: 1 */
-	u64 segment;		/* first to be handed out; 0: 1 */
-	bool fua;		/* the disk knows FUA */
-};
-
 static inline void fake_rooms(struct fake *fake, const struct fake_options *options)
 {
 	struct lc_core *core = &fake->core;
@@ -276,7 +282,7 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	core->lane->max_ready = 4;
 	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(core, options->buffers ?: 8, &buffers), 0);
 	lc_pool_add(core->pool, &buffers);
-	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->sb.geo.cache_bytes, options->fua), 0);
+	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->sb.geo.cache_bytes, options), 0);
 	core->backing = core->cache;
 	core->log = lc_log_create(core);
 	core->wb = lc_writeback_create(core);
@@ -386,7 +392,16 @@ static inline struct fake_io *fake_flush(struct fake *fake)
 {
 	struct fake_io *fio = fake_io(fake);
 
-	lc_log_flush_io(fake->core.log, &fio->io, lc_lane_seal(fake->core.lane, false));
+	lc_log_flush_io(fake->core.log, &fio->io, lc_lane_flush(fake->core.lane, false));
+	return fio;
+}
+
+/* The same by a task that may submit bios. */
+static inline struct fake_io *fake_flush_direct(struct fake *fake)
+{
+	struct fake_io *fio = fake_io(fake);
+
+	lc_log_flush_io(fake->core.log, &fio->io, lc_lane_flush(fake->core.lane, true));
 	return fio;
 }
 
@@ -424,6 +439,31 @@ static inline void fake_write(struct fake *fake, u64 block, u32 nr)
 			fake_put_block(fake, &cur, block, block);
 		lc_lane_release(&cur);
 	}
+}
+
+/* --- records -------------------------------------------------------------- */
+
+/* A record of @nr blocks, closed without wish for a FLUSH.  Return: its seq. */
+static inline u64 fake_record(struct fake *fake, u32 nr)
+{
+	static u64 block;
+	u64 seq;
+
+	block = (block + 16) % 4096;
+	fake_write(fake, block, nr);
+	seq = lc_lane_seal(fake->core.lane, false);
+	return seq;
+}
+
+static inline u64 fake_durable(struct fake *fake)
+{
+	return lc_log_durable_seq(fake->core.log);
+}
+
+static inline void fake_expect_flushes(struct fake *fake, u32 nr)
+{
+	fake_settle(fake);
+	KUNIT_EXPECT_EQ(fake->test, fake->nr_flushes, nr);
 }
 
 #endif /* LC_TESTS_FAKE_H */

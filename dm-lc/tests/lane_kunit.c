@@ -196,6 +196,10 @@ static int sealer_thread(void *data)
 		case 1:
 			lc_lane_seal(core->lane, true);
 			break;
+		case 2:
+		case 3:
+			lc_log_want_durable(core->log, lc_lane_flush(core->lane, true));
+			break;
 		default:
 			lc_log_want_durable(core->log, lc_lane_seal(core->lane, false));
 			break;

@@ -8,29 +8,6 @@
 
 #include "fake.h"
 
-/* A record of @nr blocks, closed without wish for a FLUSH.  Return: its seq. */
-static u64 record(struct fake *fake, u32 nr)
-{
-	static u64 block;
-	u64 seq;
-
-	block = (block + 16) % 4096;
-	fake_write(fake, block, nr);
-	seq = lc_lane_seal(fake->core.lane, false);
-	return seq;
-}
-
-static u64 durable(struct fake *fake)
-{
-	return lc_log_durable_seq(fake->core.log);
-}
-
-static void expect_flushes(struct fake *fake, u32 nr)
-{
-	fake_settle(fake);
-	KUNIT_EXPECT_EQ(fake->test, fake->nr_flushes, nr);
-}
-
 /* A FLUSH that only waits: seals nothing. */
 static struct fake_io *flush_to(struct fake *fake, u64 seq)
 {
@@ -51,7 +28,7 @@ static void headers(struct kunit *test)
 	u64 seq;
 
 	for (seq = 700; seq < 706; seq++) {
-		KUNIT_EXPECT_EQ(test, record(fake, 2), seq);
+		KUNIT_EXPECT_EQ(test, fake_record(fake, 2), seq);
 		bio = fake_take(fake, seq);
 		KUNIT_ASSERT_EQ(test, fake_decode(fake, bio, &info), 0);
 		KUNIT_EXPECT_EQ(test, info.seq, seq);
@@ -75,19 +52,19 @@ static void out_of_order(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 	struct fake_io *one, *three;
 
-	record(fake, 1);
-	record(fake, 1);
-	record(fake, 1);
+	fake_record(fake, 1);
+	fake_record(fake, 1);
+	fake_record(fake, 1);
 	one = flush_to(fake, 1);
 	three = flush_to(fake, 3);
 	fake_finish(fake, 3, BLK_STS_OK);
 	fake_finish(fake, 2, BLK_STS_OK);
-	expect_flushes(fake, 0);
+	fake_expect_flushes(fake, 0);
 	fake_finish(fake, 1, BLK_STS_OK);
-	expect_flushes(fake, 1);
-	KUNIT_EXPECT_EQ(test, durable(fake), 0);
+	fake_expect_flushes(fake, 1);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 3);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 3);
 	KUNIT_EXPECT_EQ(test, one->ended, 0);
 	KUNIT_EXPECT_EQ(test, three->ended, 0);
 }
@@ -103,16 +80,16 @@ static void held_back(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, lc_lane_reserve(fake->core.lane, 1, &cur), 0);
 	fake_put_block(fake, &cur, 5, 5);
 	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lane, false), 1);
-	KUNIT_EXPECT_EQ(test, record(fake, 1), 2);
+	KUNIT_EXPECT_EQ(test, fake_record(fake, 1), 2);
 	fio = fake_flush(fake);
 	fake_finish(fake, 2, BLK_STS_OK);
-	expect_flushes(fake, 0);
+	fake_expect_flushes(fake, 0);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
 	lc_lane_release(&cur);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
-	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
 }
 
 /* --- flush -------------------------------------------------------------------- */
@@ -128,7 +105,7 @@ static void flush_nothing(struct kunit *test)
 	lc_log_relieve(fake->core.log);
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 9), 0);
 	KUNIT_EXPECT_EQ(test, fake_flush(fake)->ended, 0);
-	expect_flushes(fake, 0);
+	fake_expect_flushes(fake, 0);
 }
 
 /* Those who come while a FLUSH runs share the next one. */
@@ -149,18 +126,18 @@ static void batching(struct kunit *test)
 	}
 	for (i = 2; i <= 6; i++)
 		fake_finish(fake, i, BLK_STS_OK);
-	expect_flushes(fake, 1);
+	fake_expect_flushes(fake, 1);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, first->ended, 0);
 	/* The first of the rest came when nothing but record 1 was there. */
 	KUNIT_EXPECT_EQ(test, rest[0]->ended, 0);
 	for (i = 1; i < ARRAY_SIZE(rest); i++)
 		KUNIT_EXPECT_EQ(test, rest[i]->ended, FAKE_PENDING);
-	expect_flushes(fake, 2);
+	fake_expect_flushes(fake, 2);
 	fake_finish(fake, 0, BLK_STS_OK);
 	for (i = 1; i < ARRAY_SIZE(rest); i++)
 		KUNIT_EXPECT_EQ(test, rest[i]->ended, 0);
-	expect_flushes(fake, 2);
+	fake_expect_flushes(fake, 2);
 }
 
 /* G2: a FLUSH covers what was written when it was sent, not when it ends. */
@@ -169,18 +146,18 @@ static void flush_covers(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 	struct fake_io *fio;
 
-	record(fake, 1);
+	fake_record(fake, 1);
 	fake_finish(fake, 1, BLK_STS_OK);
 	lc_log_want_durable(fake->core.log, 1);
 	fake_wait(fake, 1);
-	record(fake, 1);
+	fake_record(fake, 1);
 	fake_finish(fake, 2, BLK_STS_OK);
 	fio = flush_to(fake, 2);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
 }
 
@@ -189,17 +166,17 @@ static void wishes(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 
-	record(fake, 1);
-	record(fake, 1);
+	fake_record(fake, 1);
+	fake_record(fake, 1);
 	fake_finish(fake, 1, BLK_STS_OK);
-	expect_flushes(fake, 0);
+	fake_expect_flushes(fake, 0);
 	lc_log_want_durable(fake->core.log, 2);
 	lc_log_want_durable(fake->core.log, 1);
-	expect_flushes(fake, 0);	/* 2 is not written yet */
+	fake_expect_flushes(fake, 0);	/* 2 is not written yet */
 	fake_finish(fake, 2, BLK_STS_OK);
-	expect_flushes(fake, 1);
+	fake_expect_flushes(fake, 1);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
 }
 
 /* Relief asks for all there is, one request at a time, and forgets none (G6). */
@@ -207,34 +184,34 @@ static void relief(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 
-	record(fake, 1);
+	fake_record(fake, 1);
 	lc_log_relieve(fake->core.log);
-	record(fake, 1);
+	fake_record(fake, 1);
 	lc_log_relieve(fake->core.log);
 	fake_finish(fake, 1, BLK_STS_OK);
-	expect_flushes(fake, 1);
+	fake_expect_flushes(fake, 1);
 	fake_finish(fake, 2, BLK_STS_OK);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 1);
-	expect_flushes(fake, 2);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
+	fake_expect_flushes(fake, 2);
 	/* This one comes while the FLUSH runs, which does not cover it. */
-	record(fake, 1);
+	fake_record(fake, 1);
 	lc_log_relieve(fake->core.log);
-	record(fake, 1);		/* nobody wished for it, but it is there */
+	fake_record(fake, 1);		/* nobody wished for it, but it is there */
 	fake_finish(fake, 3, BLK_STS_OK);
-	expect_flushes(fake, 2);
+	fake_expect_flushes(fake, 2);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 2);
-	expect_flushes(fake, 2);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
+	fake_expect_flushes(fake, 2);
 	fake_finish(fake, 4, BLK_STS_OK);
-	expect_flushes(fake, 3);
+	fake_expect_flushes(fake, 3);
 	/* What a FLUSH covers that runs already costs no other one. */
 	lc_log_relieve(fake->core.log);
-	record(fake, 1);
+	fake_record(fake, 1);
 	fake_finish(fake, 5, BLK_STS_OK);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 4);
-	expect_flushes(fake, 3);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 4);
+	fake_expect_flushes(fake, 3);
 }
 
 /* A buffer that comes back is what was wished for; the refill worker looks again. */
@@ -243,22 +220,22 @@ static void relieved(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 	int refills;
 
-	record(fake, 1);
+	fake_record(fake, 1);
 	lc_lane_seal(fake->core.lane, true);
 	lc_log_relieve(fake->core.log);
 	fake_finish(fake, 1, BLK_STS_OK);
-	expect_flushes(fake, 1);
-	record(fake, 1);
+	fake_expect_flushes(fake, 1);
+	fake_record(fake, 1);
 	fake_finish(fake, 2, BLK_STS_OK);
 	lc_log_relieve(fake->core.log);
 	flush_workqueue(fake->core.wq);
 	refills = atomic_read(&fake->refills);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 1);
-	expect_flushes(fake, 1);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
+	fake_expect_flushes(fake, 1);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
 	lc_log_relieve(fake->core.log);
-	expect_flushes(fake, 2);
+	fake_expect_flushes(fake, 2);
 }
 
 struct sleeper {
@@ -284,8 +261,8 @@ static void sleepers(struct kunit *test)
 	struct task_struct *tasks[2];
 	u32 i;
 
-	record(fake, 1);
-	record(fake, 1);
+	fake_record(fake, 1);
+	fake_record(fake, 1);
 	for (i = 0; i < 2; i++) {
 		tasks[i] = kthread_run(sleeper_thread, &s[i], "lc-test");
 		KUNIT_ASSERT_FALSE(test, IS_ERR(tasks[i]));
@@ -327,9 +304,9 @@ static void fua_alone(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
 		fake_end(bio, BLK_STS_OK);
 		KUNIT_EXPECT_EQ(test, fio->ended, 0);
-		KUNIT_EXPECT_EQ(test, durable(fake), seq);
+		KUNIT_EXPECT_EQ(test, fake_durable(fake), seq);
 	}
-	expect_flushes(fake, 0);
+	fake_expect_flushes(fake, 0);
 }
 
 /* F4: not behind something that is not durable, then one FLUSH for both. */
@@ -348,12 +325,49 @@ static void fua_not_alone(struct kunit *test)
 	second = fake_take(fake, 2);
 	KUNIT_EXPECT_FALSE(test, is_fua(second));
 	fake_end(second, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 0);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	fake_end(first, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), is_fua(first) ? 1 : 0);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), is_fua(first) ? 1 : 0);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
-	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
+}
+
+/* F4: what was written before, and not flushed, is not made durable by it. */
+static void fua_behind(struct kunit *test)
+{
+	struct fake_options options = { .fua = true };
+	struct fake *fake = fake_create(test, &options);
+	struct fake_io *fio;
+
+	fake_write(fake, 0, 16);	/* 15 fill the first record, which closes by itself */
+	fake_finish(fake, 1, BLK_STS_OK);
+	fio = fake_flush(fake);
+	fake_finish(fake, 2, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
+	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+}
+
+/* Sent by whoever waits. */
+static void fua_direct(struct kunit *test)
+{
+	struct fake_options options = { .fua = true };
+	struct fake *fake = fake_create(test, &options);
+	struct fake_io *fio;
+	struct bio *bio;
+
+	fake_write(fake, 0, 1);
+	fio = fake_flush_direct(fake);
+	bio = fake_take(fake, 1);
+	KUNIT_EXPECT_PTR_EQ(test, READ_ONCE(fake->sender), current);
+	KUNIT_EXPECT_TRUE(test, is_fua(bio));
+	fake_end(bio, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
+	fake_expect_flushes(fake, 0);
 }
 
 /* A record that nobody waits for is an ordinary write. */
@@ -367,7 +381,7 @@ static void fua_unasked(struct kunit *test)
 	bio = fake_take(fake, 1);
 	KUNIT_EXPECT_FALSE(test, is_fua(bio));
 	fake_end(bio, BLK_STS_OK);
-	expect_flushes(fake, 0);
+	fake_expect_flushes(fake, 0);
 }
 
 /* F4: more than one command, or perhaps more. */
@@ -391,7 +405,7 @@ static void fua_large(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_fua(bio));
 	fake_end(bio, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
-	expect_flushes(fake, 1);
+	fake_expect_flushes(fake, 1);
 }
 
 /* A disk without FUA gets a FLUSH instead. */
@@ -426,9 +440,9 @@ static void fua_overtaken(struct kunit *test)
 	fake_write(fake, 10, 1);
 	two = fake_flush(fake);
 	fake_finish(fake, 2, BLK_STS_OK);
-	expect_flushes(fake, 0);
+	fake_expect_flushes(fake, 0);
 	fake_end(bio, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
 	KUNIT_EXPECT_EQ(test, one->ended, 0);
 	KUNIT_EXPECT_EQ(test, two->ended, FAKE_PENDING);
 	fake_finish(fake, 0, BLK_STS_OK);
@@ -443,7 +457,7 @@ static void expect_failed(struct fake *fake, u64 durable_seq)
 	u64 last = lc_log_last_seq(fake->core.log);
 
 	KUNIT_EXPECT_EQ(fake->test, lc_core_mode(&fake->core), LC_MODE_FAIL);
-	KUNIT_EXPECT_EQ(fake->test, durable(fake), durable_seq);
+	KUNIT_EXPECT_EQ(fake->test, fake_durable(fake), durable_seq);
 	KUNIT_EXPECT_EQ(fake->test, flush_to(fake, last)->ended, -EIO);
 	KUNIT_EXPECT_EQ(fake->test, flush_to(fake, 0)->ended, -EIO);
 	KUNIT_EXPECT_EQ(fake->test, lc_log_wait_durable(fake->core.log, last + 1), -EIO);
@@ -466,16 +480,16 @@ static void failed_record(struct kunit *test)
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio[0]->ended, 0);
-	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
 	fake_finish(fake, 2, BLK_STS_IOERR);
-	expect_flushes(fake, 1);
+	fake_expect_flushes(fake, 1);
 	KUNIT_EXPECT_EQ(test, fio[1]->ended, FAKE_PENDING);
 	KUNIT_EXPECT_EQ(test, fio[2]->ended, FAKE_PENDING);
 	fake_finish(fake, 2, BLK_STS_OK);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio[1]->ended, 0);
 	KUNIT_EXPECT_EQ(test, fio[2]->ended, 0);
-	KUNIT_EXPECT_EQ(test, durable(fake), 3);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 3);
 	KUNIT_EXPECT_EQ(test, lc_core_mode(&fake->core), LC_MODE_RW);
 }
 
@@ -492,18 +506,18 @@ static void failed_flush(struct kunit *test)
 	fio = fake_flush(fake);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_wait(fake, 1);
-	record(fake, 1);
+	fake_record(fake, 1);
 	fake_wait(fake, 2);
 	fake_finish(fake, 0, BLK_STS_IOERR);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
 	fake_finish(fake, 2, BLK_STS_OK);
 	/* Both come again, and no FLUSH before they are written. */
 	fake_finish(fake, 2, BLK_STS_OK);
-	expect_flushes(fake, 1);
+	fake_expect_flushes(fake, 1);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
-	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
 }
 
 /* The same, if it was not the log's own: a superblock's PREFLUSH. */
@@ -520,11 +534,11 @@ static void failed_foreign_flush(struct kunit *test)
 	/* This one began before: it says nothing about what was dropped. */
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
-	KUNIT_EXPECT_EQ(test, durable(fake), 0);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
-	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
 }
 
 static void failed_fua(struct kunit *test)
@@ -539,7 +553,7 @@ static void failed_fua(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
 	fake_finish(fake, 1, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
-	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
 }
 
 /* G5: no error is retried for ever. */
@@ -566,7 +580,7 @@ static void stopped(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 	struct fake_io *fio;
 
-	record(fake, 1);
+	fake_record(fake, 1);
 	fake_wait(fake, 1);
 	fake_write(fake, 10, 1);
 	lc_log_stop(fake->core.log);
@@ -600,7 +614,7 @@ static void stopped_midway(struct kunit *test, bool fua)
 	fake_end(bio, BLK_STS_OK);
 	lc_lane_seal(fake->core.lane, true);
 	lc_log_wait_stopped(fake->core.log);
-	KUNIT_EXPECT_EQ(test, durable(fake), 0);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
 	lc_log_end_flushes(fake->core.log, BLK_STS_OK);
@@ -622,11 +636,11 @@ static void stopped_close(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 
-	record(fake, 2);
+	fake_record(fake, 2);
 	lc_log_want_durable(fake->core.log, 1);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 1);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
 	lc_log_stop(fake->core.log);
 	lc_lane_seal(fake->core.lane, true);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
@@ -663,20 +677,20 @@ static void retire(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 	struct lc_core *core = &fake->core;
 
-	record(fake, 2);
-	record(fake, 2);
+	fake_record(fake, 2);
+	fake_record(fake, 2);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 2, BLK_STS_OK);
 	lc_log_want_durable(core->log, 2);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, durable(fake), 2);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 1);	/* open */
 	KUNIT_EXPECT_NOT_NULL(test, rcu_access_pointer(core->ring->segments[1].buf));
 	lc_lane_seal(core->lane, true);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 0);
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(core->ring->segments[1].buf));
 
-	record(fake, 2);
+	fake_record(fake, 2);
 	lc_lane_seal(core->lane, true);
 	fake_finish(fake, 3, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 1);	/* written, not durable */
@@ -692,7 +706,7 @@ static void retire_failed(struct kunit *test)
 	struct lc_core *core = &fake->core;
 	struct lc_buffer *buf;
 
-	record(fake, 2);
+	fake_record(fake, 2);
 	lc_lane_seal(core->lane, true);
 	fake_finish(fake, 1, BLK_STS_IOERR);
 	buf = lc_buffer_pin(core, 16 + 1);
@@ -714,6 +728,8 @@ static struct kunit_case log_cases[] = {
 	KUNIT_CASE(sleepers),
 	KUNIT_CASE(fua_alone),
 	KUNIT_CASE(fua_not_alone),
+	KUNIT_CASE(fua_behind),
+	KUNIT_CASE(fua_direct),
 	KUNIT_CASE(fua_unasked),
 	KUNIT_CASE(fua_large),
 	KUNIT_CASE(fua_unknown),

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The way of a closed record to the SSD.
+ *
+ * Its last writer has left, so nobody changes its image any more (B1): it is summed, its
+ * header finished, and one bio writes both.  Bios come from a pool that nobody else uses,
+ * so that a record can always be written; or, for small records that are sent by whoever
+ * waits for them, from a few places that need no memory at all, because he must not sleep
+ * for it.
+ */
+#include <linux/bio.h>
+#include <linux/blk-cgroup.h>
+#include <linux/ioprio.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "lc.h"
+#include "buffer.h"
+#include "log.h"
+#include "segment.h"
+#include "send.h"
+#include "sums.h"
+#include "superblock.h"
+
+#define NR_DIRECT	16
+#define DIRECT_SLOTS	9	/* a header and 8 blocks */
+
+struct direct {
+	struct bio bio;
+	struct bio_vec vecs[DIRECT_SLOTS];
+};
+
+struct lc_send {
+	struct lc_core *core;
+	struct bio_set bios;
+	struct direct *direct;		/* NR_DIRECT; each is his who set its bit */
+	unsigned long busy;		/* bits */
+};
+
+/**
+ * lc_send_create() - allocate the pools
+ * @core: the volume
+ *
+ * May sleep.  Return: the room or NULL.
+ */
+struct lc_send *lc_send_create(struct lc_core *core)
+{
+	struct lc_send *send = kzalloc(sizeof(*send), GFP_KERNEL);
+
+	if (!send)
+		return NULL;
+	send->core = core;
+	send->direct = kcalloc(NR_DIRECT, sizeof(*send->direct), GFP_KERNEL);
+	if (!send->direct)
+		goto free_send;
+	if (bioset_init(&send->bios, 16, 0, BIOSET_NEED_BVECS))
+		goto free_direct;
+	return send;
+
+free_direct:
+	kfree(send->direct);
+free_send:
+	kfree(send);
+	return NULL;
+}
+
+/* No record is on its way any more. */
+void lc_send_destroy(struct lc_send *send)
+{
+	if (!send)
+		return;
+	WARN_ON_ONCE(send->busy);
+	bioset_exit(&send->bios);
+	kfree(send->direct);
+	kfree(send);
+}
+
+/* --- the image ----------------------------------------------------------- */
+
+static void sum_slots(struct lc_core *core, const struct lc_record *rec)
+{
+	u32 first = rec->first_slot + LC_HEADER_SLOTS;
+	u32 base = (rec->buf->position << core->ring->slot_shift) + first, i;
+	struct lc_record_header *raw = lc_record_image(rec);
+	struct lc_entry_info entry;
+
+	for (i = 0; i < rec->nr_slots; i++) {
+		lc_entry_decode(raw, i, &entry);
+		if (entry.type != LC_ENTRY_DATA)
+			continue;
+		entry.csum = lc_format_slot_csum(&core->sb, entry.block,
+						 rec->buf->slots[first + i]);
+		lc_entry_encode(raw, i, &entry);
+		lc_sums_put(core, base + i, entry.csum);
+	}
+}
+
+/**
+ * lc_send_seal() - sum the slots and finish the header
+ * @core: the volume
+ * @rec: closed, and left by its writers
+ * @durable_seq: of the log, now
+ *
+ * Process context, does not sleep.  The same record may be sealed again, to be written
+ * again.
+ */
+void lc_send_seal(struct lc_core *core, struct lc_record *rec, u64 durable_seq)
+{
+	struct lc_record_info info = {
+		.segment = rec->buf->segment,
+		.first_slot = rec->first_slot,
+		.seq = rec->seq,
+		.epoch = core->sb.epoch,
+		.epoch_first_seq = core->sb.epoch_first_seq,
+		.tail_seq = lc_meta_tail_seq(core),
+		.durable_seq = durable_seq,
+		.wall_clock = ktime_get_real_ns(),
+		.type = rec->type,
+		.nr_entries = rec->nr_slots,
+		.nr_slots = rec->nr_slots,
+	};
+
+	sum_slots(core, rec);
+	if (!rec->nr_slots) {
+		/* A tombstone, or every slot was given back: then a hole stands for nothing. */
+		info.type = LC_RECORD_RANGE;
+		info.nr_entries = 1;
+	}
+	lc_record_seal(lc_record_image(rec), &core->sb, &info);
+}
+
+/* --- the bio ------------------------------------------------------------- */
+
+static void pool_end(struct bio *bio)
+{
+	struct lc_record *rec = bio->bi_private;
+	blk_status_t status = bio->bi_status;
+
+	bio_put(bio);
+	lc_log_written(rec->buf->core->log, rec, status);
+}
+
+static void direct_put(struct lc_send *send, struct bio *bio)
+{
+	bio_uninit(bio);
+	clear_bit_unlock(container_of(bio, struct direct, bio) - send->direct, &send->busy);
+}
+
+static void direct_end(struct bio *bio)
+{
+	struct lc_record *rec = bio->bi_private;
+	struct lc_log *log = rec->buf->core->log;
+	blk_status_t status = bio->bi_status;
+
+	direct_put(lc_log_send(log), bio);
+	lc_log_written(log, rec, status);
+}
+
+/*
+ * What is in the record is not its sender's alone: it goes to the root cgroup, in the
+ * class a worker of the log would have; REQ_IDLE keeps it clear of writeback throttling.
+ */
+static struct bio *direct_get(struct lc_send *send)
+{
+	struct direct *direct;
+	unsigned int i;
+
+	for (i = 0; i < NR_DIRECT; i++) {
+		if (!test_bit(i, &send->busy) && !test_and_set_bit_lock(i, &send->busy))
+			break;
+	}
+	if (i == NR_DIRECT)
+		return NULL;
+	direct = &send->direct[i];
+	/* Without the device: that would look for the sender's own cgroup there. */
+	bio_init(&direct->bio, NULL, direct->vecs, DIRECT_SLOTS,
+		 REQ_OP_WRITE | REQ_SYNC | REQ_IDLE);
+	direct->bio.bi_bdev = send->core->cache;
+	bio_associate_blkg_from_css(&direct->bio, blkcg_root_css);
+	/* Class NONE would be replaced by the sender's. */
+	direct->bio.bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 0);
+	direct->bio.bi_end_io = direct_end;
+	return &direct->bio;
+}
+
+/**
+ * lc_send_prepare() - get a bio for a record
+ * @send: the room
+ * @rec: closed, and left by its writers
+ * @direct: for whoever waits for the record; does not sleep then
+ *
+ * Return: the bio; with @direct, NULL if the record is large or all places are busy.
+ */
+struct bio *lc_send_prepare(struct lc_send *send, struct lc_record *rec, bool direct)
+{
+	u32 nr = LC_HEADER_SLOTS + rec->nr_slots;
+	struct bio *bio;
+
+	if (!direct) {
+		bio = bio_alloc_bioset(send->core->cache, nr, REQ_OP_WRITE | REQ_SYNC, GFP_NOIO,
+				       &send->bios);
+		bio->bi_end_io = pool_end;
+	} else {
+		bio = nr <= DIRECT_SLOTS ? direct_get(send) : NULL;
+	}
+	if (bio)
+		bio->bi_private = rec;
+	return bio;
+}
+
+/**
+ * lc_send_cancel() - give a bio back that was not submitted
+ * @send: the room
+ * @bio: from lc_send_prepare()
+ */
+void lc_send_cancel(struct lc_send *send, struct bio *bio)
+{
+	if (bio->bi_end_io == pool_end)
+		bio_put(bio);
+	else
+		direct_put(send, bio);
+}
+
+/**
+ * lc_send_submit() - write a sealed record
+ * @send: the room
+ * @bio: from lc_send_prepare()
+ * @fua: set REQ_FUA
+ *
+ * Process context, may sleep as submit_bio() does.  lc_log_written() is called for it in
+ * the end, perhaps before this returns.
+ */
+void lc_send_submit(struct lc_send *send, struct bio *bio, bool fua)
+{
+	const struct lc_record *rec = bio->bi_private;
+	const struct lc_buffer *buf = rec->buf;
+	u32 i;
+
+	if (fua)
+		bio->bi_opf |= REQ_FUA;
+	bio->bi_iter.bi_sector =
+		lc_format_slot_address(&send->core->sb.geo, buf->position, rec->first_slot) >> 9;
+	for (i = 0; i < LC_HEADER_SLOTS + rec->nr_slots; i++) {
+		void *slot = buf->slots[rec->first_slot + i];
+
+		/* Contiguous pages merge, so the bio has as few segments as the buffer chunks. */
+		if (bio_add_page(bio, virt_to_page(slot), LC_SLOT_BYTES, 0) != LC_SLOT_BYTES) {
+			WARN_ON_ONCE(1);
+			bio_io_error(bio);
+			return;
+		}
+	}
+	submit_bio(bio);
+}
+
+/**
+ * lc_send_is_one_command() - will the SSD get a record in one piece for certain?
+ * @core: the volume
+ * @rec: closed
+ *
+ * That is, within what every queue takes, 4 KiB segments counted singly.  Any context.
+ */
+bool lc_send_is_one_command(struct lc_core *core, const struct lc_record *rec)
+{
+	u32 nr = LC_HEADER_SLOTS + rec->nr_slots;
+
+	return nr <= bdev_max_segments(core->cache) &&
+	       nr <= queue_max_sectors(bdev_get_queue(core->cache)) >> LC_BLOCK_SHIFT;
+}

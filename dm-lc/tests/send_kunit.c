@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Records that are sent by whoever waits for them, and those that are durable once they
+ * are written (G2 of log.h): an SSD without a volatile cache.
+ */
+#include <kunit/test.h>
+
+#include "fake.h"
+
+/* --- sent by whoever waits ---------------------------------------------------------- */
+
+/* A record of @nr blocks and a FLUSH.  Return: whether the record was sent from here. */
+static bool sent_from_here(struct fake *fake, u32 nr, u64 seq)
+{
+	WRITE_ONCE(fake->sender, NULL);
+	fake_write(fake, 16 * seq, nr);
+	fake_flush_direct(fake);
+	/* By a worker, perhaps. */
+	KUNIT_EXPECT_NE(fake->test,
+			wait_event_timeout(fake->wait, READ_ONCE(fake->sender), FAKE_PATIENCE), 0);
+	return READ_ONCE(fake->sender) == current;
+}
+
+static void direct(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct lc_record_info info;
+	struct fake_io *fio;
+	struct bio *bio;
+
+	fake_write(fake, 0, 2);
+	fio = fake_flush_direct(fake);
+	KUNIT_EXPECT_EQ(test, fake_held(fake), 1);
+	KUNIT_EXPECT_PTR_EQ(test, READ_ONCE(fake->sender), current);
+	bio = fake_take(fake, 1);
+	KUNIT_EXPECT_EQ(test, fake_decode(fake, bio, &info), 0);
+	KUNIT_EXPECT_EQ(test, info.nr_slots, 2);
+	KUNIT_EXPECT_EQ(test, bio->bi_iter.bi_size, 3 * LC_SLOT_BYTES);
+	fake_end(bio, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	/* Large ones are the worker's. */
+	KUNIT_EXPECT_TRUE(test, sent_from_here(fake, 8, 2));
+	lc_lane_seal(fake->core.lane, true);
+	KUNIT_EXPECT_FALSE(test, sent_from_here(fake, 9, 3));
+	fake_pass(fake);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 3), 0);
+}
+
+/* So many at a time, then the worker again. */
+static void direct_many(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	u64 seq;
+
+	for (seq = 1; seq <= 16; seq++)
+		KUNIT_EXPECT_TRUE(test, sent_from_here(fake, 1, seq));
+	KUNIT_EXPECT_FALSE(test, sent_from_here(fake, 1, 17));
+	fake_finish(fake, 5, BLK_STS_OK);
+	fake_finish(fake, 9, BLK_STS_IOERR);
+	fake_wait(fake, 16);		/* it comes again */
+	KUNIT_EXPECT_TRUE(test, sent_from_here(fake, 1, 18));
+	KUNIT_EXPECT_TRUE(test, sent_from_here(fake, 1, 19));
+	KUNIT_EXPECT_FALSE(test, sent_from_here(fake, 1, 20));
+	fake_pass(fake);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 20), 0);
+}
+
+/* Whoever seals is not the last one out: the worker sends it. */
+static void direct_not_last(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct lc_cursor cur = {};
+
+	fake_feed(fake);
+	KUNIT_ASSERT_EQ(test, lc_lane_reserve(fake->core.lane, 1, &cur), 0);
+	fake_put_block(fake, &cur, 5, 5);
+	KUNIT_EXPECT_EQ(test, lc_lane_flush(fake->core.lane, true), 1);
+	fake_settle(fake);
+	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
+	lc_lane_release(&cur);
+	fake_wait(fake, 1);
+	KUNIT_EXPECT_PTR_NE(test, READ_ONCE(fake->sender), current);
+}
+
+/* G5: nothing is sent behind the stop, and no place is lost over it. */
+static void direct_stopped(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	u64 seq;
+
+	lc_log_stop(fake->core.log);
+	for (seq = 1; seq <= 20; seq++) {
+		fake_write(fake, seq, 1);
+		KUNIT_EXPECT_EQ(test, fake_flush_direct(fake)->ended, FAKE_PENDING);
+	}
+	lc_lane_stop(fake->core.lane);
+	lc_log_wait_stopped(fake->core.log);
+	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
+	lc_log_end_flushes(fake->core.log, BLK_STS_OK);
+}
+
+/* --- no volatile cache ---------------------------------------------------------------- */
+
+static const struct fake_options through_options = { .through = true };
+
+/* Durable once written, but only in the order of the seqs (G2). */
+static void through(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, &through_options);
+	struct fake_io *fio[3];
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		fake_write(fake, 10 * i, 1);
+		fio[i] = i ? fake_flush(fake) : fake_flush_direct(fake);
+	}
+	fake_finish(fake, 2, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
+	KUNIT_EXPECT_EQ(test, fio[1]->ended, FAKE_PENDING);
+	fake_finish(fake, 1, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
+	KUNIT_EXPECT_EQ(test, fio[0]->ended, 0);
+	KUNIT_EXPECT_EQ(test, fio[1]->ended, 0);
+	KUNIT_EXPECT_EQ(test, fio[2]->ended, FAKE_PENDING);
+	fake_finish(fake, 3, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio[2]->ended, 0);
+	fake_expect_flushes(fake, 0);
+}
+
+/* G4 holds here as well: a record that failed holds back those above it. */
+static void through_failed(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, &through_options);
+	struct fake_io *one, *two;
+
+	fake_write(fake, 0, 1);
+	one = fake_flush_direct(fake);
+	fake_write(fake, 10, 1);
+	two = fake_flush_direct(fake);
+	fake_finish(fake, 1, BLK_STS_IOERR);
+	fake_finish(fake, 2, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
+	KUNIT_EXPECT_TRUE(test, lc_log_in_trouble(fake->core.log));
+	fake_finish(fake, 1, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, one->ended, 0);
+	KUNIT_EXPECT_EQ(test, two->ended, 0);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
+	KUNIT_EXPECT_FALSE(test, lc_log_in_trouble(fake->core.log));
+	fake_expect_flushes(fake, 0);
+}
+
+/* A FLUSH that others sent failed meanwhile: the record counts as not written (F2). */
+static void through_void(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, &through_options);
+	struct fake_io *fio;
+	struct bio *bio;
+
+	fake_write(fake, 0, 1);
+	fio = fake_flush_direct(fake);
+	bio = fake_take(fake, 1);
+	lc_log_void(fake->core.log);
+	fake_end(bio, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
+	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+	fake_finish(fake, 1, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+}
+
+/*
+ * The cache was switched on while the record was on its way: it may be in there.  What was
+ * written before is not affected.
+ */
+static void through_no_more(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, &through_options);
+	struct queue_limits limits;
+	struct fake_io *one, *two;
+	struct bio *bio;
+
+	fake_write(fake, 0, 1);
+	one = fake_flush_direct(fake);
+	fake_write(fake, 10, 1);
+	two = fake_flush_direct(fake);
+	bio = fake_take(fake, 2);
+	fake_finish(fake, 1, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, one->ended, 0);
+	limits = queue_limits_start_update(fake->disk->queue);
+	limits.features |= BLK_FEAT_WRITE_CACHE;
+	KUNIT_ASSERT_EQ(test, queue_limits_commit_update(fake->disk->queue, &limits), 0);
+	fake_end(bio, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
+	KUNIT_EXPECT_EQ(test, two->ended, FAKE_PENDING);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
+	KUNIT_EXPECT_EQ(test, two->ended, 0);
+	fake_expect_flushes(fake, 1);
+}
+
+/* In mode fail, too, what is in RAM stays there. */
+static void through_dead(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, &through_options);
+	struct fake_io *fio;
+
+	fake_write(fake, 0, 1);
+	fio = fake_flush_direct(fake);
+	lc_lane_seal(fake->core.lane, true);
+	lc_core_fail(&fake->core, "a test says so");
+	fake_finish(fake, 1, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
+	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
+}
+
+/* G5 */
+static void through_stopped(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, &through_options);
+	struct fake_io *fio;
+	struct bio *bio;
+
+	fake_write(fake, 0, 1);
+	fio = fake_flush_direct(fake);
+	bio = fake_take(fake, 1);
+	lc_log_stop(fake->core.log);
+	fake_end(bio, BLK_STS_OK);
+	lc_lane_seal(fake->core.lane, true);
+	lc_log_wait_stopped(fake->core.log);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
+	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
+	lc_log_end_flushes(fake->core.log, BLK_STS_OK);
+}
+
+/* A closed buffer is free once its last record is written. */
+static void through_retire(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, &through_options);
+
+	fake_record(fake, 2);
+	fake_record(fake, 2);
+	lc_lane_seal(fake->core.lane, true);
+	fake_finish(fake, 2, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
+	fake_finish(fake, 1, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 0);
+}
+
+static struct kunit_case send_cases[] = {
+	KUNIT_CASE(direct),
+	KUNIT_CASE(direct_many),
+	KUNIT_CASE(direct_not_last),
+	KUNIT_CASE(direct_stopped),
+	KUNIT_CASE(through),
+	KUNIT_CASE(through_failed),
+	KUNIT_CASE(through_void),
+	KUNIT_CASE(through_no_more),
+	KUNIT_CASE(through_dead),
+	KUNIT_CASE(through_stopped),
+	KUNIT_CASE(through_retire),
+	{}
+};
+
+static struct kunit_suite send_suite = {
+	.name = "dm_lc_send",
+	.test_cases = send_cases,
+};
+
+kunit_test_suite(send_suite);
