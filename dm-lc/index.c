@@ -4,8 +4,10 @@
  *
  * Invariants
  *  I1 A node is linked in exactly one chain, that of its block, or in none.
- *  I2 No two linked nodes have the same block.
+ *  I2 No two linked nodes have the same block, but for a moment within lc_index_set().
  *  I3 Chain and node change only under the lock of the node's bucket.
+ *  I4 A block that stays cached never leaves its bucket's head empty: a new node is
+ *     linked before the old one goes.  lc_index_absent() looks without the lock.
  *
  * A node may be linked again for another block once it was unlinked: the slot
  * was reused.  lc_index_peek() may therefore return a mixture; callers lock the
@@ -161,6 +163,26 @@ void lc_index_clear(struct lc_index *index)
 	atomic64_set(&index->refused, 0);
 }
 
+static u32 bucket_of(const struct lc_index *index, u64 block)
+{
+	return reciprocal_scale(hash_64(block, 32), index->nr_buckets);
+}
+
+/**
+ * lc_index_absent() - is a block certainly not cached?
+ * @index: the index
+ * @block: block number
+ *
+ * Any context, takes no lock.  What was set before the call, as seen by the caller, and
+ * not removed since, is never called absent (I4).  Return: false also if it just is not
+ * known: another block has the same bucket.
+ */
+bool lc_index_absent(const struct lc_index *index, u64 block)
+{
+	/* Pairs with unlink_node(): why a block could go, the HDD holds it, is seen, too. */
+	return smp_load_acquire(&index->heads[bucket_of(index, block)]) == LC_NO_SLOT;
+}
+
 /**
  * lc_index_lock() - lock the bucket of a block
  * @index: the index
@@ -172,7 +194,7 @@ void lc_index_clear(struct lc_index *index)
 u32 lc_index_lock(struct lc_index *index, u64 block)
 	__acquires(bucket)
 {
-	u32 bucket = reciprocal_scale(hash_64(block, 32), index->nr_buckets);
+	u32 bucket = bucket_of(index, block);
 
 	spin_lock(&index->locks[bucket & index->lock_mask].lock);
 	return bucket;
@@ -224,18 +246,35 @@ bool lc_index_lookup(struct lc_index *index, u32 bucket, u64 block, struct lc_ma
 	return true;
 }
 
+static void count(struct percpu_counter *counter, int change)
+{
+	if (change)
+		percpu_counter_add_batch(counter, change, COUNTER_BATCH);
+}
+
+static void count_refused(struct lc_index *index, int change)
+{
+	if (change)
+		atomic64_add(change, &index->refused);
+}
+
+/* Without counting it out. */
 static void unlink_node(struct lc_index *index, u32 *link, struct lc_mapping *old)
 {
 	struct node *n = &index->nodes[*link];
 
 	node_map(index, n, old);
-	*link = n->next;
+	/* Pairs with lc_index_absent(). */
+	smp_store_release(link, n->next);
 	WRITE_ONCE(n->flags, 0);
-	percpu_counter_add_batch(&index->cached, -1, COUNTER_BATCH);
-	if (old->dirty)
-		percpu_counter_add_batch(&index->dirty, -1, COUNTER_BATCH);
-	if (old->refused)
-		atomic64_dec(&index->refused);
+}
+
+static void forget_node(struct lc_index *index, u32 *link, struct lc_mapping *old)
+{
+	unlink_node(index, link, old);
+	count(&index->cached, -1);
+	count(&index->dirty, -old->dirty);
+	count_refused(index, -old->refused);
 }
 
 /**
@@ -252,25 +291,27 @@ bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc
 		  struct lc_mapping *old)
 {
 	struct node *n = &index->nodes[map->slot];
-	u32 *link = find_link(index, bucket, block);
+	u32 *head = &index->heads[bucket], *link = find_link(index, bucket, block);
 	bool replaced = link;
 
-	WARN_ON_ONCE(n->flags & NODE_LINKED);
-	if (link)
-		unlink_node(index, link, old);
+	if (WARN_ON_ONCE(n->flags & NODE_LINKED) && link) {
+		forget_node(index, link, old);	/* a bug, but no loop in the chain */
+		replaced = false;
+	}
 	WRITE_ONCE(n->block_lo, (u32)block);
 	WRITE_ONCE(n->block_hi, (u8)(block >> 32));
 	WRITE_ONCE(n->mask, map->mask);
 	WRITE_ONCE(n->lost, map->lost);
-	n->next = index->heads[bucket];
-	index->heads[bucket] = map->slot;
+	n->next = *head;
+	WRITE_ONCE(*head, map->slot);
 	WRITE_ONCE(n->flags, NODE_LINKED | (map->dirty ? NODE_DIRTY : 0) |
 		   (map->refused ? NODE_REFUSED : 0));
-	percpu_counter_add_batch(&index->cached, 1, COUNTER_BATCH);
-	if (map->dirty)
-		percpu_counter_add_batch(&index->dirty, 1, COUNTER_BATCH);
-	if (map->refused)
-		atomic64_inc(&index->refused);
+	/* Behind the new node: the block is cached all the time (I4). */
+	if (replaced)
+		unlink_node(index, link == head ? &n->next : link, old);
+	count(&index->cached, !replaced);
+	count(&index->dirty, map->dirty - (replaced && old->dirty));
+	count_refused(index, map->refused - (replaced && old->refused));
 	return replaced;
 }
 
@@ -305,7 +346,7 @@ bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_ma
 
 	if (!link)
 		return false;
-	unlink_node(index, link, old);
+	forget_node(index, link, old);
 	return true;
 }
 
@@ -323,9 +364,9 @@ void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot)
 	if (!(n->flags & NODE_DIRTY))
 		return;
 	if (n->flags & NODE_REFUSED)
-		atomic64_dec(&index->refused);
+		count_refused(index, -1);
 	WRITE_ONCE(n->flags, n->flags & ~(NODE_DIRTY | NODE_REFUSED));
-	percpu_counter_add_batch(&index->dirty, -1, COUNTER_BATCH);
+	count(&index->dirty, -1);
 }
 
 /**
@@ -343,7 +384,7 @@ void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 	WRITE_ONCE(n->lost, n->lost | mask);
 	WRITE_ONCE(n->mask, 0);
 	if (n->flags & NODE_REFUSED) {
-		atomic64_dec(&index->refused);
+		count_refused(index, -1);
 		WRITE_ONCE(n->flags, n->flags & ~NODE_REFUSED);
 	}
 }
@@ -372,7 +413,7 @@ bool lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask)
 	WRITE_ONCE(n->mask, n->mask & ~mask);
 	WRITE_ONCE(n->lost, n->lost & ~mask);
 	if (!n->mask && !n->lost)
-		unlink_node(index, link, &old);
+		forget_node(index, link, &old);
 	else if (!n->mask)
 		lc_index_clean(index, bucket, *link);
 	return healed;

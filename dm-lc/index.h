@@ -33,6 +33,7 @@ struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots);
 void lc_index_destroy(struct lc_index *index);
 void lc_index_clear(struct lc_index *index);
 
+bool lc_index_absent(const struct lc_index *index, u64 block);
 u32 lc_index_lock(struct lc_index *index, u64 block);
 void lc_index_unlock(struct lc_index *index, u32 bucket);
 

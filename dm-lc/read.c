@@ -7,7 +7,8 @@
  * referenced until the read ends, so it cannot be reused), HDD (remapped), or
  * nowhere: lost sectors are an error until they are overwritten.
  *
- * A run is found sector by sector, because a slot may hold part of a block.
+ * A run is found sector by sector, because a slot may hold part of a block.  A bio of
+ * which no block can be cached goes to the HDD without taking a lock.
  *
  * With verify_reads, what the SSD gave is checked by a worker before the bio ends, in the
  * bio's own pages.  These may be written to meanwhile by whoever reads, so a mismatch
@@ -468,6 +469,17 @@ static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
 	return DM_MAPIO_REMAPPED;
 }
 
+/* Is nothing of it cached?  Without a lock, and false if that is not certain. */
+static bool all_absent(struct lc_core *core, const struct bio *bio)
+{
+	u64 block = bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
+	u64 last = (bio_end_sector(bio) - 1) >> LC_BLOCK_SHIFT;
+
+	while (block <= last && lc_index_absent(core->index, block))
+		block++;
+	return block > last;
+}
+
 /**
  * lc_read_map() - map a read
  * @core: the volume
@@ -480,6 +492,8 @@ int lc_read_map(struct lc_core *core, struct bio *bio)
 	struct lc_io *io = lc_bio_io(bio);
 	struct run run = {};
 
+	if (all_absent(core, bio))
+		return map_to_hdd(core, bio);
 	find_run(core, bio, &run);
 	if (run.place == PLACE_SSD && READ_ONCE(core->params.verify_reads))
 		run.nr_sectors = cut_to_slots(bio, run.nr_sectors);

@@ -343,6 +343,55 @@ static void concurrent(struct kunit *test)
 	lc_index_destroy(index);
 }
 
+#define REPLACED	100000
+
+static int replacer_thread(void *data)
+{
+	struct worker *w = data;
+	struct lc_mapping map = { .mask = 0xff }, old;
+	u32 bucket;
+
+	while (!kthread_should_stop()) {
+		WRITE_ONCE(w->wrong, w->wrong + 1);	/* here: how often */
+		map.slot = !map.slot;
+		bucket = lc_index_lock(w->index, 7);
+		lc_index_set(w->index, bucket, 7, &map, &old);
+		lc_index_unlock(w->index, bucket);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* I4: a block that is replaced again and again is never absent in between. */
+static void never_absent(struct kunit *test)
+{
+	struct worker w = { .index = lc_index_create(NR_SLOTS, 256) };
+	struct lc_mapping map = { .mask = 0xff }, old;
+	u32 bucket, absent = 0;
+
+	if (num_online_cpus() == 1)
+		kunit_skip(test, "nobody can look in between on one CPU");
+	KUNIT_ASSERT_NOT_NULL(test, w.index);
+	KUNIT_EXPECT_TRUE(test, lc_index_absent(w.index, 7));
+	bucket = lc_index_lock(w.index, 7);
+	lc_index_set(w.index, bucket, 7, &map, &old);
+	lc_index_unlock(w.index, bucket);
+	w.task = kthread_run(replacer_thread, &w, "lc-test");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(w.task));
+	while (READ_ONCE(w.wrong) < REPLACED) {
+		absent += lc_index_absent(w.index, 7);
+		cond_resched();
+	}
+	kthread_stop(w.task);
+	KUNIT_EXPECT_EQ(test, absent, 0);
+	bucket = lc_index_lock(w.index, 7);
+	KUNIT_EXPECT_TRUE(test, lc_index_remove(w.index, bucket, 7, &old));
+	lc_index_unlock(w.index, bucket);
+	KUNIT_EXPECT_TRUE(test, lc_index_absent(w.index, 7));
+	KUNIT_EXPECT_EQ(test, lc_index_cached(w.index), 0);
+	lc_index_destroy(w.index);
+}
+
 /* --- memory --------------------------------------------------------------- */
 
 struct ram {
@@ -394,6 +443,7 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(hot_block),
 	KUNIT_CASE(full),
 	KUNIT_CASE(concurrent),
+	KUNIT_CASE(never_absent),
 	KUNIT_CASE_PARAM(memory, rams_gen_params),
 	{}
 };
