@@ -135,7 +135,9 @@ static struct lc_record *record_open(struct lc_lane *lane, u8 type)
 	rec->nr_slots = 0;
 	rec->type = type;
 	rec->stage = LC_RECORD_OPEN;
-	memset(lc_record_image(rec), 0, LC_SLOT_BYTES);
+	/* That of the first one is clear: lane->lock is not held for it each time. */
+	if (first)
+		memset(lc_record_image(rec), 0, LC_SLOT_BYTES);
 	lane->incarnation = (lane->incarnation + 1) & 0x7fffffff;
 	/* Readers of the state see all of the above. */
 	atomic64_set_release(&rec->state, (s64)lane->incarnation << STATE_INCARNATION_SHIFT);
@@ -212,6 +214,7 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
 {
 	struct lc_segment *seg = &lane->core->ring->segments[buf->position];
 
+	memset(buf->slots[0], 0, LC_SLOT_BYTES);
 	buf->nr_records = 0;
 	buf->undurable = 0;
 	buf->closed = false;
