@@ -13,9 +13,10 @@
  *
  * Teardown, argued.  When the last reference is dropped no table with this core is
  * left, so no bio, message or status call can come.  postsuspend ran for the live
- * table, and device mapper waited for its bios; what may still be queued are
+ * table, or no bio ever came (core_free()), and device mapper waited for its bios; what
+ * may still be queued are
  * workers, and each is cancelled or flushed here in the order in which they can
- * queue one another: idle -> (log) -> rescue -> refill -> unpark.
+ * queue one another: idle -> (log) -> rescue -> (pace) -> refill -> unpark.
  */
 #include <linux/mempool.h>
 #include <linux/sched/mm.h>
@@ -124,6 +125,7 @@ static bool refill_one(struct lc_core *core)
 			return false;
 		buf->position = lc_ring_position(core->ring, buf->segment);
 		core->refill_taken = true;
+		core->refill_last = jiffies;
 		evict(core, buf->position);
 	}
 	if (lc_core_mode(core) != LC_MODE_RW)
@@ -139,12 +141,39 @@ static bool refill_one(struct lc_core *core)
 	return true;
 }
 
+/*
+ * Must writes wait for their next segment although there is one?  Then pace_work looks
+ * again.  Not while suspended: so it rests once postsuspend has waited for it.
+ */
+static bool paced(struct lc_core *core)
+{
+	unsigned long wait, elapsed = jiffies - core->refill_last;
+
+	if (READ_ONCE(core->lane->relog_starved) || core->refill_taken ||
+	    !READ_ONCE(core->running))
+		return false;
+	wait = lc_writeback_pace(core->wb);
+	if (elapsed >= wait)
+		return false;
+	/* Instead of what was to be waited for before: that may have been longer. */
+	mod_delayed_work(core->wq, &core->pace_work, wait - elapsed);
+	return true;
+}
+
+static void pace_work(struct work_struct *work)
+{
+	struct lc_core *core = container_of(to_delayed_work(work), struct lc_core, pace_work);
+
+	queue_work(core->wq, &core->refill_work);
+}
+
 static void refill_work(struct work_struct *work)
 {
 	struct lc_core *core = container_of(work, struct lc_core, refill_work);
 	bool short_of = false, added = false;
 
-	while (!short_of && READ_ONCE(core->lane->nr_ready) < READ_ONCE(core->lane->max_ready)) {
+	while (!short_of && READ_ONCE(core->lane->nr_ready) < READ_ONCE(core->lane->max_ready) &&
+	       !paced(core)) {
 		short_of = !refill_one(core);
 		added |= !short_of;
 	}
@@ -340,7 +369,7 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_param
 	lc_core_presuspend_undo(core);
 	if (core->running)
 		goto unlock;
-	core->running = true;
+	WRITE_ONCE(core->running, true);
 	lc_rescue_resume(core->rescue);
 	if (lc_core_mode(core) == LC_MODE_DEGRADED)
 		goto unlock;
@@ -403,7 +432,10 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 		lc_rescue_finish(core->rescue);
 		ret = lc_core_flush(core);
 	}
-	core->running = false;
+	WRITE_ONCE(core->running, false);
+	/* From here on paced() starts no clock; one that it started queues refill_work. */
+	flush_work(&core->refill_work);
+	cancel_delayed_work_sync(&core->pace_work);
 	flush_work(&core->refill_work);
 	if (ret)
 		lc_err(core, "the log could not be made durable");
@@ -419,12 +451,20 @@ unlock:
 
 static void core_free(struct lc_core *core)
 {
+	/* Resumed, but another target of the table was not, so that nobody suspended it. */
+	if (core->running) {
+		lc_writeback_pause(core->wb);
+		WRITE_ONCE(core->running, false);
+	}
 	if (core->wq)
 		cancel_delayed_work_sync(&core->idle_work);
 	if (core->log)
 		lc_log_quiesce(core->log);
 	lc_rescue_destroy(core->rescue);
 	if (core->wq) {
+		/* The one starts the other only while running. */
+		flush_work(&core->refill_work);
+		cancel_delayed_work_sync(&core->pace_work);
 		cancel_work_sync(&core->refill_work);
 		cancel_work_sync(&core->unpark_work);
 	}
@@ -489,6 +529,7 @@ static void core_init(struct lc_core *core)
 	INIT_LIST_HEAD(&core->parked);
 	INIT_WORK(&core->unpark_work, lc_write_unpark_work);
 	INIT_WORK(&core->refill_work, refill_work);
+	INIT_DELAYED_WORK(&core->pace_work, pace_work);
 	INIT_DELAYED_WORK(&core->idle_work, idle_work);
 	INIT_WORK(&core->event_work, event_work);
 	core->mode = LC_MODE_RW;

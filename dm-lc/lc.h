@@ -89,7 +89,7 @@ struct lc_core {
 
 	struct mutex life_lock;		/* start, stop, suspend, resume, options */
 	bool started;			/* the epoch is open; under life_lock */
-	bool running;			/* not suspended; under life_lock */
+	bool running;			/* not suspended; under life_lock; READ_ONCE() */
 	bool ended;			/* stopped or failed to start, for good; under life_lock */
 
 	struct lc_params params;	/* in force; single words, READ_ONCE() */
@@ -107,10 +107,12 @@ struct lc_core {
 	struct dm_target *requeue_ti;	/* whom to ask whether it still wants them */
 	struct work_struct unpark_work;
 
-	/* Pairs free buffers with free segments for the lane; these three are its own. */
+	/* Pairs free buffers with free segments for the lane; these four are its own. */
 	struct work_struct refill_work;
 	struct lc_buffer *refill_buf;
 	bool refill_taken;		/* refill_buf has its segment number */
+	unsigned long refill_last;	/* jiffies when a segment was taken */
+	struct delayed_work pace_work;	/* queues refill_work while writes are slowed down */
 	struct delayed_work idle_work;
 	u64 idle_seen;			/* lane mark at the last tick; idle_work only */
 	unsigned long last_write;	/* jiffies, approximate, for idle detection; READ_ONCE() */

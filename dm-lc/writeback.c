@@ -41,9 +41,11 @@
 #include "index.h"
 #include "io.h"
 #include "log.h"
+#include "pace.h"
 #include "read.h"
 #include "segment.h"
 #include "superblock.h"
+#include "wbcollect.h"
 #include "wbcopy.h"
 #include "write.h"
 #include "writeback.h"
@@ -61,15 +63,15 @@ struct lc_writeback {
 	struct mutex place_lock;	/* the HDD places of all blocks (C5) */
 
 	/* owned by the thread; replaced under place_lock */
-	struct lc_wb_item *items;
-	u32 max_items;
-	u32 nr_items;
+	struct lc_wb_list list;
 	struct lc_wbcopy *copy;
 	struct workqueue_struct *wq;	/* of every copy: none is made while suspended */
 
 	bool paused;		/* stay away from the devices; wait */
 	bool resting;		/* the thread honours that; wait */
 	bool filling;		/* between the watermarks: drain on; thread only */
+	bool working;		/* a batch is under way, or due; READ_ONCE() */
+	struct lc_pace pace;
 	u64 drain_to;		/* segment number the tail must reach; READ_ONCE() */
 	u32 failures;		/* thread only */
 	u32 unread;		/* times the SSD failed a read, in a row; thread only */
@@ -161,48 +163,6 @@ static bool should_run(struct lc_writeback *wb)
 
 /* --- step 1: collect ---------------------------------------------------- */
 
-static bool slot_dirty(struct lc_core *core, u32 slot, u64 *block)
-{
-	struct lc_mapping map;
-
-	return lc_index_peek(core->index, slot, block, &map) && map.dirty;
-}
-
-/* Is anything dirty from @slot of the segment on? */
-static bool slots_left(struct lc_writeback *wb, u64 number, u32 slot)
-{
-	struct lc_core *core = wb->core;
-	u32 base = lc_ring_position(core->ring, number) << core->ring->slot_shift;
-	u64 block;
-
-	for (; slot < core->sb.geo.seg_slots; slot++) {
-		if (slot_dirty(core, base + slot, &block))
-			return true;
-	}
-	return false;
-}
-
-static void collect_record(struct lc_writeback *wb, const struct lc_record_info *info,
-			   u64 position)
-{
-	struct lc_core *core = wb->core;
-	u32 base = (position << core->ring->slot_shift) + info->first_slot + LC_HEADER_SLOTS;
-	struct lc_entry_info entry;
-	u64 block;
-	u32 i;
-
-	for (i = 0; i < info->nr_slots; i++) {
-		lc_entry_decode(wb->header, i, &entry);
-		if (entry.type != LC_ENTRY_DATA || !slot_dirty(core, base + i, &block) ||
-		    block != entry.block)
-			continue;
-		wb->items[wb->nr_items++] = (struct lc_wb_item) {
-			.block = block, .slot = base + i, .csum = entry.csum,
-			.mask = entry.mask, .lost = entry.lost,
-		};
-	}
-}
-
 /* A slot is lost only after the SSD has failed for as long as it may. */
 static enum lc_wb_judge judge(const struct lc_writeback *wb)
 {
@@ -212,45 +172,6 @@ static enum lc_wb_judge judge(const struct lc_writeback *wb)
 	    time_after(jiffies, wb->unread_since + msecs_to_jiffies(patience)))
 		return LC_WB_JUDGE_BOTH;
 	return wb->failures || wb->unread ? LC_WB_JUDGE_HDD : LC_WB_STOP;
-}
-
-/*
- * Follow the headers of a segment and collect its dirty slots.  What ends the chain
- * is not told from damage here (see collect_orphans()), and behind our last record
- * there may be one that a crash killed: nothing is mapped to its slots.
- */
-static int walk_segment(struct lc_writeback *wb, u64 number)
-{
-	struct lc_core *core = wb->core;
-	u64 position = lc_ring_position(core->ring, number);
-	struct lc_record_info info;
-	u64 epoch = 0;		/* all records of a segment are of one life (R7) */
-	u32 slot = 0;
-	int ret;
-
-	if (number >= core->lane->start_segment)
-		epoch = core->sb.epoch;
-	while (slot < core->sb.geo.seg_slots) {
-		ret = lc_io_sync(core->cache, REQ_OP_READ,
-				 lc_format_slot_address(&core->sb.geo, position, slot),
-				 wb->header, LC_SLOT_BYTES);
-		if (must_stop(wb))
-			return -EINTR;
-		if (ret && judge(wb) < LC_WB_JUDGE_BOTH)
-			return -EREMOTEIO;
-		if (!ret && !lc_record_decode(wb->header, &core->sb, number, slot, &info, NULL) &&
-		    (!epoch || info.epoch == epoch)) {
-			epoch = info.epoch;
-			collect_record(wb, &info, position);
-			slot += LC_HEADER_SLOTS + info.nr_slots;
-			continue;
-		}
-		/* Damage, or the end.  A header behind it still names its slots (L13). */
-		if (!slots_left(wb, number, slot))
-			break;
-		slot++;
-	}
-	return 0;
 }
 
 /*
@@ -278,28 +199,14 @@ static int first_seq_of(struct lc_writeback *wb, u64 number, u64 *seq)
 }
 
 /*
- * Dirty slots of the segment that no header names: nothing says what they should
- * hold, so they are damaged.  The list from @from on is in slot order.
+ * Blocks of a batch at most.  The more, the better their order; but segments are freed when
+ * all of it is through, and so long the rest of the log has to do (pace.h).
  */
-static void collect_orphans(struct lc_writeback *wb, u64 number, u32 from)
+static u32 batch_max(const struct lc_writeback *wb)
 {
-	struct lc_core *core = wb->core;
-	u32 base = lc_ring_position(core->ring, number) << core->ring->slot_shift;
-	u32 next = from, end = wb->nr_items, i;
-	u64 block;
+	const struct lc_geometry *geo = &wb->core->sb.geo;
 
-	for (i = 0; i < core->sb.geo.seg_slots; i++) {
-		bool named = next < end && wb->items[next].slot == base + i;
-
-		next += named;
-		if (named || !slot_dirty(core, base + i, &block))
-			continue;
-		lc_err_limit(core, "block %llu: its header on the cache device is damaged: lost",
-			     block);
-		wb->items[wb->nr_items++] = (struct lc_wb_item) {
-			.block = block, .slot = base + i, .fate = LC_WB_DAMAGED,
-		};
-	}
+	return clamp_t(u64, geo->nr_slots / 8, geo->seg_slots, READ_ONCE(wb->list.max));
 }
 
 /* The reserve is small: one segment at a time then, but so many that the tail can move. */
@@ -313,6 +220,7 @@ static int collect(struct lc_writeback *wb, struct batch *b)
 {
 	struct lc_core *core = wb->core;
 	u64 number = lc_ring_tail(core->ring), limit = number, seq;
+	u32 max = batch_max(wb);
 	int ret;
 
 	/*
@@ -323,18 +231,14 @@ static int collect(struct lc_writeback *wb, struct batch *b)
 		limit++;
 	b->first = number;
 	b->end = number;
-	wb->nr_items = 0;
+	wb->list.nr = 0;
 	while (number < limit && (number == b->first || !reserve_used(core) ||
 				  first_seq_of(wb, number, &seq)) &&
-	       wb->nr_items + core->sb.geo.seg_slots <= wb->max_items) {
-		u32 from = wb->nr_items;
-
-		if (slots_left(wb, number, 0)) {
-			ret = walk_segment(wb, number);
-			if (ret)
-				return ret;
-			collect_orphans(wb, number, from);
-		}
+	       wb->list.nr + core->sb.geo.seg_slots <= max) {
+		ret = lc_wbcollect_segment(core, number, &wb->list, wb->header,
+					   judge(wb) < LC_WB_JUDGE_BOTH, &wb->paused);
+		if (ret)
+			return ret;
 		b->end = ++number;
 		cond_resched();
 	}
@@ -348,6 +252,16 @@ static int compare_items(const void *a, const void *b)
 	if (x->block != y->block)
 		return x->block < y->block ? -1 : 1;
 	return 0;
+}
+
+/* Runs of neighbouring blocks: the HDD moves once for each. */
+static u32 count_runs(const struct lc_wb_list *list)
+{
+	u32 runs = 0, i;
+
+	for (i = 0; i < list->nr; i++)
+		runs += !i || list->items[i].block != list->items[i - 1].block + 1;
+	return runs;
 }
 
 /* --- steps 5 to 7: finish ------------------------------------------------ */
@@ -391,8 +305,8 @@ static int mark_clean(struct lc_writeback *wb, struct batch *b)
 	u32 i, bucket;
 	int ret = 0;
 
-	for (i = 0; i < wb->nr_items; i++) {
-		const struct lc_wb_item *item = &wb->items[i];
+	for (i = 0; i < wb->list.nr; i++) {
+		const struct lc_wb_item *item = &wb->list.items[i];
 
 		if (item->lost || item->fate != LC_WB_COPIED) {
 			refused |= item->fate == LC_WB_REFUSED;
@@ -494,6 +408,8 @@ static bool cache_unreadable(struct lc_writeback *wb)
 static int copy_batch(struct lc_writeback *wb, struct batch *b)
 {
 	struct lc_core *core = wb->core;
+	unsigned long begun;
+	u32 runs;
 	int ret;
 
 	*b = (struct batch) {};
@@ -502,12 +418,20 @@ static int copy_batch(struct lc_writeback *wb, struct batch *b)
 	ret = collect(wb, b);
 	if (ret || b->end == b->first)
 		return ret;
-	sort(wb->items, wb->nr_items, sizeof(*wb->items), compare_items, NULL);
-	ret = lc_wbcopy_run(wb->copy, wb->items, wb->nr_items, judge(wb), &wb->paused);
-	if (!ret && wb->nr_items) {
+	sort(wb->list.items, wb->list.nr, sizeof(*wb->list.items), compare_items, NULL);
+	runs = count_runs(&wb->list);
+	if (runs) {
+		lc_pace_begin(&wb->pace, wb->list.nr, runs);
+		queue_work(core->wq, &core->refill_work);
+	}
+	begun = jiffies;
+	ret = lc_wbcopy_run(wb->copy, wb->list.items, wb->list.nr, judge(wb), &wb->paused);
+	if (!ret && wb->list.nr) {
 		ret = lc_io_flush(core->backing);
 		if (ret)
 			WRITE_ONCE(wb->hdd_doubtful, true);
+		else
+			lc_pace_end(&wb->pace, wb->list.nr, runs, jiffies - begun);
 	}
 	return ret ? ret : mark_clean(wb, b);
 }
@@ -608,6 +532,7 @@ static void set_state(struct lc_writeback *wb, bool running)
 	else if (!READ_ONCE(wb->core->params.writeback))
 		state = "off";
 	WRITE_ONCE(wb->state, state);
+	WRITE_ONCE(wb->working, running);
 }
 
 static int writeback_thread(void *data)
@@ -656,6 +581,7 @@ struct lc_writeback *lc_writeback_create(struct lc_core *core)
 	wb->core = core;
 	wb->paused = true;
 	wb->state = "idle";
+	lc_pace_init(&wb->pace);
 	init_waitqueue_head(&wb->wait);
 	mutex_init(&wb->place_lock);
 	wb->header = (void *)__get_free_pages(GFP_KERNEL, 1);
@@ -673,7 +599,7 @@ struct lc_writeback *lc_writeback_create(struct lc_core *core)
 
 free_items:
 	lc_wbcopy_destroy(wb->copy);
-	vfree(wb->items);
+	vfree(wb->list.items);
 destroy_wq:
 	destroy_workqueue(wb->wq);
 free_header:
@@ -690,7 +616,7 @@ void lc_writeback_destroy(struct lc_writeback *wb)
 	kthread_stop(wb->task);
 	lc_wbcopy_destroy(wb->copy);
 	destroy_workqueue(wb->wq);
-	vfree(wb->items);
+	vfree(wb->list.items);
 	free_pages((unsigned long)wb->header, 1);
 	kfree(wb);
 }
@@ -716,9 +642,9 @@ int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
 		return -ENOMEM;
 	}
 	mutex_lock(&wb->place_lock);
-	swap(wb->items, items);
+	swap(wb->list.items, items);
 	swap(wb->copy, copy);
-	wb->max_items = max;
+	WRITE_ONCE(wb->list.max, max);
 	mutex_unlock(&wb->place_lock);
 	vfree(items);
 	lc_wbcopy_destroy(copy);
@@ -780,6 +706,24 @@ bool lc_writeback_hdd_doubtful(const struct lc_writeback *wb)
 const char *lc_writeback_state(struct lc_writeback *wb)
 {
 	return READ_ONCE(wb->state);
+}
+
+/**
+ * lc_writeback_pace() - how long after a segment was taken may the next one be?
+ * @wb: the room
+ *
+ * Any context.  Return: jiffies.
+ */
+unsigned long lc_writeback_pace(const struct lc_writeback *wb)
+{
+	const struct lc_geometry *geo = &wb->core->sb.geo;
+	struct lc_ring *ring = wb->core->ring;
+	u64 free = lc_ring_free(ring);
+
+	if (!READ_ONCE(wb->working))
+		return 0;
+	return lc_pace_wait(&wb->pace, geo->seg_slots, free - min(free, ring->reserve),
+			    2 * batch_max(wb) / geo->seg_slots);
 }
 
 void lc_writeback_own_places(struct lc_writeback *wb)

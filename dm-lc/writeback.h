@@ -20,6 +20,7 @@ bool lc_writeback_hdd_doubtful(const struct lc_writeback *wb);
 const char *lc_writeback_state(struct lc_writeback *wb);
 
 /* Between the two no writeback touches the HDD.  May sleep. */
+unsigned long lc_writeback_pace(const struct lc_writeback *wb);
 void lc_writeback_own_places(struct lc_writeback *wb);
 void lc_writeback_release_places(struct lc_writeback *wb);
 

@@ -462,6 +462,12 @@ void lc_writeback_kick(struct lc_writeback *wb)
 	(void)wb;
 }
 
+unsigned long lc_writeback_pace(const struct lc_writeback *wb)
+{
+	(void)wb;
+	return 0;
+}
+
 bool lc_writeback_hdd_doubtful(const struct lc_writeback *wb)
 {
 	(void)wb;

@@ -262,12 +262,14 @@ struct workqueue_struct;
 #define INIT_DELAYED_WORK(w, f)	INIT_WORK(&(w)->work, f)
 #define queue_work(wq, w)	((void)(wq), (w)->queued = true)
 #define queue_delayed_work(wq, w, ticks) queue_work(wq, &(w)->work)
+#define mod_delayed_work(wq, w, ticks) queue_work(wq, &(w)->work)
 #define to_delayed_work(w)	container_of(w, struct delayed_work, work)
 #define cancel_work_sync(w)	((w)->queued = false)
 #define cancel_delayed_work_sync(w) cancel_work_sync(&(w)->work)
 #define flush_work(w)		((void)(w))
 #define msecs_to_jiffies(ms)	((ms) * HZ / 1000)
 #define jiffies			0UL
+#define time_after_eq(a, b)	((long)((a) - (b)) >= 0)
 /* Never looked into: any address says that there is one. */
 #define alloc_workqueue(name, flags, n) ((struct workqueue_struct *)(name))
 #define alloc_ordered_workqueue(name, flags) alloc_workqueue(name, flags, 1)

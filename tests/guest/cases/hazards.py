@@ -8,8 +8,9 @@ itself, that it is late matters to a broken module only.
 
 import os
 import pathlib
+from random import Random
 
-from lclib import Disk, case, dm, sh, wait
+from lclib import Disk, case, dm, sh, status, wait
 from lclib.disk import MIB, commands
 from lclib.disks import Disks
 from lclib.faulty import BLOCK, Breakable, Holding, content, fill
@@ -300,7 +301,10 @@ class FullLog:
         self.stack.message("flush")
 
     def goes_on(self, refused, lost=0):
-        """All but what the HDD refuses is drained, and writes go on."""
+        """All but what the HDD refuses can be drained, and writes go on."""
+        self.stack.wait(lambda fields: fields["mode"] != "rw" or
+                        fields["free_segments"] > fields["segments"] // 8, 120, "any room")
+        self.stack.message("writeback")
         fields = self.stack.wait(lambda fields: fields["mode"] != "rw" or (
             fields["free_segments"] > fields["segments"] // 2 and
             fields["dirty"] == refused + lost), 120, "room in the log")
@@ -359,3 +363,59 @@ def reserve_outlives_a_rotten_header(ctx):
         log.fill_up()
         ssd.heal()
         log.goes_on(DATA_SLOTS, lost=DATA_SLOTS)
+
+
+# --- the log is as good as full -----------------------------------------------------------------
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "16M"), Disk("hdd", "64M")), timeout=180)
+def full_log_slows_writes(ctx):
+    """With the log full no write waits until a whole batch is on a slow HDD (D8)."""
+    random = Random(ctx.seed)
+    with (dm.Device("slow", dm.delay(ctx.hdd, 0, 4)) as hdd,
+          LcStack(hdd.path, ctx.ssd, format=SMALL, writeback_depth=1) as lc):
+        segments = lc.fields()["segments"]
+        batch = segments * 16 // 8      # an eighth of the log: less than writeback_batch
+        blocks = dm.sectors(lc.path) // 8
+        waited = []
+        with lc.open() as raw:
+            for _ in range(segments * 15 + 5 * batch):
+                before = commands(ctx.hdd)["write"]
+                fill(raw, random.randrange(blocks), 1, "slow")
+                waited.append(commands(ctx.hdd)["write"] - before)
+        fields = lc.fields()
+        assert fields["free_segments"] <= segments // 2 and fields["dirty"] > batch, fields
+        steady = waited[-4 * batch:]
+        assert sum(steady) > batch, f"the HDD wrote {sum(steady)} blocks: it was not the limit"
+        ctx.figure("batch", batch)
+        ctx.figure("longest wait, in writes of the HDD", max(waited))
+        assert max(waited) < batch // 2, f"a write waited for {max(waited)} of the HDD"
+
+
+# --- who sends a record ---------------------------------------------------------------------------
+
+
+@case(disks=(*PAIR, Disk("more", "16M")), timeout=60)
+def flush_in_other_company(ctx):
+    """FLUSH and FUA where the volume is a part of a mapped device, or the task must not wait."""
+    with LcStack(ctx.hdd, ctx.ssd, writeback="off") as lc:
+        words = lc.table().split()
+    volume = dm.lc(words[3], words[4], int(words[1]), writeback="off", idle_seal_ms=0)
+    with dm.Device("two", volume, dm.linear(ctx.more)) as two, dm.Raw(two.path) as raw:
+        behind = int(words[1]) // 8
+        for block in range(200):
+            fill(raw, block, 1, "two")
+            fill(raw, behind + block, 1, "two")
+            raw.flush()
+        for block in range(200, 250):
+            raw.write(block * BLOCK, content(block, "two"), fua=True)
+        for block in range(250, 300):
+            raw.buffer[:BLOCK] = content(block, "two")
+            assert os.pwritev(raw.handle, [memoryview(raw.buffer)[:BLOCK]], block * BLOCK,
+                              os.RWF_NOWAIT | os.RWF_DSYNC) == BLOCK
+        sh.run("ionice", "-c3", "dd", "if=/dev/zero", f"of={two.path}", "bs=4k", "count=20",
+               f"seek={300}", "oflag=direct,dsync")
+        fields = status.parse(two.status().splitlines()[0])
+        for block in (*range(300), *range(behind, behind + 200)):
+            assert raw.read(block * BLOCK, BLOCK) == content(block, "two"), block
+        assert fields["durable_seq"] == fields["head_seq"] - 1, fields

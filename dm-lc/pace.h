@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How fast the log may be filled while it is as good as full.
+ *
+ * The larger a batch of writeback, the better its order, and the less the HDD has to move
+ * for a block.  But its segments become free all at once, when it is through.  If writes
+ * took them at once, too, all would wait for the next batch, many seconds.  So the last
+ * free segments, as many as two batches take (the zone), are handed out in proportion to
+ * what is left of them: at half the zone as fast as writeback works.  While a batch takes
+ * its time, what is free shrinks to 1/e.
+ *
+ * How fast it works is expected from what was measured: a move of the head is counted as
+ * LC_PACE_MOVE blocks that are written without one (150 MB/s, 7 ms).  The sums are over
+ * the last minute or two of work, so that a batch of few blocks says little.
+ */
+#ifndef LC_PACE_H
+#define LC_PACE_H
+
+#include <linux/compiler.h>
+#include <linux/jiffies.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/types.h>
+
+#define LC_PACE_MOVE	256u		/* blocks */
+#define LC_PACE_FIRST	250u		/* moves a second, before anything was measured */
+#define LC_PACE_MEMORY	(60 * HZ)	/* then both sums are halved */
+
+struct lc_pace {
+	u64 units;		/* blocks and moves, and */
+	u64 ticks;		/* jiffies they took; both: thread */
+	u32 rate;		/* blocks a second of this batch, expected; READ_ONCE() */
+};
+
+static inline void lc_pace_init(struct lc_pace *pace)
+{
+	pace->units = LC_PACE_FIRST * LC_PACE_MOVE;
+	pace->ticks = HZ;
+	pace->rate = LC_PACE_FIRST;
+}
+
+/* A batch of @nr blocks in @runs runs of neighbours begins; @nr is not 0. */
+static inline void lc_pace_begin(struct lc_pace *pace, u32 nr, u32 runs)
+{
+	u64 per_second = div64_u64(pace->units * HZ, pace->ticks + 1);
+	u64 rate = div64_u64(nr * per_second, nr + (u64)runs * LC_PACE_MOVE);
+
+	WRITE_ONCE(pace->rate, clamp_t(u64, rate, 1, U32_MAX));
+}
+
+/* It took so many jiffies, the HDD's FLUSH included. */
+static inline void lc_pace_end(struct lc_pace *pace, u32 nr, u32 runs, unsigned long ticks)
+{
+	pace->units += nr + (u64)runs * LC_PACE_MOVE;
+	pace->ticks += ticks;
+	while (pace->ticks > LC_PACE_MEMORY) {
+		pace->units /= 2;
+		pace->ticks /= 2;
+	}
+}
+
+/*
+ * Return: jiffies between two segments of so many slots; @free, @zone: segments.  At most
+ * eight times as long as writeback takes for one, however few are left.
+ */
+static inline unsigned long lc_pace_wait(const struct lc_pace *pace, u32 slots, u64 free, u64 zone)
+{
+	u64 one = div_u64((u64)slots * HZ, READ_ONCE(pace->rate));
+
+	if (free > zone)
+		return 0;
+	return min_t(u64, div64_u64(one * zone, 2 * max_t(u64, free, 1)), 8 * one);
+}
+
+#endif /* LC_PACE_H */

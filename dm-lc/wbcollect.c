@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Listing what a segment holds that the HDD does not.
+ *
+ * Which slots are dirty the index knows; what they should hold, their checksums and their
+ * sectors, is in the headers of the segment's records on the SSD.
+ */
+#include <linux/kthread.h>
+
+#include "lc.h"
+#include "buffer.h"
+#include "index.h"
+#include "io.h"
+#include "segment.h"
+#include "wbcollect.h"
+#include "wbcopy.h"
+
+static bool slot_dirty(struct lc_core *core, u32 slot, u64 *block)
+{
+	struct lc_mapping map;
+
+	return lc_index_peek(core->index, slot, block, &map) && map.dirty;
+}
+
+/* The first slot of a segment, numbered over the whole SSD. */
+static u32 base_of(struct lc_core *core, u64 number)
+{
+	return lc_ring_position(core->ring, number) << core->ring->slot_shift;
+}
+
+/* Is anything dirty from @slot of the segment on? */
+static bool slots_left(struct lc_core *core, u64 number, u32 slot)
+{
+	u32 base = base_of(core, number);
+	u64 block;
+
+	for (; slot < core->sb.geo.seg_slots; slot++) {
+		if (slot_dirty(core, base + slot, &block))
+			return true;
+	}
+	return false;
+}
+
+static void collect_record(struct lc_core *core, struct lc_wb_list *list,
+			   const struct lc_record_header *header,
+			   const struct lc_record_info *info, u32 base)
+{
+	struct lc_entry_info entry;
+	u64 block;
+	u32 i;
+
+	base += info->first_slot + LC_HEADER_SLOTS;
+	for (i = 0; i < info->nr_slots; i++) {
+		lc_entry_decode(header, i, &entry);
+		if (entry.type != LC_ENTRY_DATA || !slot_dirty(core, base + i, &block) ||
+		    block != entry.block)
+			continue;
+		list->items[list->nr++] = (struct lc_wb_item) {
+			.block = block, .slot = base + i, .csum = entry.csum,
+			.mask = entry.mask, .lost = entry.lost,
+		};
+	}
+}
+
+/*
+ * Follow the headers of a segment and collect its dirty slots.  What ends the chain
+ * is not told from damage here (see collect_orphans()), and behind our last record
+ * there may be one that a crash killed: nothing is mapped to its slots.
+ */
+static int walk_segment(struct lc_core *core, u64 number, struct lc_wb_list *list, void *header,
+			bool patient, const bool *stop)
+{
+	u64 position = lc_ring_position(core->ring, number);
+	struct lc_record_info info;
+	u64 epoch = 0;		/* all records of a segment are of one life (R7) */
+	u32 slot = 0;
+	int ret;
+
+	if (number >= core->lane->start_segment)
+		epoch = core->sb.epoch;
+	while (slot < core->sb.geo.seg_slots) {
+		ret = lc_io_sync(core->cache, REQ_OP_READ,
+				 lc_format_slot_address(&core->sb.geo, position, slot), header,
+				 LC_SLOT_BYTES);
+		if (READ_ONCE(*stop) || kthread_should_stop())
+			return -EINTR;
+		if (ret && patient)
+			return -EREMOTEIO;
+		if (!ret && !lc_record_decode(header, &core->sb, number, slot, &info, NULL) &&
+		    (!epoch || info.epoch == epoch)) {
+			epoch = info.epoch;
+			collect_record(core, list, header, &info, base_of(core, number));
+			slot += LC_HEADER_SLOTS + info.nr_slots;
+			continue;
+		}
+		/* Damage, or the end.  A header behind it still names its slots (L13). */
+		if (!slots_left(core, number, slot))
+			break;
+		slot++;
+	}
+	return 0;
+}
+
+/*
+ * Dirty slots of the segment that no header names: nothing says what they should
+ * hold, so they are damaged.  The list from @from on is in slot order.
+ */
+static void collect_orphans(struct lc_core *core, u64 number, struct lc_wb_list *list, u32 from)
+{
+	u32 next = from, end = list->nr, base = base_of(core, number), i;
+	u64 block;
+
+	for (i = 0; i < core->sb.geo.seg_slots; i++) {
+		bool named = next < end && list->items[next].slot == base + i;
+
+		next += named;
+		if (named || !slot_dirty(core, base + i, &block))
+			continue;
+		lc_err_limit(core, "block %llu: its header on the cache device is damaged: lost",
+			     block);
+		list->items[list->nr++] = (struct lc_wb_item) {
+			.block = block, .slot = base + i, .fate = LC_WB_DAMAGED,
+		};
+	}
+}
+
+/**
+ * lc_wbcollect_segment() - list the dirty slots of a segment
+ * @core: the volume
+ * @number: of the segment: durable, closed, not below the tail
+ * @list: has room for a segment's slots
+ * @header: a slot's worth of memory
+ * @patient: an error of the SSD ends it; else what it does not deliver is damaged
+ * @stop: give up early when this becomes true
+ *
+ * From the writeback thread, may sleep.  Return: 0, -EINTR, or -EREMOTEIO.
+ */
+int lc_wbcollect_segment(struct lc_core *core, u64 number, struct lc_wb_list *list, void *header,
+			 bool patient, const bool *stop)
+{
+	u32 from = list->nr;
+	int ret;
+
+	if (!slots_left(core, number, 0))
+		return 0;
+	ret = walk_segment(core, number, list, header, patient, stop);
+	if (!ret)
+		collect_orphans(core, number, list, from);
+	return ret;
+}
