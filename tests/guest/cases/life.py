@@ -4,6 +4,7 @@
 import pathlib
 
 from lclib import case, dm, sh
+from lclib.faulty import BLOCK, content, fill
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
@@ -143,6 +144,30 @@ def second_user_is_refused(ctx):
             sh.run("dd", "if=/dev/urandom", f"of={volume.path}", "bs=1M", "count=4",
                    "oflag=direct")
             assert volume.fields()["mode"] == "rw"
+
+
+@case(disks=(*PAIR, Disk("ssd2", "64M"), Disk("hdd2", "128M")))
+def neighbour_does_not_start(ctx):
+    """Of two volumes in one table the second is refused when both are resumed: both let go."""
+    one = LcStack(ctx.hdd, ctx.ssd, name="one", writeback="off")
+    two = LcStack(ctx.hdd2, ctx.ssd2, name="two")
+    with one as lc, lc.open() as raw:
+        fill(raw, 0, 2000, "one")
+        first = lc.table().split()
+    with two as lc, lc.open() as raw:
+        fill(raw, 0, 1, "two")
+        second = lc.table().split()
+    with dm.Raw(ctx.hdd2) as hdd:
+        fill(hdd, 256, 1, "mounted behind your back")
+    # What the first one's writeback does at once.
+    table = dm.table(dm.lc(*first[3:5], int(first[1]), high_watermark=1, low_watermark=0),
+                     dm.lc(*second[3:5], int(second[1])))
+    for _ in range(5):
+        code, output = sh.result("dmsetup", "create", "both", input=table)
+        assert code != 0 and not dm.Device("both").exists(), output
+    with one as lc, lc.open() as raw:
+        for block in range(2000):
+            assert raw.read(block * BLOCK, BLOCK) == content(block, "one"), block
 
 
 @case(disks=PAIR)

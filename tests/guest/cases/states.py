@@ -115,6 +115,15 @@ class Life:
         with self.load(120, jobs=2, sync_every=20, fua_every=3):
             pass
 
+    def through(self):
+        """The SSD says that it has no volatile cache, and beside the load, that it has one."""
+        kind = pathlib.Path("/sys/block", pathlib.Path(self.ctx.ssd).name, "cache_type")
+        kind.write_text("write through", encoding="ascii")
+        with self.load(100, jobs=3, sync_every=4):
+            pass
+        with self.load(60, sync_every=4, fua_every=5):
+            kind.write_text("write back", encoding="ascii")
+
     def drain(self):
         """Writeback beside the load, and to the end."""
         with self.load(150):
@@ -165,8 +174,8 @@ class Life:
         self.volume.stop()
 
 
-PHASES = ("wrap", "seal", "fua", "drain", "suspend", "reload", "discard", "stop", "again", "replay",
-          "end")
+PHASES = ("wrap", "seal", "fua", "through", "drain", "suspend", "reload", "discard", "stop",
+          "again", "replay", "end")
 
 
 @contextlib.contextmanager
