@@ -14,9 +14,8 @@
  * Teardown, argued.  When the last reference is dropped no table with this core is
  * left, so no bio, message or status call can come.  postsuspend ran for the live
  * table, or no bio ever came (core_free()), and device mapper waited for its bios; what
- * may still be queued are
- * workers, and each is cancelled or flushed here in the order in which they can
- * queue one another: idle -> (log) -> rescue -> (pace) -> refill -> unpark.
+ * may still be queued are workers, and each is cancelled or flushed here in the order in
+ * which they can queue one another: idle -> (log) -> rescue -> (pace) -> refill -> unpark.
  */
 #include <linux/mempool.h>
 #include <linux/sched/mm.h>

@@ -712,7 +712,7 @@ const char *lc_writeback_state(struct lc_writeback *wb)
  * lc_writeback_pace() - how long after a segment was taken may the next one be?
  * @wb: the room
  *
- * Any context.  Return: jiffies.
+ * Process context, does not sleep.  Return: jiffies.
  */
 unsigned long lc_writeback_pace(const struct lc_writeback *wb)
 {
