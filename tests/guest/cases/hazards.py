@@ -263,29 +263,29 @@ class FullLog:
         self.written += 1
         return True
 
-    def fill_up(self):
-        """Write until nothing more can be taken, and have the HDD refuse the oldest segment."""
+    def fill_up(self, refused=DATA_SLOTS):
+        """Write until nothing more can be taken, and have the HDD refuse the oldest blocks."""
         self.ssd.hold(self.first, 16 * BLOCK)
         keep = max(1, min(4, self.stack.fields()["segments"] // 16))
-        refused = 0
+        tries = 0
 
         def full():
-            nonlocal refused
+            nonlocal tries
             while self.put(raw):
-                refused = 0
-            refused += 1
-            return refused > 20 and self.stack.fields()["free_segments"] <= keep
+                tries = 0
+            tries += 1
+            return tries > 20 and self.stack.fields()["free_segments"] <= keep
         with self.stack.open() as raw:
             try:
                 wait.until(full, 120, "a full log")
             except AssertionError as error:
-                raise AssertionError(f"{error}: {refused}, {self.stack.fields()}") from error
+                raise AssertionError(f"{error}: {tries}, {self.stack.fields()}") from error
         assert self.ssd.held(), "writeback does not want the oldest segment"
-        self.refuse()
+        self.refuse(refused)
 
-    def refuse(self):
-        """The HDD refuses the blocks of the oldest segment."""
-        self.disks.fault(disk="hdd", op="write", offset=MIB, length=DATA_SLOTS * BLOCK)
+    def refuse(self, blocks=DATA_SLOTS):
+        """The HDD refuses the oldest blocks, by default those of one segment."""
+        self.disks.fault(disk="hdd", op="write", offset=MIB, length=blocks * BLOCK)
 
     def stop_after(self, count):
         """Let writeback go on until it has logged so many blocks again."""
@@ -363,6 +363,19 @@ def reserve_outlives_a_rotten_header(ctx):
         log.fill_up()
         ssd.heal()
         log.goes_on(DATA_SLOTS, lost=DATA_SLOTS)
+
+
+@case(kernels=("stock",), disks=RECORDED, timeout=FULL_LOG_SECONDS)
+def reserve_outlives_many_refused(ctx):
+    """More must be logged again than the segments kept back hold: they are used twice (D1)."""
+    refused = 64            # four segments are kept back; with one more the HDD has failed
+    assert refused > 4 * DATA_SLOTS
+    with Disks() as disks, Holding("ssd1", ctx.ssd) as ssd:
+        log = FullLog(ctx, disks, ssd)
+        log.begin(1)
+        log.fill_up(refused)
+        ssd.heal()
+        log.goes_on(refused)
 
 
 # --- the log is as good as full -----------------------------------------------------------------
