@@ -6,12 +6,13 @@ meta/ proves the whole, with guests; this proves the pieces, in a second.
 
 import dataclasses
 import subprocess
+import types
 
 import pytest
 
 from checks import test_check
 from lclib import kmsg, pattern, registry, status
-from lib import apt, host, kernels, payload, vm
+from lib import apt, guests, host, kernels, payload, vm
 
 FAULTS = (
     "WARNING: CPU: 1 PID: 77 at drivers/md/dm.c:100 dm_x+0x1/0x2 [dm_mod]",
@@ -147,6 +148,36 @@ def test_runner_broken_after_the_last_verdict(boot, gone):
     boot.finish(gone)
     got = boot.outcomes["a.case"]
     assert got.verdict == "failed" and "OSError: no scan" in got.reason
+
+
+def made_up(name, *disks, folder="cases", timeout=10, **words):
+    """A registered case that is never run."""
+    function = types.SimpleNamespace(__module__=f"{folder}.made", __doc__="None.")
+    return registry.Case(name, function, ("stock",), disks, timeout, "", words.get("smp", 2), "1G",
+                         (), "", (), False)
+
+
+def test_cases_share_boots(monkeypatch):
+    """Whatever disks they want, evenly; but not with recorded disks, nor with what fails."""
+    monkeypatch.setattr(guests.host, "guests_at_once", lambda: 2)
+    small, large = (registry.Disk("ssd", size) for size in ("16M", "64M"))
+    recorded = registry.Disk("ssd", "16M", kind="recorded")
+    assert len({small.serial, large.serial, recorded.serial}) == 3
+    assert all(len(disk.serial) <= 20 for disk in (small, large))
+    many = [made_up(f"a.{i}", small if i % 2 else large, timeout=10 * (1 + i % 5))
+            for i in range(20)]
+    apart = [made_up("b.recorded", recorded), made_up("b.meta", small, folder="meta"),
+             made_up("b.smp", small, smp=4)]
+    selected = [("stock", case) for case in (*many, *apart)] + [("debug", many[0])]
+    boots = guests.boots_of(selected)
+    assert len(boots) == 6
+    assert sorted((kernel, case.name) for kernel, cases in boots.values() for case in cases) == \
+        sorted((kernel, case.name) for kernel, case in selected)
+    for case in apart:
+        assert [case] in [cases for _, cases in boots.values()], case.name
+    shares = [cases for kernel, cases in boots.values() if len(cases) > 1]
+    assert [sum(case.timeout for case in cases) for cases in shares] == [300, 300]
+    assert all(cases == sorted(cases, key=many.index) for cases in shares)
 
 
 @pytest.mark.parametrize(("deaf", "boots"), [(0, 1), (1, 2), (5, 2)])

@@ -47,7 +47,7 @@ class Context:
         self.kernel = kernel
         self.seed = seed
         self.figures = {}
-        self.disks = {wanted.name: disk.by_name(wanted.name) for wanted in case.disks}
+        self.disks = {wanted.name: disk.by_serial(wanted.serial) for wanted in case.disks}
 
     def __getattr__(self, name):
         """ctx.hdd is the path of the disk named hdd."""

@@ -11,6 +11,8 @@ from lclib import CASES, registry
 
 from . import host, kernels, payload, products, vm
 
+FEW = 10        # cases that are not worth two boots
+
 
 def cases(folder):
     """The registered cases of one folder."""
@@ -33,14 +35,42 @@ def kernels_of(case, wanted, long):
 
 
 def group_key(kernel, case):
-    """Cases with an equal key share a boot."""
-    return kernel, case.disks, case.smp, case.memory, case.append
+    """Cases with an equal key can share a boot.
+
+    Whatever disks they want, unless these are recorded. Those of the harness's own tests are
+    there to spoil their boot, so they share it with few others.
+    """
+    folder = case.function.__module__.partition(".")[0]
+    apart = folder != "cases" or any(disk.kind == "recorded" for disk in case.disks)
+    return kernel, folder, case.disks if apart else None, case.smp, case.memory, case.append
 
 
 def group_name(kernel, case):
     """The key as a folder name."""
-    disks = "+".join(f"{disk.name}{disk.size}" for disk in case.disks) or "nodisk"
-    return f"{kernel}-{disks}-{host.digest(*map(repr, group_key(kernel, case)))[:6]}"
+    key = group_key(kernel, case)
+    disks = "+".join(f"{disk.name}{disk.size}" for disk in key[2] or ()) or key[1]
+    return f"{kernel}-{disks}-{host.digest(*map(repr, key))[:6]}"
+
+
+def shared_out(cases, nr):
+    """The cases in at most `nr` lists that may take as long, each in the order given."""
+    lists = [[] for _ in range(min(len(cases), nr))]
+    for case in sorted(cases, key=lambda case: -case.timeout):
+        min(lists, key=lambda some: sum(other.timeout for other in some)).append(case)
+    return [sorted(some, key=cases.index) for some in lists]
+
+
+def boots_of(selected):
+    """{name: (kernel, cases)} for (kernel, case) pairs: what to boot."""
+    groups = collections.OrderedDict()
+    for kernel, case in selected:
+        groups.setdefault(group_key(kernel, case), []).append(case)
+    boots = collections.OrderedDict()
+    for key, cases in groups.items():
+        nr = host.guests_at_once() if len(cases) > FEW and key[1] == "cases" else 1
+        for number, share in enumerate(shared_out(cases, nr)):
+            boots[f"{group_name(key[0], cases[0])}-{number}"] = key[0], share
+    return boots
 
 
 class Runs:
@@ -49,10 +79,10 @@ class Runs:
     def __init__(self, selected, seed):
         self.seed = seed
         host.run_folder()  # before any thread asks for it
-        self.groups = collections.OrderedDict()
-        for kernel, case in selected:
-            self.groups.setdefault(group_key(kernel, case), []).append(case)
-        names = sorted({key[0] for key in self.groups})
+        self.groups = boots_of(selected)
+        self.group_of = {(kernel, case.name): group
+                         for group, (kernel, cases) in self.groups.items() for case in cases}
+        names = sorted({kernel for kernel, _ in self.groups.values()})
         self.locks = {name: threading.Lock() for name in names}
         self.ready = {}
         self.outcomes = {}
@@ -62,7 +92,7 @@ class Runs:
         self.workers = futures.ThreadPoolExecutor(host.guests_at_once())
         for name in names:
             self.builders.submit(self.prepared, name)
-        self.running = {key: self.workers.submit(self.run, key) for key in self.groups}
+        self.running = {group: self.workers.submit(self.run, group) for group in self.groups}
 
     def close(self):
         """Start nothing more; what runs ends first."""
@@ -92,23 +122,23 @@ class Runs:
         host.say(f"{name}: {kernel.release} ready in {time.monotonic() - started:.0f} s")
         return kernel, files
 
-    def run(self, key):
+    def run(self, group):
         """Boot one group."""
-        name, case = key[0], self.groups[key][0]
+        name, cases = self.groups[group]
         kernel, files = self.prepared(name)
-        folder = host.run_folder() / "logs" / group_name(name, case)
-        self.outcomes[key], self.boots[group_name(name, case)] = vm.run_all(
-            kernel, files, self.groups[key], folder, self.seed)
+        folder = host.run_folder() / "logs" / group
+        self.outcomes[group], self.boots[group] = vm.run_all(kernel, files, cases, folder,
+                                                             self.seed)
 
     def outcome(self, name, case):
         """The outcome of one case, when its group has run."""
-        key = group_key(name, case)
-        self.running[key].result()
-        return self.outcomes[key].get(case.name) or vm.Outcome("failed", "not reported")
+        group = self.group_of[name, case.name]
+        self.running[group].result()
+        return self.outcomes[group].get(case.name) or vm.Outcome("failed", "not reported")
 
     def report(self):
         """All figures, for build/results.json."""
-        results = [{"kernel": key[0], "case": name, "verdict": got.verdict, "reason": got.reason,
-                    "seconds": got.seconds, "figures": got.figures}
-                   for key, outcomes in self.outcomes.items() for name, got in outcomes.items()]
+        results = [{"kernel": self.groups[group][0], "case": name, "verdict": got.verdict,
+                    "reason": got.reason, "seconds": got.seconds, "figures": got.figures}
+                   for group, outcomes in self.outcomes.items() for name, got in outcomes.items()]
         return {"seed": self.seed, "boot_seconds": self.boots, "results": results}

@@ -69,14 +69,14 @@ def disk_arguments(disk, file_name):
     """A -drive and its -device for one registry.Disk kept in a sparse file."""
     with open(file_name, "wb") as handle:
         handle.truncate(size_bytes(disk.size))
-    drive = [f"if=none,id={disk.name},file={file_name},format=raw,cache={disk.cache}",
+    drive = [f"if=none,id={disk.serial},file={file_name},format=raw,cache={disk.cache}",
              "discard=unmap"]
     if disk.bps:
         drive.append(f"throttling.bps-total={disk.bps}")
     if disk.iops:
         drive.append(f"throttling.iops-total={disk.iops}")
     driver = "scsi-hd" if disk.bus == "scsi" else "virtio-blk-pci"
-    device = [driver, f"drive={disk.name}", f"serial={disk.name}",
+    device = [driver, f"drive={disk.serial}", f"serial={disk.serial}",
               f"logical_block_size={disk.logical}", f"physical_block_size={disk.physical}"]
     return ["-drive", ",".join(drive), "-device", ",".join(device)]
 
@@ -94,8 +94,8 @@ class Outcome:
 class Boot:
     """Boot once, run some cases, give their outcomes.
 
-    `cases` all need the same disks. `payload` is payload.Payload. The folder keeps
-    console, protocol and QEMU's own words.
+    `cases` have the same recorded disks, if any; of all others the guest has those of each
+    case. `payload` is payload.Payload. The folder keeps console, protocol and QEMU's own words.
     """
 
     def __init__(self, kernel, payload, cases, folder, seed):
@@ -135,11 +135,12 @@ class Boot:
         for name, image in (("lc-root", self.payload.root), ("lc-payload", self.payload.image)):
             words += ["-drive", f"if=none,id={name},file={image},format=raw,readonly=on",
                       "-device", f"virtio-blk-pci,drive={name},serial={name}"]
-        raw = [disk for disk in first.disks if disk.kind == "raw"]
+        raw = {disk.serial: disk for case in self.cases for disk in case.disks
+               if disk.kind == "raw"}.values()
         if any(disk.bus == "scsi" for disk in raw):
             words += ["-device", "virtio-scsi-pci"]
         for disk in raw:
-            words += disk_arguments(disk, self.folder / f"{disk.name}.img")
+            words += disk_arguments(disk, self.folder / f"{disk.serial}.img")
         if self.recorder:
             words += self.recorder.qemu_args()
         return [str(word) for word in words]

@@ -18,15 +18,15 @@ BLKSSZGET = 0x1268
 MIB = 1 << 20
 
 
-def by_name(name):
-    """The /dev path of the disk that the host gave this name (its serial number)."""
+def by_serial(wanted):
+    """The /dev path of the disk with this serial number."""
     for serial in pathlib.Path("/sys/block").glob("vd*/serial"):
-        if serial.read_text(encoding="ascii").strip() == name:
+        if serial.read_text(encoding="ascii").strip() == wanted:
             return f"/dev/{serial.parent.name}"
     for page in pathlib.Path("/sys/block").glob("sd*/device/vpd_pg80"):
-        if page.read_bytes()[4:].decode(errors="replace").strip() == name:
+        if page.read_bytes()[4:].decode(errors="replace").strip() == wanted:
             return f"/dev/{page.parent.parent.name}"
-    raise LookupError(f"no disk has the serial number {name}")
+    raise LookupError(f"no disk has the serial number {wanted}")
 
 
 def commands(path):

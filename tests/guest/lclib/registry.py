@@ -2,6 +2,7 @@
 """The register of guest cases, read by the host to plan and by the guest to run."""
 
 import dataclasses
+import zlib
 
 CASES = {}
 MIB = 1 << 20
@@ -22,7 +23,7 @@ def size_bytes(text):
 
 @dataclasses.dataclass(frozen=True)
 class Disk:
-    """A disk the guest must have; found in the guest by its name (the serial number)."""
+    """A disk the guest must have; found in the guest by its serial number."""
 
     name: str
     size: str = "256M"
@@ -34,6 +35,13 @@ class Disk:
     physical: int = 512
     bus: str = "virtio"          # or scsi
     model: str = ""              # recorded: the time model
+
+    @property
+    def serial(self):
+        """Cases that share a boot may have different disks of one name, but no recorded ones."""
+        if self.kind == "recorded":
+            return self.name
+        return f"{self.name}-{zlib.crc32(repr(self).encode()):08x}"
 
 
 @dataclasses.dataclass(frozen=True)
