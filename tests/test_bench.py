@@ -49,13 +49,10 @@ def tree(job, good):
         "drain": {"seconds": cost, "per_block": {"hdd": dict.fromkeys(PER_DISK, cost)}},
         "full": {"iops": rate},
         "read_while_draining": {"quiet": {"p990": 1}, "draining": {"p990": cost}},
-        "restart": {size: {"blocks": blocks, "stopped": {"bytes_per_block": each, "kib": kib},
-                           "crashed": {"kib": kib}}
-                    for size, blocks in (("small", 100), ("large", 300))
-                    for each, kib in ((8, 1),) if good} or
-                   {size: {"blocks": blocks, "stopped": {"bytes_per_block": 30, "kib": 4 * blocks},
-                           "crashed": {"kib": 4 * blocks}}
-                    for size, blocks in (("small", 100), ("large", 300))},
+        "restart": {size: {"blocks": blocks, "stopped": {"bytes_per_block": 8 if good else 30,
+                                                         "kib": 1 if good else 4 * blocks}}
+                    for size, blocks in (("small", 100), ("large", 300))} |
+                   {"whole": {"crashed": {"kib": 1 if good else 4 * 300}}},
         "memory": {"per_block": dict.fromkeys(("live", "reload", "suspended"),
                                               12 if good else 40)},
         "nowait": {"punted_per_write": 0 if good else 1},
@@ -170,6 +167,7 @@ def test_jobs_give_what_the_rows_look_at(monkeypatch, tmp_path):
     monkeypatch.setattr(common.sh, "result", lambda *_: (0, ""))
     for name, kind in systems.BY_NAME.items():
         monkeypatch.setitem(common.BY_NAME, name, fake_system(kind))
+    monkeypatch.setattr(common, "sectors", lambda _: 1 << 20)
     monkeypatch.setattr(common, "Linear", common.BY_NAME["dm-linear"])
     monkeypatch.setattr(common, "RawDisk", common.BY_NAME["raw"])
     monkeypatch.setattr(service, "unavailable", lambda: 1 << 20)

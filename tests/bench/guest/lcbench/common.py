@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 
 from lclib import sh
+from lclib.dm import sectors
 
 from .systems import BY_NAME, SLICE, Linear, RawDisk
 
@@ -39,10 +40,20 @@ class Bench:
             return kind(self.ssd, self.hdd, hold, slow)
         return kind(self.ssd, self.hdd, hold)
 
-    @contextlib.contextmanager
     def part(self, size):
         """The same with only `size` bytes of the SSD."""
-        sh.run("dmsetup", "create", SLICE, "--table", f"0 {size // 512} linear {self.ssd} 0")
+        return self.other_ssd(f"0 {size // 512} linear {self.ssd} 0\n")
+
+    def stretched(self, size):
+        """The same with an SSD of `size` bytes, of which only the beginning holds anything."""
+        real = sectors(self.ssd)
+        return self.other_ssd(f"0 {real} linear {self.ssd} 0\n"
+                              f"{real} {size // 512 - real} zero\n")
+
+    @contextlib.contextmanager
+    def other_ssd(self, table):
+        """The same with an SSD made of that."""
+        sh.run("dmsetup", "create", SLICE, input=table)
         try:
             yield dataclasses.replace(self, ssd=f"/dev/mapper/{SLICE}")
         finally:

@@ -36,19 +36,41 @@ def reads_of(bench, call):
     return {"commands": seen["ssd"]["reads"], "kib": seen["ssd"]["read_sectors"] / 2}
 
 
+def after_a_crash(bench, system, words):
+    """What a start reads if the power goes right behind the FLUSH of such a load."""
+    load.run(system.path, seed=bench.seed + 2, **words)
+    bench.disks.cut(policy="drop-all")
+    system.stop()
+    bench.disks.restore()
+    return reads_of(bench, system.restart)
+
+
+def once(count):
+    """So many blocks of the whole volume, each written once, and a FLUSH."""
+    return {"depth": 32, "order": "once", "count": count, "flush_every": count}
+
+
 def restart(bench, name):
     """What a start reads from the SSD: cache full, 1 % of it dirty, after a stop and a crash."""
     figures = {}
     for label, size in zip(("small", "large"), bench.plan["restart_caches"], strict=True):
         with bench.part(size) as part:
             figures[label] = {"blocks": size // BLOCK, **restarts(part, name, size // BLOCK)}
+    if name == "dm-lc":
+        figures["whole"] = {"crashed": large_crash(bench)}
     return figures
+
+
+def large_crash(bench):
+    """After a crash, with an SSD of a usual size: what is clean is not read then."""
+    size = 16 << 30
+    with bench.stretched(size) as large, large.system("dm-lc") as system:
+        return after_a_crash(large, system, once(size // BLOCK // 100))
 
 
 def restarts(bench, name, blocks):
     """The same for one size."""
-    dirty = blocks // 100
-    words = {"depth": 32, "order": "once", "count": dirty, "flush_every": dirty}
+    words = once(blocks // 100)
     found = {}
     with bench.system(name) as system:
         fill(bench, system, blocks)
@@ -56,11 +78,7 @@ def restarts(bench, name, blocks):
         system.stop()
         found["stopped"] = reads_of(bench, system.restart)
         if name == "dm-lc":
-            load.run(system.path, seed=bench.seed + 2, **words)
-            bench.disks.cut(policy="drop-all")
-            system.stop()
-            bench.disks.restore()
-            found["crashed"] = reads_of(bench, system.restart)
+            found["crashed"] = after_a_crash(bench, system, words)
     for state in found.values():
         state["bytes_per_block"] = state["kib"] * 1024 / blocks
     return found
