@@ -166,22 +166,53 @@ static int scan_window(struct scan *s, u64 segment, u32 nr)
 	return 0;
 }
 
+/* By its first sector, may this be a header of the segment? */
+static bool may_be_header(const struct lc_io_read *read, u64 segment)
+{
+	const struct lc_record_header *raw = read->data;
+
+	return !read->status && !memcmp(raw->magic, LC_RECORD_MAGIC, LC_MAGIC_LEN) &&
+	       le64_to_cpu(raw->segment) == segment;
+}
+
+/*
+ * Read what may be headers in @nr slots: of all of them the first sector, the rest only
+ * where that says so.  Hardly any slot is one, and there are many to try.
+ */
+static void read_candidates(struct scan *s, u64 segment, u32 slot, u32 nr)
+{
+	u32 sector = bdev_logical_block_size(s->core->cache), i;
+	struct lc_io_batch batch;
+
+	lc_io_batch_init(&batch);
+	for (i = 0; i < nr; i++)
+		lc_io_batch_read(&batch, &s->chains[i].read, s->core->cache,
+				 header_address(s->core, segment, slot + i), sector);
+	lc_io_batch_wait(&batch);
+	lc_io_batch_init(&batch);
+	for (i = 0; i < nr; i++) {
+		struct lc_io_read *read = &s->chains[i].read;
+
+		if (!may_be_header(read, segment))
+			read->status = -ENODATA;
+		else if (sector < LC_SLOT_BYTES)
+			lc_io_batch_read(&batch, read, s->core->cache,
+					 header_address(s->core, segment, slot + i),
+					 LC_SLOT_BYTES);
+	}
+	lc_io_batch_wait(&batch);
+}
+
 /* Try the slots of a segment from @slot on for headers that no chain leads to. */
 static int look_behind(struct scan *s, u64 segment, u32 slot)
 {
 	u32 seg_slots = s->core->sb.geo.seg_slots, nr, i;
 	struct lc_record_info info;
-	struct lc_io_batch batch;
 	int ret;
 
 	for (; slot < seg_slots; slot += nr) {
 		nr = min_t(u32, WINDOW, seg_slots - slot);
-		lc_io_batch_init(&batch);
-		for (i = 0; i < nr; i++)
-			lc_io_batch_read(&batch, &s->chains[i].read, s->core->cache,
-					 header_address(s->core, segment, slot + i),
-					 LC_SLOT_BYTES);
-		lc_io_batch_wait(&batch);
+		read_candidates(s, segment, slot, nr);
 		for (i = 0; i < nr; i++) {
 			const struct lc_io_read *read = &s->chains[i].read;
 

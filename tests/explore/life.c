@@ -115,10 +115,11 @@ int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data
 	u32 i;
 
 	if (!(opf & REQ_OP_WRITE)) {
-		for (i = 0; i < len / LC_SLOT_BYTES; i++)
-			memcpy(data + i * LC_SLOT_BYTES,
-			       image_page(&life->view[disk], (address >> LC_SLOT_SHIFT) + i),
-			       LC_SLOT_BYTES);
+		/* From the start of a page; only the last one may be asked for in part. */
+		for (i = 0; i < len; i += LC_SLOT_BYTES)
+			memcpy(data + i,
+			       image_page(&life->view[disk], (address + i) >> LC_SLOT_SHIFT),
+			       min_t(u32, len - i, LC_SLOT_BYTES));
 		return 0;
 	}
 	if (life->phase == PHASE_START)
