@@ -217,6 +217,7 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
 	memset(buf->slots[0], 0, LC_SLOT_BYTES);
 	buf->nr_records = 0;
 	buf->undurable = 0;
+	buf->unwritten = 0;
 	buf->closed = false;
 	spin_lock(&lane->lock);
 	/* Both at once: lc_lane_first_seq() may ask for the number just now. */

@@ -58,7 +58,10 @@ struct lc_record {
 	u32 round;			/* log->round when it was submitted */
 	u64 seq;
 	struct list_head list;		/* log->pending, in seq order */
-	struct work_struct work;
+	union {
+		struct list_head turn;	/* send->waiting: its turn comes; send->lock */
+		struct work_struct work;	/* it has come; whose that is */
+	};
 };
 
 struct lc_buffer {
@@ -74,6 +77,7 @@ struct lc_buffer {
 	atomic_t pins;			/* owner and readers; 0: free */
 	u32 nr_records;			/* opened so far; lane->lock */
 	u32 undurable;			/* records not durable yet; log->lock */
+	u32 unwritten;			/* of these not WRITTEN; log->lock */
 	bool closed;			/* no record will be added; log->lock */
 	struct lc_record *records;
 };

@@ -15,7 +15,8 @@
  * left, so no bio, message or status call can come.  postsuspend ran for the live
  * table, or no bio ever came (core_free()), and device mapper waited for its bios; what
  * may still be queued are workers, and each is cancelled or flushed here in the order in
- * which they can queue one another: idle -> (log) -> rescue -> (pace) -> refill -> unpark.
+ * which they can queue one another: idle -> pace -> log -> rescue -> refill -> unpark.  Refill
+ * can wish for a FLUSH in turn, but not once the log is stopped.
  */
 #include <linux/mempool.h>
 #include <linux/sched/mm.h>
@@ -32,6 +33,7 @@
 #include "recovery.h"
 #include "rescue.h"
 #include "segment.h"
+#include "send.h"
 #include "sums.h"
 #include "superblock.h"
 #include "write.h"
@@ -159,6 +161,24 @@ static bool paced(struct lc_core *core)
 	return true;
 }
 
+/*
+ * Must writes wait for their next segment until more is on the SSD?  What is not written
+ * yet has half of the buffers; the others are for what waits for a FLUSH.  So writes go on
+ * meanwhile, as fast as the SSD takes them, and a FLUSH or suspend has to wait for no more
+ * than that half.  An SSD without a volatile cache needs no FLUSH for a buffer, so that
+ * writes may have all of them.  When the last record of a closed buffer is written,
+ * refill_work is queued (log.c).
+ */
+static bool crowded(struct lc_core *core)
+{
+	u32 nr = READ_ONCE(core->pool->nr), used = lc_pool_used(core->pool);
+
+	if (READ_ONCE(core->lane->relog_starved) || core->refill_buf ||
+	    !bdev_write_cache(core->cache))
+		return false;
+	return used - min(used, lc_log_unflushed(core->log)) >= nr - nr / 2;
+}
+
 static void pace_work(struct work_struct *work)
 {
 	struct lc_core *core = container_of(to_delayed_work(work), struct lc_core, pace_work);
@@ -172,13 +192,13 @@ static void refill_work(struct work_struct *work)
 	bool short_of = false, added = false;
 
 	while (!short_of && READ_ONCE(core->lane->nr_ready) < READ_ONCE(core->lane->max_ready) &&
-	       !paced(core)) {
+	       !crowded(core) && !paced(core)) {
 		short_of = !refill_one(core);
 		added |= !short_of;
 	}
 	if (added)
 		queue_work(core->wq, &core->unpark_work);
-	if (short_of || lc_pool_used(core->pool) * 2 >= READ_ONCE(core->pool->nr))
+	if (short_of || lc_log_unflushed(core->log) > READ_ONCE(core->pool->nr) / 4)
 		lc_log_relieve(core->log);
 	lc_writeback_kick(core->wb);
 }
@@ -455,15 +475,16 @@ static void core_free(struct lc_core *core)
 		lc_writeback_pause(core->wb);
 		WRITE_ONCE(core->running, false);
 	}
-	if (core->wq)
+	if (core->wq) {
 		cancel_delayed_work_sync(&core->idle_work);
+		/* The one starts the other only while running. */
+		flush_work(&core->refill_work);
+		cancel_delayed_work_sync(&core->pace_work);
+	}
 	if (core->log)
 		lc_log_quiesce(core->log);
 	lc_rescue_destroy(core->rescue);
 	if (core->wq) {
-		/* The one starts the other only while running. */
-		flush_work(&core->refill_work);
-		cancel_delayed_work_sync(&core->pace_work);
 		cancel_work_sync(&core->refill_work);
 		cancel_work_sync(&core->unpark_work);
 	}
@@ -476,6 +497,7 @@ static void core_free(struct lc_core *core)
 	if (core->patient_wq)
 		destroy_workqueue(core->patient_wq);
 	lc_log_destroy(core->log);
+	lc_send_destroy(core->send);
 	if (core->wq)
 		destroy_workqueue(core->wq);
 	lc_bypass_destroy(core->bypass);
@@ -507,7 +529,8 @@ static int core_alloc_rooms(struct lc_core *core)
 	if (!core->meta || !core->index || !core->ring || !core->pool || !core->lane ||
 	    !core->wq || !core->patient_wq || !core->verify_wq || !core->slow_wq)
 		return -ENOMEM;
-	core->log = lc_log_create(core);
+	core->send = lc_send_create(core);
+	core->log = core->send ? lc_log_create(core) : NULL;
 	if (!core->log || mempool_init_page_pool(&core->merge_pool, MERGE_PAGES, 1))
 		return -ENOMEM;
 	if (lc_buffers_alloc(core, core->params.buffers, &buffers))

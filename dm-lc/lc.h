@@ -13,6 +13,7 @@
  *   index bucket lock (spin)  one block's mapping and its bytes in RAM
  *   lane->lock (spin)  closing a record, opening the next
  *   log->lock (spin, irqsave)  sequence numbers and what is durable
+ *   send->lock (spin, irqsave)  whose turn it is to be sent
  *   pool->lock (spin, irqsave)  free buffers
  *   core->parked_lock (spin, irqsave)  bios waiting for a buffer
  *   bypass->lock (spin, irqsave)  writes and the rescue, in mode degraded
@@ -44,6 +45,7 @@ struct lc_pool;
 struct lc_lane;
 struct lc_buffer;
 struct lc_log;
+struct lc_send;
 struct lc_writeback;
 struct lc_meta;
 struct lc_bypass;
@@ -77,6 +79,7 @@ struct lc_core {
 	struct lc_pool *pool;
 	struct lc_lane *lane;
 	struct lc_log *log;
+	struct lc_send *send;
 	struct lc_writeback *wb;
 	struct lc_bypass *bypass;
 	struct lc_rescue *rescue;

@@ -52,6 +52,7 @@ struct lc_log {
 	u64 trouble_seq;		/* last_seq at the last failure; lock */
 	unsigned long retry_pause;	/* lock */
 	u32 nr_writes;			/* record bios in flight, completions at work; lock */
+	u32 nr_unflushed;		/* buffers written, not durable; lock; READ_ONCE() */
 	struct list_head waiters;	/* struct lc_io; lock */
 	wait_queue_head_t wait;		/* durable_seq rose, or failed */
 
@@ -59,7 +60,6 @@ struct lc_log {
 	struct work_struct flush_work;
 	struct delayed_work retry_work;
 	struct bio flush_bio;		/* owned by flushing */
-	struct lc_send *send;
 };
 
 static void log_flush_work(struct work_struct *work);
@@ -84,17 +84,9 @@ struct lc_log *lc_log_create(struct lc_core *core)
 	init_waitqueue_head(&log->wait);
 	INIT_WORK(&log->flush_work, log_flush_work);
 	INIT_DELAYED_WORK(&log->retry_work, log_retry_work);
-	log->send = lc_send_create(core);
-	if (!log->send)
-		goto free_log;
 	log->wq = alloc_workqueue("lc-log", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0);
-	if (!log->wq)
-		goto destroy_send;
-	return log;
-
-destroy_send:
-	lc_send_destroy(log->send);
-free_log:
+	if (log->wq)
+		return log;
 	kfree(log);
 	return NULL;
 }
@@ -106,7 +98,6 @@ void lc_log_destroy(struct lc_log *log)
 		return;
 	cancel_delayed_work_sync(&log->retry_work);
 	destroy_workqueue(log->wq);
-	lc_send_destroy(log->send);
 	kfree(log);
 }
 
@@ -129,10 +120,10 @@ void lc_log_start(struct lc_log *log, u64 next_seq)
 	spin_unlock_irqrestore(&log->lock, flags);
 }
 
-/* Where bios of records come from. */
-struct lc_send *lc_log_send(struct lc_log *log)
+/* Closed buffers that are written, but not durable; a hint. */
+u32 lc_log_unflushed(struct lc_log *log)
 {
-	return log->send;
+	return READ_ONCE(log->nr_unflushed);
 }
 
 /* Records are waiting to be written again, a hint. */
@@ -178,8 +169,23 @@ void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable)
 	rec->stage = LC_RECORD_CLOSED;
 	rec->want_durable = want_durable;
 	rec->buf->undurable++;
+	rec->buf->unwritten++;
 	list_add_tail(&rec->list, &log->pending);
 	spin_unlock_irqrestore(&log->lock, flags);
+}
+
+/* [lock] Whether the buffer is one of nr_unflushed. */
+static bool lacks_flush(const struct lc_buffer *buf)
+{
+	return buf->closed && !buf->unwritten && buf->undurable;
+}
+
+/* [lock] One more is as good as free: the refill worker looks (core.c). */
+static void count_unflushed(struct lc_log *log, int change)
+{
+	WRITE_ONCE(log->nr_unflushed, log->nr_unflushed + change);
+	if (change > 0)
+		queue_work(log->core->wq, &log->core->refill_work);
 }
 
 /* The SSD holds all of the buffer: reads go there, the RAM is free (B2). */
@@ -206,6 +212,8 @@ void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf)
 	spin_lock_irqsave(&log->lock, flags);
 	buf->closed = true;
 	retire = !buf->undurable && !log->stopped;	/* G5 */
+	if (lacks_flush(buf))
+		count_unflushed(log, 1);
 	spin_unlock_irqrestore(&log->lock, flags);
 	if (retire)
 		buffer_retire(buf);
@@ -230,6 +238,9 @@ static bool flush_wanted(struct lc_log *log)
 		return false;
 	if (log->want_seq > log->durable_seq && log->want_seq <= log->written_seq)
 		return true;
+	/* Buffers are short: what is written now, others are on their way (G6, W). */
+	if (log->relief_seq > log->durable_seq)
+		return true;
 	list_for_each_entry(io, &log->waiters, list) {
 		if (io->target <= log->written_seq)
 			return true;
@@ -240,12 +251,6 @@ static bool flush_wanted(struct lc_log *log)
 /* [lock] Start the next FLUSH if one is due. */
 static void flush_start(struct lc_log *log)
 {
-	/*
-	 * One wish for buffers at a time, so that a FLUSH covers many records.  What came
-	 * since counts now: the FLUSH that is over may have freed no buffer (G6).
-	 */
-	if (log->want_seq <= log->durable_seq && log->relief_seq > log->durable_seq)
-		log->want_seq = log->last_seq;
 	if (!flush_wanted(log))
 		return;
 	log->flushing = true;
@@ -269,8 +274,10 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 		if (rec->seq > log->durable_seq)
 			break;
 		list_del(&rec->list);
-		if (!--rec->buf->undurable && rec->buf->closed)
+		if (!--rec->buf->undurable && rec->buf->closed) {
+			count_unflushed(log, -1);
 			list_add_tail(&rec->buf->list, bufs);
+		}
 	}
 	if (!list_empty(bufs))
 		log->relief_seq = log->durable_seq;	/* still short?  refill_work sees (G6) */
@@ -346,8 +353,12 @@ static void void_written(struct lc_log *log)
 	log->round++;
 	log->written_seq = log->durable_seq;
 	list_for_each_entry(rec, &log->pending, list) {
-		if (rec->stage == LC_RECORD_WRITTEN)
-			record_failed(log, rec);
+		if (rec->stage != LC_RECORD_WRITTEN)
+			continue;
+		if (lacks_flush(rec->buf))
+			count_unflushed(log, -1);
+		rec->buf->unwritten++;
+		record_failed(log, rec);
 	}
 	retry_later(log);
 }
@@ -388,7 +399,7 @@ static void log_retry_work(struct work_struct *work)
 			continue;
 		rec->stage = LC_RECORD_CLOSED;
 		log->nr_failed--;
-		queue_work(log->wq, &rec->work);
+		lc_send_again(log->core->send, rec);
 	}
 	spin_unlock_irq(&log->lock);
 	if (give_up)
@@ -551,10 +562,10 @@ void lc_log_want_durable(struct lc_log *log, u64 seq)
 }
 
 /**
- * lc_log_relieve() - buffers run short: make what is logged durable
+ * lc_log_relieve() - buffers run short: make what is written durable
  * @log: the log
  *
- * Does not sleep.  While an earlier wish is not fulfilled, this one waits for it.
+ * Does not sleep.  Holds until a buffer comes back (G6).
  */
 void lc_log_relieve(struct lc_log *log)
 {
@@ -600,7 +611,7 @@ static bool quiet(struct lc_log *log)
 	bool ret;
 
 	spin_lock_irqsave(&log->lock, flags);
-	ret = !log->nr_writes && !log->flushing;
+	ret = !log->nr_writes && !log->flushing && lc_send_idle(log->core->send);
 	spin_unlock_irqrestore(&log->lock, flags);
 	return ret;
 }
@@ -614,9 +625,13 @@ static bool quiet(struct lc_log *log)
 void lc_log_quiesce(struct lc_log *log)
 {
 	/* Either nothing is left to be written again, or it never will be. */
-	cancel_delayed_work_sync(&log->retry_work);
+	do {
+		cancel_delayed_work_sync(&log->retry_work);
+		flush_workqueue(log->wq);
+		wait_event(log->wait, quiet(log));
+		/* What has failed just now must not come again either. */
+	} while (cancel_delayed_work_sync(&log->retry_work) || !quiet(log));
 	flush_workqueue(log->wq);
-	wait_event(log->wait, quiet(log));
 }
 
 /* --- records ------------------------------------------------------------ */
@@ -661,6 +676,9 @@ void lc_log_written(struct lc_log *log, struct lc_record *rec, blk_status_t stat
 		record_failed(log, rec);
 	} else {
 		rec->stage = LC_RECORD_WRITTEN;
+		rec->buf->unwritten--;
+		if (lacks_flush(rec->buf))
+			count_unflushed(log, 1);
 		/*
 		 * What a FLUSH sent now would do, not one sent with the write: the cache may
 		 * have been switched on, or the device exchanged, before that got there.
@@ -718,27 +736,26 @@ static bool record_begin(struct lc_log *log, struct lc_record *rec)
 		log->nr_writes++;
 	rec->round = log->round;
 	spin_unlock_irqrestore(&log->lock, flags);
-	if (stopped)
-		wake_up_all(&log->wait);
 	return !stopped;
 }
 
 /* Return: whether that was possible here and now; always, if not @direct. */
 static bool record_write(struct lc_log *log, struct lc_record *rec, bool direct)
 {
-	struct bio *bio = lc_send_prepare(log->send, rec, direct);
+	struct bio *bio = lc_send_prepare(log->core->send, rec, direct);
 	bool fua;
 
 	if (!bio)
 		return false;
 	if (!record_begin(log, rec)) {
-		lc_send_cancel(log->send, bio);
+		lc_send_cancel(log->core->send, bio);
+		wake_up_all(&log->wait);
 		return true;
 	}
 	fua = record_fua(log, rec);
 	/* Without a volatile cache REQ_FUA is dropped on the way, see lc_log_written(). */
 	rec->solid = fua && bdev_write_cache(log->core->cache);
-	lc_send_submit(log->send, bio, fua);
+	lc_send_submit(log->core->send, bio, fua);
 	return true;
 }
 
@@ -750,17 +767,28 @@ static void record_write_work(struct work_struct *work)
 }
 
 /**
+ * lc_log_turn() - have a worker write a record
+ * @log: the log
+ * @rec: it is its turn (W)
+ *
+ * Any context.
+ */
+void lc_log_turn(struct lc_log *log, struct lc_record *rec)
+{
+	INIT_WORK(&rec->work, record_write_work);
+	queue_work(log->wq, &rec->work);
+}
+
+/**
  * lc_log_submit() - write a sealed record
  * @log: the log
  * @rec: the record
- * @direct: from here, if it is small; else by a worker
+ * @direct: from here, if it is small; else by a worker, when it is its turn
  *
  * Process context.  Sleeps only with @direct, as every submit_bio() does.
  */
 void lc_log_submit(struct lc_log *log, struct lc_record *rec, bool direct)
 {
-	/* Also for a second try, which is always the worker's. */
-	INIT_WORK(&rec->work, record_write_work);
 	if (!direct || !record_write(log, rec, true))
-		queue_work(log->wq, &rec->work);
+		lc_send_enter(log->core->send, rec);
 }

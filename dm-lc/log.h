@@ -26,7 +26,7 @@
  *     in mode fail.
  *  G6 A wish for buffers, lc_log_relieve(), holds until a buffer comes back, which lets
  *     the refill worker look again, or until all that was given when it came is
- *     durable (D3).
+ *     durable (D3).  Each FLUSH for it covers what is written by then.
  */
 #ifndef LC_LOG_H
 #define LC_LOG_H
@@ -39,7 +39,6 @@ struct lc_buffer;
 struct lc_io;
 struct lc_log;
 struct lc_record;
-struct lc_send;
 
 struct lc_log *lc_log_create(struct lc_core *core);
 void lc_log_destroy(struct lc_log *log);
@@ -51,8 +50,8 @@ void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf);
 /* From the last writer out. */
 void lc_log_submit(struct lc_log *log, struct lc_record *rec, bool direct);
 /* From send.c. */
+void lc_log_turn(struct lc_log *log, struct lc_record *rec);
 void lc_log_written(struct lc_log *log, struct lc_record *rec, blk_status_t status);
-struct lc_send *lc_log_send(struct lc_log *log);
 
 void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq);
 void lc_log_want_durable(struct lc_log *log, u64 seq);
@@ -65,6 +64,7 @@ void lc_log_stop(struct lc_log *log);
 void lc_log_wait_stopped(struct lc_log *log);
 void lc_log_end_flushes(struct lc_log *log, blk_status_t status);
 
+u32 lc_log_unflushed(struct lc_log *log);
 bool lc_log_in_trouble(const struct lc_log *log);
 u64 lc_log_last_seq(struct lc_log *log);
 u64 lc_log_durable_seq(struct lc_log *log);

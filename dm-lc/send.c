@@ -7,6 +7,19 @@
  * so that a record can always be written; or, for small records that are sent by whoever
  * waits for them, from a few places that need no memory at all, because he must not sleep
  * for it.
+ *
+ * Not all that workers are to send is sent at once, only an eighth of what the buffers hold,
+ * or two records (W): a FLUSH may wait in the SSD behind all writes that got there before
+ * it, and until it ends no buffer is free.  Others wait for their turn, in the order in
+ * which they came.  One that must be written again has had its turn: without it hardly any
+ * of those that wait can become durable.
+ *
+ * Invariant
+ *  W  A record is counted in on_way from its turn, when a worker is told to send it, until
+ *     its bio has ended or was given back; one that is sent by whoever waits, never.  If a
+ *     record waits for its turn, then on_way is not 0: whoever takes from it looks whose
+ *     turn it is.  So each gets its turn as long as the SSD answers, also to learn that the
+ *     log was stopped (G5).
  */
 #include <linux/bio.h>
 #include <linux/blk-cgroup.h>
@@ -25,6 +38,8 @@
 
 #define NR_DIRECT	16
 #define DIRECT_SLOTS	9	/* a header and 8 blocks */
+#define ON_WAY_SHARE	8	/* of the buffers; at least */
+#define ON_WAY_RECORDS	2	/* that the one is summed while the other is on its way */
 
 struct direct {
 	struct bio bio;
@@ -36,6 +51,9 @@ struct lc_send {
 	struct bio_set bios;
 	struct direct *direct;		/* NR_DIRECT; each is his who set its bit */
 	unsigned long busy;		/* bits */
+	spinlock_t lock;		/* in completion context too */
+	struct list_head waiting;	/* records; lock */
+	u64 on_way;			/* slots; lock */
 };
 
 /**
@@ -51,6 +69,8 @@ struct lc_send *lc_send_create(struct lc_core *core)
 	if (!send)
 		return NULL;
 	send->core = core;
+	spin_lock_init(&send->lock);
+	INIT_LIST_HEAD(&send->waiting);
 	send->direct = kcalloc(NR_DIRECT, sizeof(*send->direct), GFP_KERNEL);
 	if (!send->direct)
 		goto free_send;
@@ -70,10 +90,103 @@ void lc_send_destroy(struct lc_send *send)
 {
 	if (!send)
 		return;
-	WARN_ON_ONCE(send->busy);
+	WARN_ON_ONCE(send->busy || !lc_send_idle(send));
 	bioset_exit(&send->bios);
 	kfree(send->direct);
 	kfree(send);
+}
+
+/* --- whose turn it is ----------------------------------------------------- */
+
+static u64 record_slots(const struct lc_record *rec)
+{
+	return LC_HEADER_SLOTS + rec->nr_slots;
+}
+
+/* [lock] */
+static bool has_room(const struct lc_send *send, const struct lc_record *rec)
+{
+	u32 seg_slots = send->core->sb.geo.seg_slots;
+	u64 all = (u64)READ_ONCE(send->core->pool->nr) * seg_slots;
+	u64 few = ON_WAY_RECORDS * min_t(u32, seg_slots, LC_HEADER_SLOTS + LC_RECORD_ENTRIES);
+
+	return send->on_way + record_slots(rec) <= max(div_u64(all, ON_WAY_SHARE), few);
+}
+
+/* [lock] Have a worker send it. */
+static void give_turn(struct lc_send *send, struct lc_record *rec)
+{
+	send->on_way += record_slots(rec);
+	lc_log_turn(send->core->log, rec);
+}
+
+/* [lock] */
+static void take_turns(struct lc_send *send)
+{
+	struct lc_record *rec;
+
+	while ((rec = list_first_entry_or_null(&send->waiting, struct lc_record, turn)) &&
+	       has_room(send, rec)) {
+		list_del(&rec->turn);
+		give_turn(send, rec);
+	}
+}
+
+/**
+ * lc_send_enter() - have a record sent by a worker when it is its turn
+ * @send: the room
+ * @rec: closed, and left by its writers
+ *
+ * Any context, under log->lock or without.  lc_log_turn() is called for it, perhaps
+ * before this returns.
+ */
+void lc_send_enter(struct lc_send *send, struct lc_record *rec)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&send->lock, flags);
+	list_add_tail(&rec->turn, &send->waiting);
+	take_turns(send);
+	spin_unlock_irqrestore(&send->lock, flags);
+}
+
+/**
+ * lc_send_again() - have a record sent by a worker that was sent before
+ * @send: the room
+ * @rec: its write failed, or what came of it is in doubt
+ *
+ * As lc_send_enter(), but it does not wait for its turn.
+ */
+void lc_send_again(struct lc_send *send, struct lc_record *rec)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&send->lock, flags);
+	give_turn(send, rec);
+	spin_unlock_irqrestore(&send->lock, flags);
+}
+
+/* What a worker was told to send is over. */
+static void leave(struct lc_send *send, const struct lc_record *rec)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&send->lock, flags);
+	send->on_way -= record_slots(rec);
+	take_turns(send);
+	spin_unlock_irqrestore(&send->lock, flags);
+}
+
+/* Nothing waits, and nothing that waited is on its way. */
+bool lc_send_idle(struct lc_send *send)
+{
+	unsigned long flags;
+	bool idle;
+
+	spin_lock_irqsave(&send->lock, flags);
+	idle = !send->on_way && list_empty(&send->waiting);
+	spin_unlock_irqrestore(&send->lock, flags);
+	return idle;
 }
 
 /* --- the image ----------------------------------------------------------- */
@@ -138,6 +251,7 @@ static void pool_end(struct bio *bio)
 	blk_status_t status = bio->bi_status;
 
 	bio_put(bio);
+	leave(rec->buf->core->send, rec);
 	lc_log_written(rec->buf->core->log, rec, status);
 }
 
@@ -150,11 +264,11 @@ static void direct_put(struct lc_send *send, struct bio *bio)
 static void direct_end(struct bio *bio)
 {
 	struct lc_record *rec = bio->bi_private;
-	struct lc_log *log = rec->buf->core->log;
+	struct lc_core *core = rec->buf->core;
 	blk_status_t status = bio->bi_status;
 
-	direct_put(lc_log_send(log), bio);
-	lc_log_written(log, rec, status);
+	direct_put(core->send, bio);
+	lc_log_written(core->log, rec, status);
 }
 
 /*
@@ -190,7 +304,8 @@ static struct bio *direct_get(struct lc_send *send)
  * @rec: closed, and left by its writers
  * @direct: for whoever waits for the record; does not sleep then
  *
- * Return: the bio; with @direct, NULL if the record is large or all places are busy.
+ * Without @direct, it is the record's turn.  Return: the bio; with @direct, NULL if the
+ * record is large or all places are busy.
  */
 struct bio *lc_send_prepare(struct lc_send *send, struct lc_record *rec, bool direct)
 {
@@ -216,10 +331,14 @@ struct bio *lc_send_prepare(struct lc_send *send, struct lc_record *rec, bool di
  */
 void lc_send_cancel(struct lc_send *send, struct bio *bio)
 {
-	if (bio->bi_end_io == pool_end)
-		bio_put(bio);
-	else
+	const struct lc_record *rec = bio->bi_private;
+
+	if (bio->bi_end_io != pool_end) {
 		direct_put(send, bio);
+		return;
+	}
+	bio_put(bio);
+	leave(send, rec);
 }
 
 /**

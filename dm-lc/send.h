@@ -12,6 +12,9 @@ struct lc_send;
 
 struct lc_send *lc_send_create(struct lc_core *core);
 void lc_send_destroy(struct lc_send *send);
+void lc_send_enter(struct lc_send *send, struct lc_record *rec);
+void lc_send_again(struct lc_send *send, struct lc_record *rec);
+bool lc_send_idle(struct lc_send *send);
 
 void lc_send_seal(struct lc_core *core, struct lc_record *rec, u64 durable_seq);
 struct bio *lc_send_prepare(struct lc_send *send, struct lc_record *rec, bool direct);

@@ -24,8 +24,8 @@ GAPS = "gap-"
 STATES = 200_000
 STATES_LONG = 20_000_000
 STATES_SANITIZED = 20_000
-# Most are found within some thousands.
-STATES_MUTANT = 300_000
+# Most are found within some thousands, two take some hundred thousands.
+STATES_MUTANT = 1_000_000
 SEEDS_APART = 1 << 40
 
 

@@ -99,6 +99,7 @@ BROKEN = {
         "MUT_RELOG_GATE": LOST,
         "MUT_NO_RELIEF": FEW_BUFFERS,
         "MUT_RELIEF_ONCE": FEW_BUFFERS,
+        "MUT_NO_LOOK": FEW_BUFFERS,
     },
     "discard": dict.fromkeys(("MUT_PLACES_FREE", "MUT_HDD_FIRST", "MUT_DROP_EARLY",
                               "MUT_DROP_NEWER", "MUT_CLEAN_ANYWAY"), ""),

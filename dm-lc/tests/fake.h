@@ -20,6 +20,7 @@
 #include "../index.h"
 #include "../log.h"
 #include "../segment.h"
+#include "../send.h"
 #include "../superblock.h"
 #include "../writeback.h"
 #include "example.h"
@@ -247,7 +248,10 @@ static void fake_destroy(void *data)
 	if (fake->disk)
 		fake_pass(fake);
 	lc_writeback_destroy(core->wb);
+	if (core->log && core->send)
+		lc_log_quiesce(core->log);
 	lc_log_destroy(core->log);
+	lc_send_destroy(core->send);
 	if (core->slow_wq)
 		destroy_workqueue(core->slow_wq);
 	if (core->wq)
@@ -285,8 +289,9 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->sb.geo.cache_bytes, options), 0);
 	core->backing = core->cache;
 	core->log = lc_log_create(core);
+	core->send = lc_send_create(core);
 	core->wb = lc_writeback_create(core);
-	KUNIT_ASSERT_TRUE(test, core->log && core->wb);
+	KUNIT_ASSERT_TRUE(test, core->log && core->send && core->wb);
 	lc_ring_start(core->ring, options->segment ?: 1, options->segment ?: 1);
 	lc_lane_start(core->lane, options->segment ?: 1);
 	lc_log_start(core->log, options->next_seq ?: 1);

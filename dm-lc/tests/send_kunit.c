@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Records that are sent by whoever waits for them, and those that are durable once they
- * are written (G2 of log.h): an SSD without a volatile cache.
+ * Records that are sent by whoever waits for them, those that wait for their turn (W of
+ * send.c), and those that are durable once they are written (G2 of log.h): an SSD without
+ * a volatile cache.
  */
 #include <kunit/test.h>
 
@@ -100,6 +101,169 @@ static void direct_stopped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	lc_log_end_flushes(fake->core.log, BLK_STS_OK);
+}
+
+/* --- whose turn it is ------------------------------------------------------------------ */
+
+/* So many records are on their way, and it stays at that. */
+static void expect_on_way(struct fake *fake, u32 nr)
+{
+	fake_wait(fake, nr);
+	fake_settle(fake);
+	KUNIT_EXPECT_EQ(fake->test, fake_held(fake), nr);
+}
+
+/* Records of 8 slots: four of them are as much as two that fill a segment. */
+static struct fake *with_records(struct kunit *test, u32 nr)
+{
+	struct fake *fake = fake_create(test, NULL);
+
+	while (nr--)
+		fake_record(fake, 7);
+	expect_on_way(fake, 4);
+	return fake;
+}
+
+static void turns(struct kunit *test)
+{
+	struct fake *fake = with_records(test, 8);
+	struct fake_io *fio;
+	u64 seq;
+
+	fake_write(fake, 900, 1);
+	fio = fake_flush_direct(fake);		/* 9: whoever waits need not queue */
+	KUNIT_EXPECT_EQ(test, fake_held(fake), 5);
+	fake_finish(fake, 9, BLK_STS_OK);
+	expect_on_way(fake, 4);
+	fake_finish(fake, 2, BLK_STS_OK);
+	fake_finish(fake, 5, BLK_STS_OK);
+	fake_finish(fake, 6, BLK_STS_OK);
+	expect_on_way(fake, 4);
+	for (seq = 1; seq <= 8; seq++) {
+		if (seq != 2 && seq != 5 && seq != 6)
+			fake_finish(fake, seq, BLK_STS_OK);
+	}
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	KUNIT_EXPECT_TRUE(test, lc_send_idle(fake->core.send));
+}
+
+/* Of records that fill a segment, @on_way are on their way. */
+static void turns_of_large_ones(struct kunit *test, u32 buffers, u32 on_way)
+{
+	struct fake_options options = { .buffers = buffers };
+	struct fake *fake = fake_create(test, &options);
+	u32 i;
+
+	for (i = 0; i < 2 * on_way; i++)
+		fake_record(fake, 15);
+	expect_on_way(fake, on_way);
+	fake_finish(fake, 1, BLK_STS_OK);
+	expect_on_way(fake, on_way);
+	fake_pass(fake);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 2 * on_way), 0);
+	KUNIT_EXPECT_TRUE(test, lc_send_idle(fake->core.send));
+}
+
+static void turns_few_buffers(struct kunit *test)
+{
+	turns_of_large_ones(test, 4, 2);
+}
+
+/* An eighth of them. */
+static void turns_many_buffers(struct kunit *test)
+{
+	turns_of_large_ones(test, 32, 4);
+}
+
+/* One that failed leaves its place to another one; it comes again without a turn. */
+static void turn_after_failure(struct kunit *test)
+{
+	struct fake *fake = with_records(test, 6);
+	struct bio *bio;
+
+	fake_finish(fake, 1, BLK_STS_IOERR);
+	bio = fake_take(fake, 1);		/* beside 2 to 5 */
+	expect_on_way(fake, 4);
+	fake_finish(fake, 2, BLK_STS_OK);
+	expect_on_way(fake, 3);			/* four again, with it */
+	fake_end(bio, BLK_STS_OK);
+	fake_pass(fake);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 6), 0);
+	KUNIT_EXPECT_TRUE(test, lc_send_idle(fake->core.send));
+}
+
+/* G5: those that wait learn of the stop as their turns come. */
+static void turns_stopped(struct kunit *test)
+{
+	struct fake *fake = with_records(test, 8);
+
+	lc_log_stop(fake->core.log);
+	expect_on_way(fake, 4);
+	lc_lane_stop(fake->core.lane);
+	fake_finish(fake, 4, BLK_STS_OK);
+	fake_finish(fake, 1, BLK_STS_IOERR);
+	fake_finish(fake, 2, BLK_STS_OK);
+	fake_finish(fake, 3, BLK_STS_OK);
+	lc_log_wait_stopped(fake->core.log);
+	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
+	lc_log_quiesce(fake->core.log);
+	KUNIT_EXPECT_TRUE(test, lc_send_idle(fake->core.send));
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
+	lc_log_end_flushes(fake->core.log, BLK_STS_OK);
+}
+
+/* Those that wait are own I/O, too. */
+static void turns_quiesced(struct kunit *test)
+{
+	struct fake *fake = with_records(test, 8);
+
+	fake_pass(fake);
+	lc_log_quiesce(fake->core.log);
+	KUNIT_EXPECT_TRUE(test, lc_send_idle(fake->core.send));
+	KUNIT_EXPECT_EQ(test, fake->nr_records, 8);
+}
+
+/* A buffer that is written and closed only lacks a FLUSH, unless one fails. */
+static void unflushed(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct lc_log *log = fake->core.log;
+	int refills;
+
+	fake_record(fake, 3);
+	fake_record(fake, 3);
+	fake_finish(fake, 2, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 0);
+	lc_lane_seal(fake->core.lane, true);
+	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 0);
+	flush_workqueue(fake->core.wq);
+	refills = atomic_read(&fake->refills);
+	fake_finish(fake, 1, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 1);
+	flush_workqueue(fake->core.wq);
+	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
+	/* Another one, written before it is closed. */
+	fake_record(fake, 3);
+	fake_finish(fake, 3, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 1);
+	flush_workqueue(fake->core.wq);
+	refills = atomic_read(&fake->refills);
+	lc_lane_seal(fake->core.lane, true);
+	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 2);
+	flush_workqueue(fake->core.wq);
+	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
+	lc_log_relieve(log);
+	fake_finish(fake, 0, BLK_STS_IOERR);
+	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 0);
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_finish(fake, 3, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 1);
+	fake_pass(fake);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(log, 3), 0);
+	lc_log_quiesce(log);
+	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 0);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 0);
 }
 
 /* --- no volatile cache ---------------------------------------------------------------- */
@@ -256,6 +420,13 @@ static struct kunit_case send_cases[] = {
 	KUNIT_CASE(direct_many),
 	KUNIT_CASE(direct_not_last),
 	KUNIT_CASE(direct_stopped),
+	KUNIT_CASE(turns),
+	KUNIT_CASE(turns_few_buffers),
+	KUNIT_CASE(turns_many_buffers),
+	KUNIT_CASE(turn_after_failure),
+	KUNIT_CASE(turns_stopped),
+	KUNIT_CASE(turns_quiesced),
+	KUNIT_CASE(unflushed),
 	KUNIT_CASE(through),
 	KUNIT_CASE(through_failed),
 	KUNIT_CASE(through_void),

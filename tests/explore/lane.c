@@ -121,6 +121,8 @@ void buf_close(struct wbuf *buf)
 	buf->b.closed = true;
 	if (!buf->b.undurable)
 		buf_retire(buf);
+	else if (buf_lacks_flush(buf))
+		queue_work(world->core->wq, &world->core->refill_work);
 }
 
 /* --- lane ---------------------------------------------------------------- */

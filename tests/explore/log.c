@@ -12,6 +12,7 @@
 #include "log.h"
 #include "bypass.h"
 #include "rescue.h"
+#include "send.h"
 #include "superblock.h"
 #include "writer.h"
 
@@ -31,6 +32,18 @@ void lc_log_destroy(struct lc_log *log)
 	kfree(log);
 }
 
+/* Its room of bios: there is none. */
+struct lc_send *lc_send_create(struct lc_core *core)
+{
+	(void)core;
+	return kzalloc(sizeof(u64), GFP_KERNEL);
+}
+
+void lc_send_destroy(struct lc_send *send)
+{
+	kfree(send);
+}
+
 void lc_log_start(struct lc_log *log, u64 next_seq)
 {
 	struct writer *w = world->writer;
@@ -40,6 +53,7 @@ void lc_log_start(struct lc_log *log, u64 next_seq)
 	w->written_seq = w->last_seq;
 	w->durable_seq = w->last_seq;
 	w->want_seq = w->last_seq;
+	w->relief_seq = w->last_seq;
 	world->life->start_seq = w->last_seq;
 }
 
@@ -85,6 +99,8 @@ static bool flush_wanted(void)
 		return false;
 	if (w->want_seq > w->durable_seq && w->want_seq <= w->written_seq)
 		return true;
+	if (w->relief_seq > w->durable_seq)
+		return true;
 	for (i = 0; i < w->nr_waiters; i++) {
 		if (w->waiters[i].seq <= w->written_seq)
 			return true;
@@ -114,7 +130,7 @@ void log_flush_submit(void)
 static void set_durable(u64 seq)
 {
 	struct writer *w = world->writer;
-	u32 i, n = 0;
+	u32 i, n = 0, nr_free = world->core->pool->nr_free;
 
 	while (w->durable_seq < seq) {
 		struct rec *rec = rec_of_seq(++w->durable_seq);
@@ -122,6 +138,8 @@ static void set_durable(u64 seq)
 		rec->stage = REC_DURABLE;
 		buf_drop_record(rec->buf);
 	}
+	if (world->core->pool->nr_free != nr_free)
+		w->relief_seq = w->durable_seq;
 	for (i = 0; i < w->nr_waiters; i++) {
 		if (w->waiters[i].seq <= w->durable_seq)
 			life_ack(w->waiters[i].seq, w->waiters[i].op);
@@ -286,6 +304,8 @@ void log_record_ended(struct cmd *cmd)
 		rec->stage = REC_WRITTEN;
 		/* FUA was chosen because all below was durable (G2). */
 		advance_written();
+		if (buf_lacks_flush(rec->buf))
+			queue_work(world->core->wq, &world->core->refill_work);
 		if (cmd->fua && w->durable_seq == rec->seq - 1)
 			set_durable(rec->seq);
 	}
@@ -313,14 +333,38 @@ void lc_log_want_durable(struct lc_log *log, u64 seq)
 	log_want(seq);
 }
 
-/* Buffers run short: make what is logged durable. */
+/* Is all of a closed buffer written, but not durable? */
+bool buf_lacks_flush(const struct wbuf *buf)
+{
+	u64 seq;
+
+	if (buf->free || !buf->b.closed || !buf->b.undurable)
+		return false;
+	for (seq = world->writer->durable_seq + 1; seq <= world->writer->last_seq; seq++) {
+		if (rec_of_seq(seq)->buf == buf && rec_of_seq(seq)->stage != REC_WRITTEN)
+			return false;
+	}
+	return true;
+}
+
+u32 lc_log_unflushed(struct lc_log *log)
+{
+	struct writer *w = world->writer;
+	u32 i, nr = 0;
+
+	(void)log;
+	for (i = 0; i < w->nr_bufs; i++)
+		nr += buf_lacks_flush(&w->bufs[i]);
+	return nr;
+}
+
+/* Buffers run short: make what is written durable, until one comes back (G6). */
 void lc_log_relieve(struct lc_log *log)
 {
 	struct writer *w = world->writer;
 
 	(void)log;
-	if (w->want_seq <= w->durable_seq)
-		w->want_seq = w->last_seq;
+	w->relief_seq = w->last_seq;
 	log_flush_start();
 }
 

@@ -348,6 +348,7 @@ struct dm_target {
 
 #define bdev_nr_bytes(bdev)		((bdev)->bytes)
 #define bdev_logical_block_size(bdev)	512u
+#define bdev_write_cache(bdev)		((void)(bdev), true)
 #define dm_bio_from_per_bio_data(data, size) ((struct bio *)(data))
 #define dm_per_bio_data(bio, size)	((void *)(bio))
 #define dm_noflush_suspending(ti)	((void)(ti), false)

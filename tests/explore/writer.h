@@ -87,7 +87,7 @@ struct writer {
 	struct wbuf *ready[MAX_BUFFERS];
 	u64 next_segment;	/* behind the last one opened */
 	/* the log */
-	u64 last_seq, written_seq, durable_seq, want_seq, flush_seq;
+	u64 last_seq, written_seq, durable_seq, want_seq, relief_seq, flush_seq;
 	bool flushing;		/* from the decision to the completion */
 	bool flush_queued;	/* decided, not submitted */
 	u32 nr_waiters;
@@ -124,6 +124,7 @@ void lane_give_up(struct wbuf *buf);
 struct wbuf *lane_take_ready(void);
 void buf_drop_record(struct wbuf *buf);
 void buf_close(struct wbuf *buf);
+bool buf_lacks_flush(const struct wbuf *buf);
 void rec_place(struct rec *rec, struct wbuf *buf);
 u64 first_unused_segment(void);
 struct lc_segment *segment_of(u64 number);

@@ -43,8 +43,10 @@
  *  Hazard: D3   MUT_SLEEP           a worker sleeps for a buffer, and it is the only thread
  *                                   (that is so when memory is short)
  *  Hazard: D3   MUT_NO_RELIEF       nobody flushes for want of a buffer
- *  Hazard: D3   MUT_RELIEF_ONCE     a wish for buffers is forgotten while a FLUSH for an
- *                                   earlier one runs, which may free none
+ *  Hazard: D3   MUT_RELIEF_ONCE     a wish for buffers is forgotten while a FLUSH runs,
+ *                                   which may free none
+ *  Hazard: D3   MUT_NO_LOOK         a buffer that only waits for a FLUSH is as good as free,
+ *                                   but nobody looks
  *  Hazard: P3   MUT_NO_IDLE_WAIT    a segment is given out while a read is on its way
  *  Hazard: D3   MUT_NO_WAKE         the last read of a segment wakes nobody
  */
@@ -165,12 +167,12 @@ inline flush_start()
 {
 	if
 	:: relief_seq && relief_seq <= durable_seq -> relief_seq = 0
-	:: relief_seq > durable_seq && want_seq <= durable_seq -> want_seq = last_seq
 	:: else
 	fi;
 	if
 	:: !flushing && written_seq > durable_seq &&
-	   ((want_seq > durable_seq && want_seq <= written_seq) ||
+	   (relief_seq > durable_seq ||
+	    (want_seq > durable_seq && want_seq <= written_seq) ||
 	    (target[0] > durable_seq && target[0] <= written_seq) ||
 	    (target[1] > durable_seq && target[1] <= written_seq)) ->
 		flushing = 1;
@@ -234,6 +236,19 @@ end:	do
 	:: d_step { written_seq < last_seq ->
 		written_seq++;
 		printf("record %d written\n", written_seq);
+#ifndef MUT_NO_LOOK
+		/* count_unflushed(): the last one of a closed buffer? */
+		i = written_seq + 1;
+		do
+		:: i <= last_seq && position_of[i] != position_of[written_seq] -> i++
+		:: else -> break
+		od;
+		if
+		:: i > last_seq && buffer_closed[position_of[written_seq]] -> refill_queued = 1
+		:: else
+		fi;
+		i = 0;
+#endif
 		flush_start()
 	   }
 	:: d_step { flushing ->
@@ -413,17 +428,47 @@ end:	do
 #define MAY_TAKE	(FREE > (relog_starved -> 0 : KEPT))
 #endif
 
+/* [log->lock] lacks_flush(): closed, written, not durable; into @unflushed */
+inline count_unflushed()
+{
+	unflushed = 0;
+	i = 0;
+	do
+	:: i < NSEG ->
+		n = (buffer_closed[i] && undurable[i]);
+		seq = written_seq + 1;
+		do
+		:: seq <= last_seq ->
+			n = (position_of[seq] == i -> 0 : n);
+			seq++
+		:: else -> break
+		od;
+		unflushed = unflushed + n;
+		i++
+	:: else -> break
+	od;
+	i = 0;
+	n = 0;
+	seq = 0
+}
+
+/* crowded() */
+#define MAY_GET	(relog_starved || in_use - unflushed < BUFFERS - BUFFERS / 2)
+
 active proctype refill_work()
 {
-	bit added, short_of;
+	bit added, short_of, crowded;
+	byte unflushed, seq, n;
 
 end:	do
 	:: d_step { refill_queued && MAY_WORK ->
 		refill_queued = 0;
+		count_unflushed();
 		do
-		:: !ready && !short_of && !refill_buffer ->	/* [pool->lock] */
+		:: !ready && !short_of && !crowded && !refill_buffer ->	/* [pool->lock] */
 			if
-			:: in_use < BUFFERS -> in_use++; refill_buffer = 1
+			:: !MAY_GET -> crowded = 1
+			:: MAY_GET && in_use < BUFFERS -> in_use++; refill_buffer = 1
 			:: else -> short_of = 1
 			fi
 		:: !ready && !short_of && refill_buffer && !refill_taken ->
@@ -453,7 +498,7 @@ end:	do
 				relog_starved = 0;
 				added = 1
 			fi
-		:: ready || short_of -> break
+		:: ready || short_of || crowded -> break
 		od;
 		if
 		:: added -> unpark_queued = 1
@@ -461,10 +506,10 @@ end:	do
 		fi;
 #ifndef MUT_NO_RELIEF
 		if
-		:: short_of || in_use * 2 >= BUFFERS ->	/* lc_log_relieve() */
+		:: short_of || unflushed > BUFFERS / 4 ->	/* lc_log_relieve() */
 			printf("short of buffers: %d shall be durable\n", last_seq);
 #ifdef MUT_RELIEF_ONCE
-			relief_seq = (want_seq <= durable_seq -> last_seq : relief_seq);
+			relief_seq = (flushing -> relief_seq : last_seq);
 #else
 			relief_seq = last_seq;
 #endif
@@ -474,6 +519,8 @@ end:	do
 #endif
 		kicked = 1;
 		added = 0;
+		unflushed = 0;
+		crowded = 0;
 		short_of = 0
 	   }
 	od

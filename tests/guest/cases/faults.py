@@ -235,7 +235,8 @@ def slow_ssd_is_not_failed(ctx):
 
 
 @case(disks=PAIR, timeout=180, long=("debug",),
-      fault=("SSD", "hung", "flushes wait; writes go on while buffers are free; then all is well"))
+      fault=("SSD", "hung", "flushes wait; writes go on until half of the buffers are full; "
+             "then all is well"))
 def hung_ssd_is_waited_for(ctx):
     """An SSD that answers nothing for a while, and then everything."""
     hang(ctx, "ssd")

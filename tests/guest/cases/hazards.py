@@ -405,6 +405,24 @@ def full_log_slows_writes(ctx):
         assert max(waited) < batch // 2, f"a write waited for {max(waited)} of the HDD"
 
 
+@case(kernels=("stock",), disks=(Disk("ssd", "16M"), Disk("hdd", "64M")), timeout=120)
+def full_buffers_slow_writes(ctx):
+    """With the SSD as the limit no write waits until all buffers are written (D9)."""
+    buffers, segments = 16, 60
+    waited = []
+    with (dm.Device("slow", dm.delay(ctx.ssd, 0, 400)) as ssd,
+          LcStack(ctx.hdd, ssd.path, format=SMALL, buffers=buffers, writeback="off") as lc,
+          lc.open() as raw):
+        for block in range(segments * 15):
+            before = commands(ctx.ssd)["write"]
+            fill(raw, block, 1, "slow")
+            waited.append(commands(ctx.ssd)["write"] - before)
+    assert sum(waited) > segments // 2, f"{sum(waited)} commands: the SSD was not the limit"
+    ctx.figure("buffers", buffers)
+    ctx.figure("longest wait, in writes of the SSD", max(waited))
+    assert max(waited) <= buffers // 3, f"a write waited for {max(waited)} of the SSD"
+
+
 # --- who sends a record ---------------------------------------------------------------------------
 
 
