@@ -481,8 +481,11 @@ static void core_free(struct lc_core *core)
 		flush_work(&core->refill_work);
 		cancel_delayed_work_sync(&core->pace_work);
 	}
-	if (core->log)
+	if (core->log) {
+		/* Whatever refill_work may still wish for. */
+		lc_log_stop(core->log);
 		lc_log_quiesce(core->log);
+	}
 	lc_rescue_destroy(core->rescue);
 	if (core->wq) {
 		cancel_work_sync(&core->refill_work);
