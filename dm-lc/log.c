@@ -632,6 +632,11 @@ void lc_log_quiesce(struct lc_log *log)
 		/* What has failed just now must not come again either. */
 	} while (cancel_delayed_work_sync(&log->retry_work) || !quiet(log));
 	flush_workqueue(log->wq);
+	/* If that was all, no retry is left to say so; the next glitch is the first one (S2). */
+	spin_lock_irq(&log->lock);
+	if (!log->nr_failed)
+		WRITE_ONCE(log->trouble, false);
+	spin_unlock_irq(&log->lock);
 }
 
 /* --- records ------------------------------------------------------------ */

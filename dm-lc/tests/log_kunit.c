@@ -524,6 +524,17 @@ static void failed_flush(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
 }
 
+/* S2: a glitch with nothing to be written again is over when the volume has come to rest. */
+static void glitch_at_rest(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+
+	lc_log_void(fake->core.log);
+	KUNIT_EXPECT_TRUE(test, lc_log_in_trouble(fake->core.log));
+	lc_log_quiesce(fake->core.log);
+	KUNIT_EXPECT_FALSE(test, lc_log_in_trouble(fake->core.log));
+}
+
 /* The same, if it was not the log's own: a superblock's PREFLUSH. */
 static void failed_foreign_flush(struct kunit *test)
 {
@@ -750,6 +761,7 @@ static struct kunit_case log_cases[] = {
 	KUNIT_CASE(failed_later),
 	KUNIT_CASE(retire),
 	KUNIT_CASE(retire_failed),
+	KUNIT_CASE(glitch_at_rest),
 	{}
 };
 
