@@ -38,8 +38,8 @@
 
 #define NR_DIRECT	16
 #define DIRECT_SLOTS	9	/* a header and 8 blocks */
-#define ON_WAY_SHARE	8	/* of the buffers; at least */
-#define ON_WAY_RECORDS	2	/* that the one is summed while the other is on its way */
+#define ON_WAY_SHARE	8	/* one in so many slots of the buffers, or if that is less */
+#define ON_WAY_RECORDS	2	/* the largest: one is summed while the other is on its way */
 
 struct direct {
 	struct bio bio;
@@ -137,8 +137,7 @@ static void take_turns(struct lc_send *send)
  * @send: the room
  * @rec: closed, and left by its writers
  *
- * Any context, under log->lock or without.  lc_log_turn() is called for it, perhaps
- * before this returns.
+ * Any context.  lc_log_turn() is called for it, perhaps before this returns.
  */
 void lc_send_enter(struct lc_send *send, struct lc_record *rec)
 {
@@ -155,7 +154,7 @@ void lc_send_enter(struct lc_send *send, struct lc_record *rec)
  * @send: the room
  * @rec: its write failed, or what came of it is in doubt
  *
- * As lc_send_enter(), but it does not wait for its turn.
+ * Under log->lock.  As lc_send_enter(), but it does not wait for its turn.
  */
 void lc_send_again(struct lc_send *send, struct lc_record *rec)
 {
