@@ -8,7 +8,7 @@
  * waits for them, from a few places that need no memory at all, because he must not sleep
  * for it.
  *
- * Not all that workers are to send is sent at once, only an eighth of what the buffers hold,
+ * Not all that workers are to send is sent at once, only a twentieth of what the buffers hold,
  * or two records (W): a FLUSH may wait in the SSD behind all writes that got there before
  * it, and until it ends no buffer is free.  Others wait for their turn, in the order in
  * which they came.  One that must be written again has had its turn: without it hardly any
@@ -38,7 +38,7 @@
 
 #define NR_DIRECT	16
 #define DIRECT_SLOTS	9	/* a header and 8 blocks */
-#define ON_WAY_SHARE	8	/* one in so many slots of the buffers, or if that is less */
+#define ON_WAY_SHARE	20	/* one in so many slots of the buffers, or if that is less */
 #define ON_WAY_RECORDS	2	/* the largest: one is summed while the other is on its way */
 
 struct direct {

@@ -321,7 +321,7 @@ static void seal_nothing(struct kunit *test)
 /* Records follow one another in a segment, then in the next. */
 static void several_records(struct kunit *test)
 {
-	struct fake_options options = { .buffers = 32 };	/* all are on their way at once */
+	struct fake_options options = { .buffers = 80 };	/* all are on their way at once */
 	struct fake *fake = fake_create(test, &options);
 	static const struct {
 		u32 blocks, first_slot;

@@ -170,10 +170,10 @@ static void turns_few_buffers(struct kunit *test)
 	turns_of_large_ones(test, 4, 2);
 }
 
-/* An eighth of them. */
+/* A twentieth of them. */
 static void turns_many_buffers(struct kunit *test)
 {
-	turns_of_large_ones(test, 32, 4);
+	turns_of_large_ones(test, 64, 3);
 }
 
 /* One that failed leaves its place to another one; it comes again without a turn. */
