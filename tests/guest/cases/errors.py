@@ -119,7 +119,7 @@ def dead_ssd_is_given_up(ctx):
 def ssd_that_recovers_is_kept(ctx):
     """The SSD fails for a while: flushes wait, then all is as if nothing had been."""
     with Breakable("ssd1", ctx.ssd) as ssd:
-        with LcStack(ctx.hdd, ssd.path, writeback="off") as lc, lc.open() as raw:
+        with LcStack(ctx.hdd, ssd.path, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw:
             for turn in range(3):
                 fill(raw, 0, 300, turn)
                 told = troubles()
