@@ -146,7 +146,7 @@ def ssd_that_recovers_is_kept(ctx):
 def dead_hdd_keeps_the_cache(ctx):
     """The HDD dies: writes go on into the cache until writeback gives up; nothing is lost."""
     with Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ctx.ssd)
+        lc = LcStack(hdd.path, ctx.ssd, writeback="off")
         lc.format()
         lc.activate()
         with lc.open() as raw:
@@ -266,7 +266,7 @@ def bad_hdd_sector_pins_nothing(ctx):
     at = 2048 + 40 * 8 + 3
     bad = (dm.linear(ctx.hdd, at), dm.error(1), dm.linear(ctx.hdd, good - at - 1, at + 1))
     with Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ctx.ssd)
+        lc = LcStack(hdd.path, ctx.ssd, writeback="off")
         lc.format()
         lc.activate()
         with lc.open() as raw:

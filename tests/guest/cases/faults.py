@@ -310,7 +310,7 @@ def bad_region_costs_nothing(ctx):
 def hdd_that_recovers(ctx):
     """The HDD refuses all writes for some seconds."""
     with Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ctx.ssd)
+        lc = LcStack(hdd.path, ctx.ssd, writeback="off")
         lc.format()
         lc.activate()
         with lc.open() as raw:
