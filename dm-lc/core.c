@@ -19,7 +19,6 @@
  * can wish for a FLUSH in turn, but not once the log is stopped.
  */
 #include <linux/mempool.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "lc.h"
@@ -341,7 +340,7 @@ static void take_params(struct lc_core *core, struct lc_params *params, struct l
 	if (params->writeback_batch != core->params.writeback_batch ||
 	    params->writeback_depth != core->params.writeback_depth) {
 		/* Memory must not be reclaimed through the volume that is suspended. */
-		noio = memalloc_noio_save();
+		noio = lc_noio_save();
 		if (lc_writeback_resize(core->wb, params->writeback_batch,
 					params->writeback_depth)) {
 			lc_warn(core, "no memory for another writeback batch or depth");
@@ -350,7 +349,7 @@ static void take_params(struct lc_core *core, struct lc_params *params, struct l
 			next.writeback_depth = core->params.writeback_depth;
 			lc_params_store(params, &next);
 		}
-		memalloc_noio_restore(noio);
+		lc_noio_restore(noio);
 	}
 	lc_params_store(&core->params, params);
 }

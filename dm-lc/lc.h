@@ -27,6 +27,7 @@
 #include <linux/device-mapper.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
+#include <linux/sched/mm.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
@@ -152,6 +153,21 @@ static inline struct lc_io *lc_bio_io(struct bio *bio)
 static inline enum lc_mode lc_core_mode(const struct lc_core *core)
 {
 	return READ_ONCE(core->mode);
+}
+
+static inline unsigned int lc_noio_save(void)
+{
+	/*
+	 * A task writes its flags by itself, without a lock, and others read them: the
+	 * scheduler, for one.  The kernel lives with that race everywhere.
+	 */
+	return data_race(memalloc_noio_save());
+}
+
+static inline void lc_noio_restore(unsigned int flags)
+{
+	/* As in lc_noio_save(). */
+	data_race(({ memalloc_noio_restore(flags); 0; }));
 }
 
 #define lc_err(core, fmt, ...) DMERR("%s: " fmt, (core)->name, ##__VA_ARGS__)

@@ -6,7 +6,6 @@
  */
 #include <linux/device-mapper.h>
 #include <linux/module.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "lc.h"
@@ -245,7 +244,7 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 	}
 	mutex_lock(&core->life_lock);
 	/* Memory must not be reclaimed through this volume: a rescue may wait for the lock. */
-	noio = memalloc_noio_save();
+	noio = lc_noio_save();
 	next = lc->params;
 	ret = lc_params_set(&next, key, value, true, &error);
 	if (ret)
@@ -257,7 +256,7 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 		lc_params_store(&lc->params, &next);
 		lc_params_store(&core->params, &next);
 	}
-	memalloc_noio_restore(noio);
+	lc_noio_restore(noio);
 	mutex_unlock(&core->life_lock);
 	lc_writeback_kick(core->wb);
 	return ret;

@@ -305,6 +305,7 @@ struct page;
 #define page_address(p)		((void *)(p))
 #define __get_free_pages(gfp, order) ((unsigned long)explore_alloc(PAGE_SIZE << (order), gfp))
 #define free_pages(p, order)	explore_free((void *)(p))
+#define data_race(expr)		({ __typeof__(expr) race_ = (expr); race_; })
 #define memalloc_noio_save()	0u
 #define memalloc_noio_restore(flags) ((void)(flags))
 
