@@ -153,8 +153,9 @@ def test_runner_broken_after_the_last_verdict(boot, gone):
 def made_up(name, *disks, folder="cases", timeout=10, **words):
     """A registered case that is never run."""
     function = types.SimpleNamespace(__module__=f"{folder}.made", __doc__="None.")
-    return registry.Case(name, function, ("stock",), disks, timeout, "", words.get("smp", 2), "1G",
-                         (), "", (), False)
+    parts = {"name": name, "function": function, "kernels": ("stock",), "disks": disks,
+             "timeout": timeout, "smp": words.get("smp", 2), "memory": "1G", "append": ""}
+    return registry.Case(**dict.fromkeys(CASE_PARTS) | parts)
 
 
 def test_cases_share_boots(monkeypatch):

@@ -31,6 +31,11 @@ APPEND = ("console=ttyS0 loglevel=5 panic=-1 oops=panic log_buf_len=16M watchdog
 CHECKED = "slab_debug=F"
 
 
+# QEMU's own clock: one instruction a nanosecond, on one processor.
+INSTRUCTIONS = ["-machine", "pc", "-accel", "tcg,thread=single", "-cpu", "max",
+                "-icount", "shift=0"], "acpi=off"
+
+
 @functools.lru_cache
 def accelerators(kernel):
     """QEMU's -machine, -accel and -cpu, and kernel parameters that go with them.
@@ -118,13 +123,16 @@ class Boot:
     def command(self, path):
         """The whole QEMU command line."""
         first = self.cases[0]
-        machine, parameters = accelerators(self.kernel)
+        machine, parameters = INSTRUCTIONS if first.icount else accelerators(self.kernel)
+        if first.cores:
+            parameters = ""  # of cores, only ACPI tells
         checked = CHECKED if self.kernel.checkers else ""
         append = " ".join(part for part in (APPEND, checked, parameters, first.append) if part)
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
                  "-no-reboot", *machine,
                  # Sockets: without ACPI, the MP table names one processor of each.
-                 "-smp", f"{first.smp},sockets={first.smp}", "-m", first.memory,
+                 "-smp", f"{first.smp},{'cores' if first.cores else 'sockets'}={first.smp}",
+                 "-m", first.memory,
                  "-kernel", self.kernel.image, "-initrd", self.payload.initramfs,
                  "-append", append,
                  "-serial", f"file:{self.folder / 'console'}",

@@ -60,6 +60,8 @@ class Case:
     append: str      # more kernel parameters
     fault: tuple     # device, what goes wrong, required behaviour; or empty
     no_memory: bool  # the kernel may say that an allocation failed
+    cores: bool      # the processors are cores of one, with a cache in common
+    icount: bool     # the clock counts instructions: one a nanosecond
 
     @property
     def about(self):
@@ -68,7 +70,8 @@ class Case:
 
 
 def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=2,
-         memory="1G", long=(), append="", fault=(), no_memory=False):
+         memory="1G", long=(), append="", fault=(), no_memory=False, cores=False,
+         icount=False):
     """Register the function below as a guest case; it must have a docstring.
 
     `long` (True, or names of kernels) keeps it for --long.  `fault` (device, what goes
@@ -84,7 +87,8 @@ def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=
             raise ValueError(f"two cases are called {name}")
         only_long = tuple(kernels) if long is True else tuple(long)
         CASES[name] = Case(name, function, tuple(kernels), tuple(disks), timeout, module, smp,
-                           memory, only_long, append, tuple(fault), no_memory)
+                           memory, only_long, append, tuple(fault), no_memory, cores,
+                           icount)
         return function
     return register
 
