@@ -16,7 +16,7 @@ sys.path[:0] = [str(host.TESTS / "bench"), str(host.TESTS / "bench/guest")]
 import plan  # noqa: E402
 import real  # noqa: E402
 import report  # noqa: E402
-from lcbench import common, fio, jobs, load, locks, service, systems  # noqa: E402
+from lcbench import common, fio, instructions, jobs, load, locks, service, systems  # noqa: E402
 from rows import MISSED, REACHED, ROWS, UNKNOWN, Figures  # noqa: E402
 
 # Whatever a row looks at, by job: figures that reach every target, for dm-lc and for the rest.
@@ -27,7 +27,7 @@ def tree(job, good):
     """Figures of one job as a system gives them, better or worse."""
     rate = 10.0 if good else 1.0
     cost = 0.1 if good else 10.0
-    if job in ("random_write", "synced_write", "journal_write"):
+    if job in ("random_write", "native_write", "synced_write", "journal_write"):
         return {f"iops_{n}": rate for n in (1, 2, 4, 16)}
     if job == "programs":
         return {"write_depth_1": {"write_iops": rate}}
@@ -61,6 +61,7 @@ def tree(job, good):
         "endurance": {"ssd_per_user_byte": cost},
         "fua_disk": {"writes": 1 if good else 2, "flushes": 0 if good else 1},
         "mixed": {"hdd_none": {"read_p99": cost}},
+        "instructions": dict.fromkeys(instructions.KINDS, cost),
         "locks": {"contended": {"own": 0 if good else 1, "all": 1}},
     }[job]
 
@@ -98,7 +99,7 @@ def test_figures_are_medians_with_their_spread():
 def test_plan_names_the_jobs_and_systems_there_are():
     """On the host and in the guest."""
     assert set(plan.JOBS) == set(jobs.JOBS)
-    assert set(plan.KERNELS) <= set(plan.JOBS)
+    assert set(plan.BOOTS) <= set(plan.JOBS)
     assert plan.SYSTEMS == tuple(system.name for system in systems.ALL)
     assert set(plan.QUICK) == set(plan.LONG) == set(plan.SMOKE)
 
@@ -209,6 +210,7 @@ def test_report_is_whole(tmp_path):
     for row in ROWS:
         assert f"| {row.number} | {row.what} |" in text
     assert "* read, dm-cache: LoadError: 3 errors\n" in text
+    assert "\nLeft out here: drain (bcache); read_while_draining (bcache).\n" in text
     assert "MISSED" not in text and "**The guest (lockstat): hang**: no word\n" in text
     for name, _ in report.CHARTS:
         assert (tmp_path / name).stat().st_size > 1000 and f"({name})" in text

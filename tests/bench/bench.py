@@ -15,20 +15,25 @@ sys.path.insert(0, str(TESTS))
 from lib import host, kernels, payload, products, sideport, vm  # noqa: E402, I001
 from lclib import CASES, registry  # noqa: E402
 
+import native  # noqa: E402
 import peers  # noqa: E402
 import plan  # noqa: E402
 import report  # noqa: E402
 
 FOLDER = host.BUILD / "bench"
 PORT = "dmlc.bench"
-GUESTS = {"stock": "bench.bench", "lockstat": "bench.bench_locks"}  # kernel: case
+# Name of a boot: its kernel and case.
+BOOTS = {"stock": ("stock", "bench.bench"), "lockstat": ("lockstat", "bench.bench_locks"),
+         "counted": ("stock", "bench.bench_counted"), "native": ("uml", None)}
 
 
 class Notes:
     """Takes the guest's events and keeps them in a file as they come."""
 
-    def __init__(self, path, wanted):
-        self.file = open(path, "w", encoding="utf-8")  # noqa: SIM115
+    def __init__(self, folder, wanted):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.file = open(folder / "events", "w", encoding="utf-8")  # noqa: SIM115
         self.begun = {}
         self.results = []
         self.profiles = []
@@ -76,23 +81,40 @@ def machine(kernel):
     return {**about_host(), "qemu": qemu, "emulated": emulated}
 
 
-def measure_in(name, wanted, seed):
-    """Build for one kernel, boot it, run the jobs that want it."""
-    kernel = kernels.get(name)
-    folder = FOLDER / name
+def boot_guest(kernel, case, wanted, seed, notes):  # pylint: disable=too-many-arguments
+    """One boot under QEMU; (versions of the peers, verdict, reason)."""
+    folder = notes.folder
     with host.locked("build", host.BUILD):
         versions, extra = peers.prepare(kernel)
         files = payload.make(kernel, products.build(kernel), folder / "payload", extra)
-    notes = Notes(folder / "events", wanted)
     side = sideport.Side(PORT, notes.take, first=wanted)
-    boot = sideport.Boot(kernel, files, [CASES[GUESTS[name]]], folder / "boot", seed, side=side,
+    boot = sideport.Boot(kernel, files, [CASES[case]], folder / "boot", seed, side=side,
                          disks={"preheat": "256M"})
-    started = time.monotonic()
+    notes.started = time.monotonic()
     outcome = sideport.perform(boot, side)
+    return versions, outcome.verdict, outcome.reason
+
+
+def boot_native(kernel, wanted, seed, notes):
+    """One boot of user-mode Linux; as boot_guest()."""
+    trouble = native.measure(kernel, {**wanted, "seed": seed}, notes.folder / "guest",
+                             peers.build_modules(kernel), notes)
+    return {}, "failed" if trouble else "passed", trouble
+
+
+def measure_in(name, wanted, seed):
+    """Build for the kernel of one boot, boot it, run the jobs that want it."""
+    kernel_name, case = BOOTS[name]
+    kernel = kernels.get(kernel_name)
+    notes = Notes(FOLDER / name, wanted)
+    if case:
+        versions, verdict, reason = boot_guest(kernel, case, wanted, seed, notes)
+    else:
+        versions, verdict, reason = boot_native(kernel, wanted, seed, notes)
     return {
         "kernel": kernel.release, "name": name, "versions": versions, "guest": notes.begun,
-        "seconds": round(time.monotonic() - started), "whole": notes.ended,
-        "verdict": outcome.verdict, "reason": outcome.reason,
+        "seconds": round(time.monotonic() - notes.started), "whole": notes.ended,
+        "verdict": verdict, "reason": reason,
         "results": notes.results, "profiles": notes.profiles,
     }
 
@@ -110,8 +132,8 @@ def measure(args):
     registry.load(TESTS / "bench/guest")
     about = machine(kernels.get("stock"))
     boots = []
-    for name in GUESTS:
-        share = [job for job in wanted["jobs"] if plan.KERNELS.get(job, "stock") == name]
+    for name in BOOTS:
+        share = [job for job in wanted["jobs"] if plan.BOOTS.get(job, "stock") == name]
         if share:
             boots.append(measure_in(name, {**wanted, "jobs": share}, args.seed))
     return {

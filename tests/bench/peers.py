@@ -35,9 +35,10 @@ def build_modules(kernel):
     folder = host.BUILD / f"lcload-{kernel.label}"
     folder.mkdir(parents=True, exist_ok=True)
     host.run("cp", "-u", *(HERE / "module").iterdir(), folder)
-    host.run("make", "-s", "-C", kernel.kdir, f"M={folder}", "modules",
+    host.run("make", "-s", "-C", kernel.kdir, f"M={folder}", *kernel.make_words, "modules",
              log=host.BUILD / "lcload.log")
-    return [folder / "lcload.ko", folder / "lcprof.ko"]
+    names = ("lcload.ko",) if kernel.name == "uml" else ("lcload.ko", "lcprof.ko")
+    return [folder / name for name in names]
 
 
 def build_writeboost(kernel):

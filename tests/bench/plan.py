@@ -8,10 +8,10 @@ SYSTEMS = ("dm-lc", "dm-writeboost", "dm-writecache", "dm-cache", "bcache", "dm-
 JOBS = ("random_write", "synced_write", "journal_write", "read", "programs", "commands",
         "format_and_start", "ssd_bound", "sequential", "drain", "full", "read_while_draining",
         "restart", "memory", "nowait", "throttled", "swap_table", "endurance", "fua_disk",
-        "mixed", "locks")
+        "mixed", "locks", "instructions", "native_write")
 
-# Jobs that want another kernel than stock: in a guest of their own.
-KERNELS = {"locks": "lockstat"}
+# Jobs that want another guest than the first (bench.py).
+BOOTS = {"locks": "lockstat", "instructions": "counted", "native_write": "native"}
 
 # An SSD so slow that an emulated CPU keeps up with it (tests/disks/models.py).
 SSD_MODEL = {"rate": 60e6, "command_us": 20.0, "flush_us": 100.0}
@@ -31,12 +31,19 @@ COMMON = {
     "endurance_cache": 128 * MIB,
     "endurance_set": 512 * MIB,
     "lock_writes": 100_000,
+    "icount_writes": 65_536,     # 256 MiB
     "mixed_seconds": 4,
+    "left_out": {},              # job: systems
 }
 
+# Without what takes minutes: the boot of another kernel, and draining with bcache, which does so
+# at its own pace.
 QUICK = {
     **COMMON,
-    "jobs": tuple(job for job in JOBS if job not in ("programs", "mixed")),
+    "jobs": tuple(job for job in JOBS if job not in ("programs", "mixed", "locks",
+                                                    "instructions", "native_write")),
+    "left_out": {"drain": ("bcache",), "read_while_draining": ("bcache",)},
+    "memory_caches": (GIB, 4 * GIB),
     "repetitions": 1,
     "ram_ms": 1500,
     "ram_writes": 160_000,       # 625 MiB: fits the cache with the set, so nothing must drain
@@ -51,8 +58,10 @@ QUICK = {
     "fill_ms": 6000,
     "full_ms": 4000,
     "latency_ms": 4000,
-    "restart_caches": (64 * MIB, 192 * MIB),
-    "endurance_writes": 65_536,
+    "restart_caches": (64 * MIB, 128 * MIB),
+    "endurance_cache": 64 * MIB,
+    "endurance_set": 256 * MIB,
+    "endurance_writes": 32_768,
 }
 
 LONG = {
@@ -103,6 +112,7 @@ SMOKE = {
     "endurance_set": 64 * MIB,
     "endurance_writes": 4096,
     "lock_writes": 4000,
+    "icount_writes": 2048,
 }
 
 LENGTHS = {"smoke": SMOKE, "quick": QUICK, "long": LONG}

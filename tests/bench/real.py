@@ -33,9 +33,10 @@ import report  # noqa: E402
 FOLDER = host.BUILD / "bench-real"
 GIB = 1 << 30
 LEAST = {"ssd": GIB, "hdd": 8 * GIB}
-# Of a crash, of memory and of another kernel only a guest can tell; a pool's write has no known
-# time here.
-JOBS = tuple(job for job in plan.JOBS if job not in ("restart", "memory", "swap_table", "locks"))
+# Of a crash, of memory and of what wants a guest of its own only a guest can tell; a pool's write
+# has no known time here.
+JOBS = tuple(job for job in plan.JOBS
+             if job not in ("restart", "memory", "swap_table", *plan.BOOTS))
 # What `dmsetup targets` or sysfs must show for a system to be there.
 TARGETS = {"dm-lc": "lc", "dm-writeboost": "writeboost", "dm-writecache": "writecache",
            "dm-cache": "cache", "dm-linear": "linear"}
@@ -164,7 +165,7 @@ def planned(args):
 def measure(args, paths):
     """Everything; returns what report.write() takes."""
     wanted = planned(args)
-    notes = bench.Notes(FOLDER / "events", wanted)
+    notes = bench.Notes(FOLDER, wanted)
 
     def send(kind, **fields):
         notes.take({"kind": kind, **fields})

@@ -62,6 +62,9 @@ def setting(got):
     else:
         yield f"SSD model: {got['plan']['ssd_model']}. HDD model: {got['plan']['hdd_kind']} " \
               f"{got['plan']['hdd_model'] or 'with its defaults'} (`tests/disks/`)."
+    if left_out := got["plan"]["left_out"]:
+        yield "Left out here: " + "; ".join(f"{job} ({', '.join(names)})"
+                                            for job, names in left_out.items()) + "."
     versions = {f"{name} {version}" for boot in got["boots"]
                 for name, version in boot["versions"].items()}
     if versions:

@@ -55,7 +55,8 @@ class Boot:
         """The program and its parameters."""
         words = [self.kernel.image, f"mem={memory}", f"ncpus={cpus}", "seccomp=on",
                  f"initrd={self.files.initramfs}", f"uml_dir={self.folder}", "umid=uml"]
-        words += [f"ubd{letter}r={image}" for letter, image in zip("abc", self.files.images,
+        letters = "abc"[:len(self.files.images)]
+        words += [f"ubd{letter}r={image}" for letter, image in zip(letters, self.files.images,
                                                                    strict=True)]
         words += ["con=null", "con0=null,fd:1", "ssl=null", "loglevel=5", "panic=-1",
                   "oops=panic", "log_buf_len=4M", f"hostfs={self.folder / 'out'}"]

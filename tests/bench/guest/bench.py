@@ -11,14 +11,12 @@ import pathlib
 import sys
 
 from lclib import Disk, case, sh
-from lclib.disk import Device
 from lclib.disks import Disks
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 PORT = "dmlc.bench"
 WRITEBOOST = pathlib.Path("/opt/dm-lc/bench/dm-writeboost.ko")
-MIB = 1 << 20
 
 
 class Host:
@@ -38,16 +36,6 @@ class Host:
             data = data[self.port.write(data):]
 
 
-def ram_disks(size):
-    """brd allocates on first touch: touched here, so that no system pays for it."""
-    sh.run("modprobe", "brd", "rd_nr=2", f"rd_size={size // 1024}", "max_part=0")
-    for path in ("/dev/ram0", "/dev/ram1"):
-        with Device(path) as raw:
-            for place in range(0, raw.size, 4 * MIB):
-                raw.write(place, bytes(4 * MIB))
-    return "/dev/ram0", "/dev/ram1"
-
-
 def measure(ctx):
     """Take the plan, perform it."""
     from lcbench import common, load, perform, systems  # pylint: disable=import-outside-toplevel
@@ -62,7 +50,7 @@ def measure(ctx):
     if "crc32c_intel" in loaded:
         raise AssertionError("crc32c_intel is loaded: an emulated CPU is slow at it")
     perform.begin(host.send)
-    where = {"ram": ram_disks(host.plan["ram_disk"]), "emulated": (ctx.ssd, ctx.hdd)}
+    where = {"ram": common.ram_disks(host.plan["ram_disk"]), "emulated": (ctx.ssd, ctx.hdd)}
     disks = Disks()
     with contextlib.closing(disks):
         perform.perform(host.send, common.Bench("", "", host.plan, ctx.seed, disks), where)
@@ -76,13 +64,21 @@ DISKS = (Disk("ssd", "512M", kind="recorded"), Disk("hdd", "8G", kind="recorded"
 APPEND = "module_blacklist=crc32c_intel,crc32c-intel,crc32_pclmul tsc=reliable"
 
 
-@case(kernels=(), disks=DISKS, timeout=3600, memory="4G", append=APPEND)
+# Cores: between processors without a cache in common the scheduler moves nobody who wakes up, and
+# who has workers finds them behind himself on his own processor while another one is idle.
+@case(kernels=(), disks=DISKS, timeout=3600, memory="4G", append=APPEND, cores=True)
 def bench(ctx):
     """Everything side by side."""
     measure(ctx)
 
 
-@case(kernels=(), disks=DISKS, timeout=1800, memory="4G", append=APPEND, smp=4)
+@case(kernels=(), disks=DISKS, timeout=3600, memory="4G", append=APPEND, smp=1, icount=True)
+def bench_counted(ctx):
+    """What is counted by a processor whose every instruction takes a nanosecond."""
+    measure(ctx)
+
+
+@case(kernels=(), disks=DISKS, timeout=1800, memory="4G", append=APPEND, smp=4, cores=True)
 def bench_locks(ctx):
     """What only a kernel with lock_stat can count."""
     measure(ctx)

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 
 from lclib import sh
+from lclib.disk import Device
 from lclib.dm import sectors
 
 from .systems import BY_NAME, SLICE, Linear, RawDisk
@@ -58,6 +59,16 @@ class Bench:
             yield dataclasses.replace(self, ssd=f"/dev/mapper/{SLICE}")
         finally:
             sh.result("dmsetup", "remove", SLICE)  # clear() tries again
+
+
+def ram_disks(size):
+    """brd allocates on first touch: touched here, so that no system pays for it."""
+    sh.run("modprobe", "brd", "rd_nr=2", f"rd_size={size // 1024}", "max_part=0")
+    for path in ("/dev/ram0", "/dev/ram1"):
+        with Device(path) as raw:
+            for place in range(0, raw.size, 4 * MIB):
+                raw.write(place, bytes(4 * MIB))
+    return "/dev/ram0", "/dev/ram1"
 
 
 def latencies(got, kind):

@@ -14,7 +14,7 @@ import re
 import threading
 import time
 
-from . import fio, load, locks, null_blk, service
+from . import fio, instructions, load, locks, null_blk, service
 from .common import CACHES, EVERY, MIB, Job, latencies, timed
 from .systems import wait, write_sysfs
 
@@ -393,6 +393,8 @@ JOBS = {
     "endurance": Job(service.endurance, "plain", CACHES),
     "fua_disk": Job(fua_disk, "ram", ("dm-lc", "dm-writeboost", "dm-writecache", "dm-cache")),
     "mixed": Job(mixed, "modelled", ("dm-lc", "raw")),
+    "instructions": Job(instructions.count, "ram", EVERY),
+    "native_write": Job(random_write, "ram", ("dm-lc", "dm-linear")),
     # dm-writeboost does not build on the kernel this wants.
     "locks": Job(contended_locks, "ram", tuple(locks.MODULES)),
 }

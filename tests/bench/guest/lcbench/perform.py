@@ -32,7 +32,8 @@ def perform(send, bench, where):
     for repetition in range(plan["repetitions"]):
         for name in plan["jobs"]:
             job = jobs.JOBS[name]
-            wanted = [system for system in job.systems if system in plan["systems"]]
+            wanted = [system for system in job.systems if system in plan["systems"]
+                      and system not in plan["left_out"].get(name, ())]
             bench.ssd, bench.hdd = where["ram" if job.disks == "ram" else "emulated"]
             for system in rotated(wanted, repetition) if wanted else ():
                 begun = time.monotonic()
