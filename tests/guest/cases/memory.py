@@ -63,6 +63,8 @@ class Sweep:
             for step in (ready, getattr(act, "rewind", None)):
                 if step:
                     step()
+            if n % 100 == 1:
+                self.log.mark(f"{name}, allocation {n}")
             self.log.fresh()
             hit, error = self.shot.fire(n, act)
             self.said = self.log.fresh()

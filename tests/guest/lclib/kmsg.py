@@ -53,8 +53,8 @@ class Log:
             lines.append(record.partition(";")[2].splitlines()[0])
 
     def mark(self, text):
-        """Put a line of our own into the log, so that a person finds the place."""
-        os.write(self.handle, f"<6>{OURS} {text}\n".encode())
+        """Put a line of our own into log and console, so that a person finds the place."""
+        os.write(self.handle, f"<4>{OURS} {text}\n".encode())
 
 
 def without_alien_races(lines):
