@@ -34,6 +34,7 @@ class Disk:
     logical: int = 512
     physical: int = 512
     bus: str = "virtio"          # or scsi
+    discards: bool = True        # virtio: the disk takes them
     model: str = ""              # recorded: the time model
 
     @property
