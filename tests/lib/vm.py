@@ -83,8 +83,6 @@ def disk_arguments(disk, file_name):
     driver = "scsi-hd" if disk.bus == "scsi" else "virtio-blk-pci"
     device = [driver, f"drive={disk.serial}", f"serial={disk.serial}",
               f"logical_block_size={disk.logical}", f"physical_block_size={disk.physical}"]
-    if not disk.discards:
-        device.append("discard=off")
     return ["-drive", ",".join(drive), "-device", ",".join(device)]
 
 

@@ -34,7 +34,6 @@ class Disk:
     logical: int = 512
     physical: int = 512
     bus: str = "virtio"          # or scsi
-    discards: bool = True        # virtio: the disk takes them
     model: str = ""              # recorded: the time model
 
     @property
