@@ -116,13 +116,20 @@ class Life:
             pass
 
     def through(self):
-        """The SSD says that it has no volatile cache, and beside the load, that it has one."""
+        """The SSD says that it has no volatile cache, and beside the load, that it has one.
+
+        No FLUSH is sent to a disk without a cache, and no driver tells the disk and the block
+        layer at one moment. So nothing is in the cache or on its way when that changes. (A
+        drive would empty it by itself; writes on their way are in send_kunit.c.)
+        """
         kind = pathlib.Path("/sys/block", pathlib.Path(self.ctx.ssd).name, "cache_type")
-        kind.write_text("write through", encoding="ascii")
+        with self.volume.stack.paused():
+            kind.write_text("write through", encoding="ascii")
         with self.load(100, jobs=3, sync_every=4):
             pass
-        with self.load(60, sync_every=4, fua_every=5):
-            kind.write_text("write back", encoding="ascii")
+        with self.load(160, sync_every=4, fua_every=5):
+            with self.volume.stack.paused():
+                kind.write_text("write back", encoding="ascii")
 
     def drain(self):
         """Writeback beside the load, and to the end."""
