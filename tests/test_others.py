@@ -86,6 +86,17 @@ def test_plan_leaves_out_what_is_done(tmp_path):
     assert plan.take()[:3] == ("ext4", "linear", ["a", "b"]) and plan.take() is None
 
 
+def test_suspects_are_run_on_linear(tmp_path):
+    """What has passed on lc need not run on dm-linear; what has not run there yet is none."""
+    results = suite.Results(tmp_path / "results.json")
+    for test, verdict in (("a", "passed"), ("b", "panic"), ("c", "not run"), ("d", "failed")):
+        results.add("xfs", "lc", test, verdict=verdict, reason="", seconds=1)
+    results.add("xfs", "linear", "d", verdict="failed", reason="", seconds=1)
+    plan = suite.Plan(None, ["xfs"], ["a", "b", "c", "d", "e"], results, suspects=True)
+    assert plan.take()[:3] == ("xfs", "lc", ["e"])
+    assert plan.take()[:3] == ("xfs", "linear", ["b"]) and plan.take() is None
+
+
 def test_lists_name_each_test_once():
     """As long as promised."""
     for name, prefix, least in (("generic.list", "generic/", 170), ("block.list", "block/", 5)):

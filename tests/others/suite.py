@@ -81,6 +81,18 @@ def differences(results, flavours, tests):
     return found
 
 
+def wanted(results, flavours, tests, suspects):
+    """What has to run: (flavour, target, test), lc first; on dm-linear only suspects, if so asked.
+
+    What has not run on lc yet is no suspect: it is to be asked again when that is done.
+    """
+    for target in TARGETS:
+        for flavour in flavours:
+            for test in tests:
+                if target == "lc" or not suspects or results.verdict(flavour, "lc", test) in BAD:
+                    yield flavour, target, test
+
+
 def report(title, results, flavours, tests):
     """The Markdown report: differences first, then figures, then all the rest."""
     text = [f"# {title}", ""]
@@ -131,17 +143,19 @@ def listed(results, flavour, tests, what):
 class Plan:
     """Shares of the tests still to run, handed to as many workers as asked for."""
 
-    def __init__(self, suite, flavours, tests, results):
+    def __init__(self, suite, flavours, tests, results, suspects=False):
         self.suite = suite
         self.results = results
         self.lock = threading.Lock()
         self.shares = collections.deque()
         self.boots = 0
+        keys = {key for key in wanted(results, flavours, tests, suspects)
+                if results.verdict(*key) is None}
         for begin in range(0, len(tests), BOOT_TESTS):
             for flavour in flavours:
                 for target in TARGETS:
                     left = [test for test in tests[begin:begin + BOOT_TESTS]
-                            if results.verdict(flavour, target, test) is None]
+                            if (flavour, target, test) in keys]
                     if left:
                         self.shares.append((flavour, target, left))
 
@@ -236,6 +250,8 @@ class Suite:
         parser.add_argument("--memory", default="5G", help="of a guest, its disks included")
         parser.add_argument("--again", metavar="REGEX",
                             help="run again what matches, as in ext4-lc-generic/001")
+        parser.add_argument("--suspects", action="store_true",
+                            help="on dm-linear, run only what has failed on lc")
         parser.add_argument("--fresh", action="store_true", help="forget all results")
         return parser.parse_args()
 
@@ -251,16 +267,17 @@ class Suite:
             results = Results(self.folder / "results.json")
             if args.fresh or args.again:
                 results.forget(args.again or "")
-            plan = Plan(self, flavours, tests, results)
-            if plan.shares:
-                self.work(plan, args)
+            for _ in range(2 if args.suspects else 1):  # suspects are known when lc has run
+                plan = Plan(self, flavours, tests, results, args.suspects)
+                if plan.shares:
+                    self.work(plan, args)
             text = report(f"{self.name} on lc and on dm-linear", results, flavours, tests)
         (self.folder / "report.md").write_text(text, encoding="utf-8")
         print(text.partition("\n## Figures")[0])
         print(text.partition("## Figures\n")[2].partition("\n## ")[0].strip())
         host.say(f"report: {self.folder / 'report.md'}")
-        missing = [test for test in tests for flavour in flavours for target in TARGETS
-                   if results.verdict(flavour, target, test) is None]
+        missing = [key for key in wanted(results, flavours, tests, args.suspects)
+                   if results.verdict(*key) is None]
         return 1 if missing or differences(results, flavours, tests) else 0
 
     def work(self, plan, args):
