@@ -187,11 +187,20 @@ class Trace:
         yield
         self.phases.append((name, begin, now(self.disks)))
 
-    def place(self, rng, phase):
-        """Some point of a phase: rare events are as likely as common ones."""
+    def place(self, rng, phase, area=None):
+        """Some point of a phase, and of an area: rare ones are as likely as common ones."""
         name, _, end = phase
-        point, area = draw_point(rng, self.events[name], end)
+        events = self.events[name]
+        point, area = draw_point(rng, {area: events[area]} if area else events, end)
         return Place(self.name, point, self.ledger, point, name, area)
+
+    def aims(self, rng):
+        """(phase, area) with each area once: the few events of some are not left to chance."""
+        phases = collections.defaultdict(list)
+        for phase in self.phases:
+            for area in self.events[phase[0]]:
+                phases[area].append(phase)
+        return [(rng.choice(phases[area]), area) for area in sorted(phases)]
 
 
 def now(disks):
@@ -231,13 +240,15 @@ class Explorer:
         FOLDER.mkdir(exist_ok=True)
 
     def explore(self, trace, states):
-        """So many states of a trace, all its phases in turn."""
+        """So many states of a trace: one of each area, then all its phases in turn."""
         number = 0
         end = self.seen["states"] + states
+        aims = trace.aims(random.Random(f"{self.ctx.seed}/{trace.name}"))
         while self.seen["states"] < end:
             rng = random.Random(f"{self.ctx.seed}/{trace.name}/{number}")
-            phase = trace.phases[number % len(trace.phases)]
-            self.chain(trace, trace.place(rng, phase), rng, f"{trace.name}-{number}")
+            aim = aims[number] if number < len(aims) else \
+                (trace.phases[number % len(trace.phases)],)
+            self.chain(trace, trace.place(rng, *aim), rng, f"{trace.name}-{number}")
             number += 1
 
     def chain(self, trace, place, rng, name):
