@@ -301,7 +301,6 @@ void life_prepare(struct life *life)
 static void writer_reset(void)
 {
 	struct writer *w = &the_writer;
-	u32 i;
 
 	/* The large arrays are empty by their counts. */
 	memset(w, 0, offsetof(struct writer, drain));
@@ -309,8 +308,7 @@ static void writer_reset(void)
 	w->drain.paused = true;
 	w->drain.flying = 0;
 	w->discard.state = DISCARD_REST;
-	for (i = 0; i < MAX_LANES; i++)
-		w->lanes[i].open = NONE;
+	w->open = NONE;
 	world->writer = w;
 }
 

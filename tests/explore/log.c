@@ -126,21 +126,11 @@ void log_flush_submit(void)
 	cmd_new(world->life, SSD, OWNER_LOG_FLUSH)->flush = true;
 }
 
-static u32 bufs_used(void)
-{
-	const struct writer *w = world->writer;
-	u32 i, nr = 0;
-
-	for (i = 0; i < w->nr_bufs; i++)
-		nr += !w->bufs[i].free;
-	return nr;
-}
-
 /* durable_seq rose to @seq: what that sets free, and who waited for it. */
 static void set_durable(u64 seq)
 {
 	struct writer *w = world->writer;
-	u32 i, n = 0, used = bufs_used();
+	u32 i, n = 0, nr_free = world->core->pool->nr_free;
 
 	while (w->durable_seq < seq) {
 		struct rec *rec = rec_of_seq(++w->durable_seq);
@@ -148,7 +138,7 @@ static void set_durable(u64 seq)
 		rec->stage = REC_DURABLE;
 		buf_drop_record(rec->buf);
 	}
-	if (bufs_used() != used)
+	if (world->core->pool->nr_free != nr_free)
 		w->relief_seq = w->durable_seq;
 	for (i = 0; i < w->nr_waiters; i++) {
 		if (w->waiters[i].seq <= w->durable_seq)
@@ -220,7 +210,7 @@ static struct dpage *record_seal(struct rec *rec)
 	struct lc_record_info info = {
 		.segment = place->segment, .first_slot = place->slot, .seq = rec->seq,
 		.epoch = sb->epoch, .epoch_first_seq = sb->epoch_first_seq,
-		.cut = rec->cut, .tail_seq = lc_meta_tail_seq(world->core),
+		.tail_seq = lc_meta_tail_seq(world->core),
 		.durable_seq = world->writer->durable_seq,
 		.type = rec->type, .nr_entries = rec->nr_slots, .nr_slots = rec->nr_slots,
 	};
@@ -357,15 +347,14 @@ bool buf_lacks_flush(const struct wbuf *buf)
 	return true;
 }
 
-u32 lc_lane_unflushed(const struct lc_lane *lane)
+u32 lc_log_unflushed(struct lc_log *log)
 {
 	struct writer *w = world->writer;
 	u32 i, nr = 0;
 
-	for (i = 0; i < w->nr_bufs; i++) {
-		if (w->bufs[i].b.home == lane->index)
-			nr += buf_lacks_flush(&w->bufs[i]);
-	}
+	(void)log;
+	for (i = 0; i < w->nr_bufs; i++)
+		nr += buf_lacks_flush(&w->bufs[i]);
 	return nr;
 }
 

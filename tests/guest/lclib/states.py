@@ -85,8 +85,7 @@ class Volume:
     @classmethod
     def drawn(cls, ctx, rng, **fixed):
         """A volume of some layout, with some options, but those that are given."""
-        sizes = ("64K", "64K", "128K") if "lanes" not in fixed else ("64K",)
-        layout = ["--segment-size=" + rng.choice(sizes),
+        layout = ["--segment-size=" + rng.choice(("64K", "64K", "128K")),
                   "--checksum=" + rng.choice(("xxh64", "crc32c"))]
         layout += rng.choice(([], ["--in-place"]))
         high = rng.choice((20, 40, 60, 90))
