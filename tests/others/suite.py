@@ -81,18 +81,6 @@ def differences(results, flavours, tests):
     return found
 
 
-def wanted(results, flavours, tests, suspects):
-    """What has to run: (flavour, target, test), lc first; on dm-linear only suspects, if so asked.
-
-    What has not run on lc yet is no suspect: it is to be asked again when that is done.
-    """
-    for target in TARGETS:
-        for flavour in flavours:
-            for test in tests:
-                if target == "lc" or not suspects or results.verdict(flavour, "lc", test) in BAD:
-                    yield flavour, target, test
-
-
 def report(title, results, flavours, tests):
     """The Markdown report: differences first, then figures, then all the rest."""
     text = [f"# {title}", ""]
@@ -145,19 +133,33 @@ class Plan:
 
     def __init__(self, suite, flavours, tests, results, suspects=False):
         self.suite = suite
+        self.flavours = flavours
+        self.tests = tests
         self.results = results
+        self.suspects = suspects
         self.lock = threading.Lock()
         self.shares = collections.deque()
         self.boots = 0
-        keys = {key for key in wanted(results, flavours, tests, suspects)
-                if results.verdict(*key) is None}
-        for begin in range(0, len(tests), BOOT_TESTS):
-            for flavour in flavours:
+        self.refill()
+
+    def refill(self):
+        """Share out what has no result: all of it, then the suspects that this made."""
+        keys = {key for key in self.wanted() if self.results.verdict(*key) is None}
+        for begin in range(0, len(self.tests), BOOT_TESTS):
+            for flavour in self.flavours:
                 for target in TARGETS:
-                    left = [test for test in tests[begin:begin + BOOT_TESTS]
+                    left = [test for test in self.tests[begin:begin + BOOT_TESTS]
                             if (flavour, target, test) in keys]
                     if left:
                         self.shares.append((flavour, target, left))
+
+    def wanted(self):
+        """What has to run: (flavour, target, test); on dm-linear only suspects, if so asked."""
+        for flavour in self.flavours:
+            for test in self.tests:
+                yield flavour, "lc", test
+                if not self.suspects or self.results.verdict(flavour, "lc", test) in BAD:
+                    yield flavour, "linear", test
 
     def take(self):
         """(flavour, target, tests, number of the boot), or None."""
@@ -267,17 +269,15 @@ class Suite:
             results = Results(self.folder / "results.json")
             if args.fresh or args.again:
                 results.forget(args.again or "")
-            for _ in range(2 if args.suspects else 1):  # suspects are known when lc has run
-                plan = Plan(self, flavours, tests, results, args.suspects)
-                if plan.shares:
-                    self.work(plan, args)
+            plan = Plan(self, flavours, tests, results, args.suspects)
+            if plan.shares:
+                self.work(plan, args)
             text = report(f"{self.name} on lc and on dm-linear", results, flavours, tests)
         (self.folder / "report.md").write_text(text, encoding="utf-8")
         print(text.partition("\n## Figures")[0])
         print(text.partition("## Figures\n")[2].partition("\n## ")[0].strip())
         host.say(f"report: {self.folder / 'report.md'}")
-        missing = [key for key in wanted(results, flavours, tests, args.suspects)
-                   if results.verdict(*key) is None]
+        missing = [key for key in plan.wanted() if results.verdict(*key) is None]
         return 1 if missing or differences(results, flavours, tests) else 0
 
     def work(self, plan, args):
@@ -288,10 +288,12 @@ class Suite:
         with host.locked("build", host.BUILD):
             made = files(kernel, args.checkout, self.folder / "files")
         shutil.rmtree(self.folder / "boots", ignore_errors=True)
-        workers = [Worker(plan, kernel, made, args) for _ in range(args.jobs)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-            if worker.error:
-                raise worker.error
+        while plan.shares:
+            workers = [Worker(plan, kernel, made, args) for _ in range(args.jobs)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+                if worker.error:
+                    raise worker.error
+            plan.refill()
