@@ -11,7 +11,7 @@ import types
 import pytest
 
 from checks import test_check
-from lclib import kmsg, pattern, registry, status
+from lclib import kmsg, pattern, registry, states, status
 from lib import apt, guests, host, kernels, payload, vm
 
 FAULTS = (
@@ -230,3 +230,19 @@ def test_sparse_sees_a_wrong_endian(tmp_path):
     done = subprocess.run([host.TESTS / "checks/sparse", "-D__CHECK_ENDIAN__", source], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     assert "incorrect type in return expression" in done.stdout
+
+
+def test_crash_states_fall_on_each_area(tmp_path, monkeypatch):
+    """What is written once in a life is not left to chance: one state of each area comes first."""
+    monkeypatch.setattr(states, "FOLDER", tmp_path / "states")
+    trace = states.Trace("life", None, None, None)
+    trace.phases = [("load", 0, 1000), ("stop", 1001, 1010)]
+    trace.events = {"load": {f"area {n}": [(n, n + 1)] * 50 for n in range(9)},
+                    "stop": {"area 0": [(1001, 1002)], "once": [(1003, 1004)]}}
+    explorer = states.Explorer(types.SimpleNamespace(seed=1), None)
+    explorer.chain = lambda trace, place, rng, name: explorer.count(place, 0, False)
+    explorer.explore(trace, 10)
+    areas = {name: seen for name, seen in explorer.seen.items() if name.startswith("area ")}
+    assert len(areas) == 10 and set(areas.values()) == {1}, areas
+    explorer.explore(trace, 30)
+    assert explorer.seen["states"] == 40 and explorer.seen["phase stop"] >= 10

@@ -22,6 +22,7 @@ import base64
 import collections
 import contextlib
 import dataclasses
+import itertools
 import json
 import pathlib
 import random
@@ -241,15 +242,14 @@ class Explorer:
 
     def explore(self, trace, states):
         """So many states of a trace: one of each area, then all its phases in turn."""
-        number = 0
         end = self.seen["states"] + states
         aims = trace.aims(random.Random(f"{self.ctx.seed}/{trace.name}"))
-        while self.seen["states"] < end:
+        others = ((phase, None) for phase in itertools.cycle(trace.phases))
+        for number, aim in enumerate(itertools.chain(aims, others)):
+            if self.seen["states"] >= end:
+                break
             rng = random.Random(f"{self.ctx.seed}/{trace.name}/{number}")
-            aim = aims[number] if number < len(aims) else \
-                (trace.phases[number % len(trace.phases)],)
             self.chain(trace, trace.place(rng, *aim), rng, f"{trace.name}-{number}")
-            number += 1
 
     def chain(self, trace, place, rng, name):
         """One state, and sometimes others that lie behind it."""
