@@ -139,7 +139,8 @@ EXPECTED = {"1": "passed", "2": "not run", "3": "failed", "4": "panic", "5": "ti
 
 
 @pytest.mark.long
-def test_made_up_suite(tmp_path):
+@pytest.mark.parametrize("suspects", [False, True])
+def test_made_up_suite(tmp_path, suspects):
     """Each way for a test to end, in guests; what fails on lc alone is told, by the exit code."""
     (tmp_path / "check").write_text(CHECK, encoding="ascii")
     (tmp_path / "check").chmod(0o755)
@@ -151,12 +152,16 @@ def test_made_up_suite(tmp_path):
         "suite = Suite('xfstests', ('ext4',), 'generic.list')\n"
         f"suite.folder = pathlib.Path({str(tmp_path / 'out')!r})\nsys.exit(suite.main())\n",
         encoding="ascii")
-    done = subprocess.run([sys.executable, program, "--timeout", "20", tmp_path, *tests],
+    options = ["--suspects"] if suspects else []
+    done = subprocess.run([sys.executable, program, "--timeout", "20", *options, tmp_path, *tests],
                           text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     rows = json.loads((tmp_path / "out/results.json").read_text(encoding="utf-8"))
     got = {(row["target"], row["test"].partition("/")[2]): row["verdict"] for row in rows}
     wanted = {("lc", test): verdict for test, verdict in EXPECTED.items()}
-    wanted |= {("linear", test): verdict for test, verdict in EXPECTED.items()}
+    wanted |= {("linear", test): verdict for test, verdict in EXPECTED.items()
+               if verdict in suite.BAD or not suspects}
     wanted["linear", "7"] = "passed"
     assert got == wanted, done.stdout
     assert done.returncode == 1 and "1 of the tests fail on lc" in done.stdout
+    for target in suite.TARGETS:
+        assert list((tmp_path / "out/boots").glob(f"ext4-{target}-*")), f"no boots of {target}"
