@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Records and the lane.  See buffer.h for lives and invariants.
+ * Records, and the cursors of those who write to them.  See buffer.h for lives and
+ * invariants.
  *
  * The fast path of a writer is one cmpxchg to reserve slots together with a
- * reference, and one atomic to let go.  Everything else (closing a record,
- * opening the next, taking a ready buffer) happens under lane->lock, a few
- * hundred cycles once per record.
+ * reference, and one atomic to let go.
  */
 #include <linux/mm.h>
-#include <linux/slab.h>
-#include <linux/spinlock.h>
+#include <linux/rcupdate.h>
 #include <linux/string.h>
 
 #include "lc.h"
 #include "buffer.h"
-#include "index.h"
+#include "lane.h"
 #include "log.h"
 #include "segment.h"
 
@@ -28,12 +26,6 @@ static u32 state_next(u64 state)
 	return state >> STATE_NEXT_SHIFT & 0xffff;
 }
 
-/* Neither slots handed out nor anybody who might still give some back. */
-static bool state_untouched(u64 state)
-{
-	return !(u32)state;
-}
-
 /* --- records ------------------------------------------------------------ */
 
 struct lc_record_header *lc_record_image(const struct lc_record *rec)
@@ -41,13 +33,18 @@ struct lc_record_header *lc_record_image(const struct lc_record *rec)
 	return rec->buf->slots[rec->first_slot];
 }
 
-/*
+/**
+ * lc_record_get() - reserve slots, together with a reference
+ * @rec: the record
+ * @want: slots wanted, at least 1
+ * @refuse: head->relog_wanted, or NULL for what is logged again
+ * @cur: gets 1..@want slots
+ *
+ * Under RCU.  The wish is read behind the state, which is set behind the wish in a record
+ * of the reserve (B5), also in one that was an ordinary record when @rec was read.
  * Return: 0, -ESTALE: the record is full or closed, -EAGAIN: slots are for relogging.
- * The lane's wish is read behind the state, which is set behind the wish in a record of
- * the reserve (B5), also in one that was an ordinary record when @rec was read.
  */
-static int record_get(const struct lc_lane *lane, struct lc_record *rec, u32 want, bool relog,
-		      struct lc_cursor *cur)
+int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc_cursor *cur)
 {
 	u32 next, nr, limit;
 	s64 state;
@@ -55,7 +52,7 @@ static int record_get(const struct lc_lane *lane, struct lc_record *rec, u32 wan
 	do {
 		/* Each time: a failed cmpxchg would not order what follows behind the state. */
 		state = atomic64_read_acquire(&rec->state);
-		if (READ_ONCE(lane->relog_wanted) && !relog)
+		if (refuse && READ_ONCE(*refuse))
 			return -EAGAIN;
 		next = state_next(state);
 		/* Of another incarnation, perhaps: then the cmpxchg fails. */
@@ -71,7 +68,33 @@ static int record_get(const struct lc_lane *lane, struct lc_record *rec, u32 wan
 	return 0;
 }
 
-static void record_put(struct lc_record *rec, bool direct)
+/*
+ * Take a reference on a record, if it is open and in it or behind it lies @slot of the
+ * segment: then it is the one that holds that.  Under RCU.
+ */
+static bool record_join(struct lc_record *rec, u64 segment, u32 slot)
+{
+	s64 state;
+
+	do {
+		/* As above; what is read behind it is of this incarnation, or the cmpxchg fails. */
+		state = atomic64_read_acquire(&rec->state);
+		if ((u64)state & STATE_CLOSED || READ_ONCE(rec->buf->segment) != segment ||
+		    READ_ONCE(rec->first_slot) >= slot)
+			return false;
+	} while (!atomic64_try_cmpxchg(&rec->state, &state, state + 1));
+	return true;
+}
+
+/**
+ * lc_record_put() - drop a writer's reference
+ * @rec: the record
+ * @direct: this task waits for it and may submit bios
+ *
+ * Process context.  The last one out of a closed record hands it to the log.  Sleeps only
+ * with @direct, as every submit_bio() does.
+ */
+void lc_record_put(struct lc_record *rec, bool direct)
 {
 	u64 state = atomic64_dec_return(&rec->state);
 
@@ -80,51 +103,80 @@ static void record_put(struct lc_record *rec, bool direct)
 }
 
 /**
- * lc_record_put() - drop a writer's reference
- * @rec: the record
+ * lc_record_shut() - let nobody take a reference any more
+ * @rec: open
  *
- * Process context.  The last one out of a closed record hands it to the log.
+ * From lc_log_append(), under lane->lock and log->lock: who sees one record closed, and
+ * then another one still open, knows that the other one gets the higher seq.  One reference
+ * is taken, for the caller of that to put.
  */
-void lc_record_put(struct lc_record *rec)
-{
-	record_put(rec, false);
-}
-
-/*
- * [lane->lock] Close an open record: no more references can be taken, its seq is
- * given.  The caller holds one reference afterwards and must put it, unlocked.
- */
-static void record_close(struct lc_record *rec, bool want_durable)
+void lc_record_shut(struct lc_record *rec)
 {
 	s64 state = atomic64_read(&rec->state);
 
 	while (!atomic64_try_cmpxchg(&rec->state, &state, (state | STATE_CLOSED) + 1))
 		;
 	rec->nr_slots = state_next(state);
-	lc_log_append(rec->buf->core->log, rec, want_durable);
-	if (!rec->first_slot)
-		rec->buf->core->ring->segments[rec->buf->position].first_seq = rec->seq;
 }
 
-/* [lane->lock] Open the next record of lane->buf if at least one block fits. */
-static struct lc_record *record_open(struct lc_lane *lane, u8 type)
+/* Has anybody reserved slots that were not given back?  A hint, without lane->lock. */
+bool lc_record_used(const struct lc_record *rec)
 {
-	struct lc_buffer *buf = lane->buf;
-	u32 seg_slots = lane->core->sb.geo.seg_slots;
-	u32 first = 0, needed = LC_HEADER_SLOTS, limit = 0;
+	return state_next(atomic64_read(&rec->state));
+}
+
+/* Neither slots handed out nor anybody who might still give some back; a hint, too. */
+bool lc_record_untouched(const struct lc_record *rec)
+{
+	return !(u32)atomic64_read(&rec->state);
+}
+
+/**
+ * lc_record_retract() - take an open record back, as if it had never been opened
+ * @rec: the last one of its buffer
+ *
+ * Under lane->lock.  Return: false if somebody has been at it.
+ */
+bool lc_record_retract(struct lc_record *rec)
+{
+	s64 state = atomic64_read(&rec->state);
+
+	if ((u32)state || !atomic64_try_cmpxchg(&rec->state, &state, state | STATE_CLOSED))
+		return false;
+	rec->buf->nr_records--;
+	return true;
+}
+
+/* [lane->lock] Where the next record of a buffer would begin; none is open in it. */
+u32 lc_buffer_end(const struct lc_buffer *buf)
+{
+	const struct lc_record *last;
+
+	if (!buf->nr_records)
+		return 0;
+	last = &buf->records[buf->nr_records - 1];
+	return last->first_slot + LC_HEADER_SLOTS + last->nr_slots;
+}
+
+/**
+ * lc_record_open() - open the next record of a buffer if at least one block fits
+ * @buf: no record of it is open
+ * @type: LC_RECORD_*
+ * @incarnation: another one than before
+ *
+ * Under lane->lock.  Return: the record or NULL.
+ */
+struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation)
+{
+	u32 seg_slots = buf->core->sb.geo.seg_slots, first = lc_buffer_end(buf);
+	u32 needed = LC_HEADER_SLOTS + (type == LC_RECORD_DATA), limit = 0;
 	struct lc_record *rec;
 
-	if (buf->nr_records) {
-		rec = &buf->records[buf->nr_records - 1];
-		first = rec->first_slot + LC_HEADER_SLOTS + rec->nr_slots;
-	}
-	if (type == LC_RECORD_DATA)
-		needed++;
 	if (first + needed > seg_slots)
 		return NULL;
 	rec = &buf->records[buf->nr_records++];
 	rec->buf = buf;
-	rec->first_slot = first;
+	WRITE_ONCE(rec->first_slot, first);
 	/*
 	 * A writer may still hold the pointer of a record that was retracted and is
 	 * opened again here: it must not get slots of a tombstone.
@@ -138,209 +190,18 @@ static struct lc_record *record_open(struct lc_lane *lane, u8 type)
 	/* That of the first one is clear: lane->lock is not held for it each time. */
 	if (first)
 		memset(lc_record_image(rec), 0, LC_SLOT_BYTES);
-	lane->incarnation = (lane->incarnation + 1) & 0x7fffffff;
 	/* Readers of the state see all of the above. */
-	atomic64_set_release(&rec->state, (s64)lane->incarnation << STATE_INCARNATION_SHIFT);
+	atomic64_set_release(&rec->state, (s64)incarnation << STATE_INCARNATION_SHIFT);
 	return rec;
 }
 
-/* --- lane --------------------------------------------------------------- */
+/* --- cursor ------------------------------------------------------------- */
 
 /**
- * lc_lane_create() - allocate the lane of a core
- * @core: the volume
- *
- * May sleep.  Return: the lane or NULL.
- */
-struct lc_lane *lc_lane_create(struct lc_core *core)
-{
-	struct lc_lane *lane = kzalloc(sizeof(*lane), GFP_KERNEL);
-
-	if (!lane)
-		return NULL;
-	lane->core = core;
-	spin_lock_init(&lane->lock);
-	INIT_LIST_HEAD(&lane->ready);
-	return lane;
-}
-
-/* Its buffers belong to the pool. */
-void lc_lane_destroy(struct lc_lane *lane)
-{
-	kfree(lane);
-}
-
-/**
- * lc_lane_start() - a life begins
- * @lane: the lane
- * @segment: number of the first segment it will get
- */
-void lc_lane_start(struct lc_lane *lane, u64 segment)
-{
-	lane->start_segment = segment;
-	lane->next_segment = segment;
-}
-
-/**
- * lc_lane_first_seq() - lowest seq that a segment or a later one holds or will hold
- * @lane: the lane
- * @number: segment number, not below the tail
- *
- * Process context.  Return: the seq, or 0 if only the segment's first header on the
- * SSD knows: it was written before the last clean stop.
- */
-u64 lc_lane_first_seq(struct lc_lane *lane, u64 number)
-{
-	struct lc_ring *ring = lane->core->ring;
-	struct lc_segment *seg = &ring->segments[lc_ring_position(ring, number)];
-	u64 seq = 0;
-
-	spin_lock(&lane->lock);
-	if (seg->number == number && seg->first_seq)
-		seq = seg->first_seq;
-	else if (number >= lane->start_segment)
-		/* No record there yet: seqs are given under this lock. */
-		seq = lc_log_last_seq(lane->core->log) + 1;
-	spin_unlock(&lane->lock);
-	return seq;
-}
-
-/**
- * lc_lane_add_ready() - hand a buffer with its segment to the lane
- * @lane: the lane
- * @buf: buf->segment and ->position set, segment evicted and idle
- */
-void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
-{
-	struct lc_segment *seg = &lane->core->ring->segments[buf->position];
-
-	memset(buf->slots[0], 0, LC_SLOT_BYTES);
-	buf->nr_records = 0;
-	buf->undurable = 0;
-	buf->unwritten = 0;
-	buf->closed = false;
-	spin_lock(&lane->lock);
-	/* Both at once: lc_lane_first_seq() may ask for the number just now. */
-	seg->number = buf->segment;
-	seg->first_seq = 0;
-	/* Before any slot of it can be mapped (B2). */
-	rcu_assign_pointer(seg->buf, buf);
-	list_add_tail(&buf->list, &lane->ready);
-	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);
-	spin_unlock(&lane->lock);
-}
-
-/* [lane->lock] The lane is done with its buffer; records may still be in flight. */
-static void lane_close_buffer(struct lc_lane *lane)
-{
-	struct lc_buffer *buf = lane->buf;
-
-	lane->buf = NULL;
-	lc_log_close_buffer(lane->core->log, buf);
-}
-
-/* [lane->lock] Make lane->open point at a fresh record, if a buffer is to be had. */
-static struct lc_record *lane_open_next(struct lc_lane *lane, u8 type)
-{
-	struct lc_record *rec;
-
-	if (lane->stopped)
-		return NULL;
-	for (;;) {
-		if (lane->buf) {
-			rec = record_open(lane, type);
-			if (rec)
-				return rec;
-			lane_close_buffer(lane);
-		}
-		lane->buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
-		if (!lane->buf)
-			return NULL;
-		list_del(&lane->buf->list);
-		lane->next_segment = lane->buf->segment + 1;
-		WRITE_ONCE(lane->nr_ready, lane->nr_ready - 1);
-	}
-}
-
-/* Replace @old, which is full, closed or NULL, as the open record. */
-static int lane_advance(struct lc_lane *lane, struct lc_record *old)
-{
-	struct lc_record *closed = NULL, *rec;
-
-	spin_lock(&lane->lock);
-	if (lane->open != old) {
-		spin_unlock(&lane->lock);
-		return 0;
-	}
-	if (old) {
-		record_close(old, false);
-		closed = old;
-	}
-	rec = lane_open_next(lane, LC_RECORD_DATA);
-	/* Pairs with the acquire in lc_lane_reserve(): the record is set up. */
-	smp_store_release(&lane->open, rec);
-	spin_unlock(&lane->lock);
-
-	if (closed)
-		lc_record_put(closed);
-	if (READ_ONCE(lane->nr_ready) * 2 < READ_ONCE(lane->max_ready))
-		queue_work(lane->core->wq, &lane->core->refill_work);
-	return rec ? 0 : -EAGAIN;
-}
-
-static int lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor *cur)
-{
-	struct lc_record *rec;
-	int ret;
-
-	for (;;) {
-		/* Without a reference yet, its buffer may be retired and freed. */
-		rcu_read_lock();
-		/* Pairs with the releases of lane->open. */
-		rec = smp_load_acquire(&lane->open);
-		ret = rec ? record_get(lane, rec, want, relog, cur) : -ESTALE;
-		rcu_read_unlock();
-		if (ret != -ESTALE)
-			return ret;
-		/* This may open a record of the reserve; the next turn says whose it is. */
-		if (lane_advance(lane, rec))
-			return -EAGAIN;
-	}
-}
-
-/**
- * lc_lane_reserve() - get slots of the open record, and a reference on it
- * @lane: the lane
- * @want: slots wanted, at least 1
- * @cur: gets 1..@want slots
- *
- * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer is ready, or
- * writeback needs the reserve (B5).  The refill worker has been told, or writeback
- * queues unpark_work when it is done.
- */
-int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur)
-{
-	return lane_reserve(lane, want, false, cur);
-}
-
-/**
- * lc_lane_relog() - as lc_lane_reserve(), one slot for what must be logged again
- * @lane: the lane
- * @cur: gets the slot
- *
- * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer is ready.  With
- * lane->relog_starved set, the refill worker takes one of the reserve for it (D1).
- */
-int lc_lane_relog(struct lc_lane *lane, struct lc_cursor *cur)
-{
-	return lane_reserve(lane, 1, true, cur);
-}
-
-/**
- * lc_lane_release() - give unused slots back and drop the reference
+ * lc_cursor_release() - give unused slots back and drop the reference
  * @cur: the cursor
  */
-void lc_lane_release(struct lc_cursor *cur)
+void lc_cursor_release(struct lc_cursor *cur)
 {
 	struct lc_record *rec = cur->rec;
 	s64 state;
@@ -360,205 +221,8 @@ void lc_lane_release(struct lc_cursor *cur)
 	for (i = cur->next; i < cur->end; i++)
 		memset(rec->buf->slots[rec->first_slot + LC_HEADER_SLOTS + i], 0, LC_SLOT_BYTES);
 	cur->rec = NULL;
-	lc_record_put(rec);
+	lc_record_put(rec, false);
 }
-
-/*
- * [lane->lock] Take an open record that nobody touched back, as if it had never
- * been opened.  Return: whether there is no open record now.
- */
-static bool lane_retract(struct lc_lane *lane)
-{
-	struct lc_record *rec = lane->open;
-	s64 state;
-
-	if (!rec)
-		return true;
-	state = atomic64_read(&rec->state);
-	if (!state_untouched(state) ||
-	    !atomic64_try_cmpxchg(&rec->state, &state, state | STATE_CLOSED))
-		return false;
-	lane->buf->nr_records--;
-	WRITE_ONCE(lane->open, NULL);
-	return true;
-}
-
-static u64 lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
-{
-	struct lc_record *rec, *closed = NULL;
-	u64 seq;
-
-	spin_lock(&lane->lock);
-	rec = lane->open;
-	if (rec && state_next(atomic64_read(&rec->state))) {
-		record_close(rec, true);
-		closed = rec;
-		WRITE_ONCE(lane->open, NULL);
-	}
-	close_segment &= !READ_ONCE(lane->relog_wanted);
-	if (close_segment && lane_retract(lane)) {
-		if (lane->buf && lane->buf->nr_records)
-			lane_close_buffer(lane);
-	} else if (closed) {
-		rec = record_open(lane, LC_RECORD_DATA);
-		if (!rec)
-			lane_close_buffer(lane);
-		/* As in lane_advance(). */
-		smp_store_release(&lane->open, rec);
-	}
-	seq = lc_log_last_seq(lane->core->log);
-	spin_unlock(&lane->lock);
-	if (closed)
-		record_put(closed, direct);
-	return seq;
-}
-
-/**
- * lc_lane_seal() - close the open record if it holds anything
- * @lane: the lane
- * @close_segment: put nothing more into its segment either, if relogging does not
- *	need it (B5)
- *
- * Process context, does not sleep.
- *
- * Return: the highest seq given so far.  Every write completed before the call
- * is in a record of that seq or a lower one.
- */
-u64 lc_lane_seal(struct lc_lane *lane, bool close_segment)
-{
-	return lane_seal(lane, close_segment, false);
-}
-
-/**
- * lc_lane_flush() - close the open record on behalf of a bio that waits for it
- * @lane: the lane
- * @direct: whoever sent that bio may submit others
- *
- * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
- * submit_bio() does.  Return: as lc_lane_seal().
- */
-u64 lc_lane_flush(struct lc_lane *lane, bool direct)
-{
-	return lane_seal(lane, false, direct);
-}
-
-/**
- * lc_lane_stop() - put nothing more into the lane, ever
- * @lane: the lane
- *
- * Process context, does not sleep.  Writers that have slots already go on; the
- * record they have them in is closed, so the last one hands it to the log.
- */
-void lc_lane_stop(struct lc_lane *lane)
-{
-	struct lc_record *closed = NULL;
-
-	spin_lock(&lane->lock);
-	lane->stopped = true;
-	if (!lane_retract(lane)) {
-		closed = lane->open;
-		record_close(closed, true);
-		WRITE_ONCE(lane->open, NULL);
-	}
-	spin_unlock(&lane->lock);
-	if (closed)
-		lc_record_put(closed);
-}
-
-/**
- * lc_lane_mark() - a value that changes whenever something is put into the lane
- * @lane: the lane
- */
-u64 lc_lane_mark(struct lc_lane *lane)
-{
-	struct lc_record *rec;
-	u64 mark;
-
-	rcu_read_lock();	/* as in lc_lane_reserve() */
-	/* Pairs with the releases of lane->open. */
-	rec = smp_load_acquire(&lane->open);
-	mark = rec ? atomic64_read(&rec->state) : 0;
-	rcu_read_unlock();
-	return mark;
-}
-
-/**
- * lc_lane_append_ranges() - log a RANGE record of one entry
- * @lane: the lane
- * @block: block number
- * @nr_blocks: how many blocks
- * @entry_type: LC_ENTRY_RANGE_*
- * @segment: gets the number of its segment
- * @first_slot: gets the slot of its header
- *
- * Process context, does not sleep.  The caller has made sure that every earlier
- * record is sealed (L12), and puts the record into effect before it flushes.
- *
- * Return: 0 or -EAGAIN: no buffer, or it is for relogging (B5).
- */
-int lc_lane_append_ranges(struct lc_lane *lane, u64 block, u64 nr_blocks, u8 entry_type,
-			  u64 *segment, u32 *first_slot)
-{
-	struct lc_entry_info entry = {
-		.block = block, .nr_blocks = nr_blocks, .type = entry_type,
-	};
-	struct lc_record *rec, *closed = NULL;
-
-	spin_lock(&lane->lock);
-	if (READ_ONCE(lane->relog_wanted)) {
-		spin_unlock(&lane->lock);
-		return -EAGAIN;
-	}
-	if (!lane_retract(lane)) {
-		closed = lane->open;
-		record_close(closed, true);
-	}
-	rec = lane_open_next(lane, LC_RECORD_RANGE);
-	if (rec) {
-		lc_entry_encode(lc_record_image(rec), 0, &entry);
-		*segment = rec->buf->segment;
-		*first_slot = rec->first_slot;
-		record_close(rec, true);
-	}
-	/* As in lane_advance(). */
-	smp_store_release(&lane->open, lane_open_next(lane, LC_RECORD_DATA));
-	spin_unlock(&lane->lock);
-	if (closed)
-		lc_record_put(closed);
-	if (!rec)
-		return -EAGAIN;
-	lc_record_put(rec);
-	return 0;
-}
-
-/**
- * lc_lane_next_segment() - number of the first segment without a record
- * @lane: the lane
- *
- * Process context.
- */
-u64 lc_lane_next_segment(struct lc_lane *lane)
-{
-	struct lc_buffer *buf;
-	u64 number;
-
-	spin_lock(&lane->lock);
-	buf = lane->buf;
-	if (buf) {
-		bool untouched = !buf->nr_records ||
-				 (buf->nr_records == 1 && lane->open &&
-				  state_untouched(atomic64_read(&lane->open->state)));
-
-		number = untouched ? buf->segment : buf->segment + 1;
-	} else {
-		buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
-		number = buf ? buf->segment : lane->next_segment;
-	}
-	spin_unlock(&lane->lock);
-	return number;
-}
-
-/* --- cursor ------------------------------------------------------------- */
 
 /* The cursor's next slot, numbered over the whole SSD. */
 u32 lc_cursor_slot(const struct lc_cursor *cur)
@@ -570,39 +234,70 @@ u32 lc_cursor_slot(const struct lc_cursor *cur)
 }
 
 /*
- * Is this mapped slot one of the record the cursor has a reference on?  Slots
+ * Is this slot of its segment in the record the cursor has a reference on?  Slots
  * behind the reserved ones may belong to the next record of the segment.
  */
-bool lc_cursor_owns(const struct lc_cursor *cur, u32 slot)
+static bool owns(const struct lc_record *rec, u32 slot)
 {
-	const struct lc_record *rec = cur->rec;
-	u32 base = (rec->buf->position << rec->buf->core->ring->slot_shift) + rec->first_slot;
+	return slot > rec->first_slot &&
+	       slot - rec->first_slot <= state_next(atomic64_read(&rec->state));
+}
 
-	return slot > base && slot - base <= state_next(atomic64_read(&rec->state));
+/*
+ * The slot is of another lane's segment, of this life.  If that has no buffer its record is
+ * durable, so it has a lower seq than ours, which is not even written (B2).  Else its record
+ * has been lane->open before it was mapped there: if it is not any more it was closed, and
+ * has its seq; so it is older if ours is still open after that.
+ */
+static enum lc_order compare_lanes(const struct lc_cursor *cur, const struct lc_segment *seg,
+				   u32 slot, struct lc_cursor *other)
+{
+	const struct lc_lane *lane = cur->rec->buf->core->lanes[seg->lane];
+	struct lc_record *rec;
+	bool joined;
+
+	if (!rcu_access_pointer(seg->buf))
+		return LC_ORDER_OLDER;
+	rcu_read_lock();	/* as in lane_reserve() */
+	/* Pairs with the releases of lane->open; our own state is read behind it. */
+	rec = smp_load_acquire(&lane->open);
+	joined = rec && record_join(rec, seg->number, slot);
+	rcu_read_unlock();
+	if (joined) {
+		*other = (struct lc_cursor) { .rec = rec };
+		return LC_ORDER_OPEN;
+	}
+	return (u64)atomic64_read(&cur->rec->state) & STATE_CLOSED ? LC_ORDER_NEWER :
+								      LC_ORDER_OLDER;
 }
 
 /**
- * lc_cursor_outdated() - is a mapped slot in a newer record than the cursor's?
+ * lc_cursor_compare() - is a mapped slot older than what the cursor would write?
  * @cur: the cursor
  * @slot: slot number, over the whole SSD
+ * @other: with LC_ORDER_OPEN gets a reference on the record that holds the slot, without
+ *	slots of its own; to be released
  *
  * Under the bucket lock of the block mapped there.  The cursor's record may have
  * been closed since, and the block written to a later one: the cursor's slot
  * would lose against it at replay.
- *
- * There is one lane, so records get their seqs in the order of their places.  Of
- * records open in two lanes at once none is the newer one: a second lane needs a
- * rule of its own here (L11).
  */
-bool lc_cursor_outdated(const struct lc_cursor *cur, u32 slot)
+enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc_cursor *other)
 {
-	struct lc_ring *ring = cur->rec->buf->core->ring;
-	u64 number = lc_ring_segment(ring, slot)->number;
+	const struct lc_buffer *buf = cur->rec->buf;
+	const struct lc_core *core = buf->core;
+	const struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+	u32 in_segment = lc_ring_slot_in_segment(core->ring, slot);
 
-	if (number != cur->rec->buf->segment)
-		return number > cur->rec->buf->segment;
-	return !lc_cursor_owns(cur, slot) &&
-	       lc_ring_slot_in_segment(ring, slot) > cur->rec->first_slot;
+	if (seg->number == buf->segment) {
+		if (owns(cur->rec, in_segment))
+			return LC_ORDER_OWN;
+		return in_segment > cur->rec->first_slot ? LC_ORDER_NEWER : LC_ORDER_OLDER;
+	}
+	if (core->nr_lanes > 1 && seg->number >= core->head->start && seg->lane != buf->home)
+		return compare_lanes(cur, seg, in_segment, other);
+	/* Within a lane, records get their seqs in the order of their places. */
+	return seg->number > buf->segment ? LC_ORDER_NEWER : LC_ORDER_OLDER;
 }
 
 void *lc_cursor_image(const struct lc_cursor *cur, u32 slot)

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Write buffers, the records in them, and the lane that fills them.
+ * Write buffers and the records in them.  lane.h has who opens and closes them.
  *
  * A buffer is the RAM image of one segment.  Its life:
  *
- *   free -> ready (has a segment, evicted and idle) -> open -> closed -> free
- *                 refill worker                lane       log: all durable
+ *   free -> ready (header cleared) -> open (has its segment) -> closed -> free
+ *         refill worker             lane                      log: all durable
  *
  * A record's life:  open -> closed (has its seq) -> sealed (image final) ->
  * written -> durable.  It is closed under lane->lock and log->lock together, so
- * seqs follow the order of closing; sealed when the last writer let go.
+ * seqs follow the order of closing, of all lanes; sealed when the last writer let go.
  *
  * Invariants
  *  B1 The image of a record changes only while a writer holds a reference, which
  *     can be taken only while the record is open (C1).
  *  B2 segment->buf is set from before the first slot is reserved until every
  *     record of the buffer is durable, or longer (G5): what is not on the SSD is found
- *     in RAM.
+ *     in RAM.  So a mapped slot whose segment has no buffer is in a record of a lower
+ *     seq than any that a writer still holds a reference on.
  *  B3 A buffer is reused only when nobody has it pinned (C6).
  *  B4 Slots handed out but not used become holes: entry NONE, bytes zero (C8).
- *  B5 While lane->relog_wanted, nobody but lc_lane_relog() gets a slot of the segment
- *     that the ring kept back, and no segment is closed before it is full (D1).
+ *  B5 While head->relog_wanted, nobody but lc_lane_relog() opens a segment or gets a
+ *     slot, and the segment it is at work in is not closed before it is full (D1).
+ *  B6 A block that is in an open record, whosever lane that is, is overwritten there: of
+ *     two records open at once none is the newer one yet.
  */
 #ifndef LC_BUFFER_H
 #define LC_BUFFER_H
@@ -31,6 +34,7 @@
 #include <linux/workqueue.h>
 
 struct lc_core;
+struct lc_lane;
 struct lc_record_header;
 
 enum lc_record_stage {
@@ -65,7 +69,7 @@ struct lc_record {
 };
 
 struct lc_buffer {
-	struct list_head list;		/* pool->free or lane->ready */
+	struct list_head list;		/* free or lane->ready */
 	struct list_head all;		/* pool->all; pool->lock */
 	void **slots;			/* address of each slot */
 	struct page **chunks;		/* for freeing */
@@ -73,7 +77,9 @@ struct lc_buffer {
 	u32 nr_chunks;
 	u64 segment;			/* number */
 	u64 position;
+	u64 cut;			/* head->cut when it was opened; 0: its own segment */
 	struct lc_core *core;
+	u32 home;			/* lane in whose node its memory is; only that one has it */
 	atomic_t pins;			/* owner and readers; 0: free */
 	u32 nr_records;			/* opened so far; lane->lock */
 	u32 undurable;			/* records not durable yet; log->lock */
@@ -82,34 +88,21 @@ struct lc_buffer {
 	struct lc_record *records;
 };
 
-struct lc_pool {
-	spinlock_t lock;		/* all below */
+/* The buffers of one lane.  The numbers are read without the lock, too: READ_ONCE() */
+struct lc_home {
 	struct list_head free;
-	struct list_head all;
-	/* These three are read without the lock, too: READ_ONCE() */
 	u32 nr_free;
 	u32 nr;				/* in all */
-	u32 wanted;			/* more than these are freed when they come back */
+	int node;			/* of their memory, or NUMA_NO_NODE */
 };
 
-struct lc_lane {
-	struct lc_core *core;
-	spinlock_t lock;		/* closing and opening records */
-	struct lc_record *open;		/* written under lock, read without */
-	/*
-	 * Writeback needs the reserve segment.  Set before that is taken from the ring, so
-	 * whoever sees a record's state there sees this too (B5).  READ_ONCE()
-	 */
-	bool relog_wanted;
-	bool relog_starved;		/* take one kept back; until it is ready.  READ_ONCE() */
-	struct lc_buffer *buf;		/* being filled; lock */
-	struct list_head ready;		/* buffers with a segment; lock */
-	u32 nr_ready;			/* READ_ONCE() */
-	u32 max_ready;			/* READ_ONCE() */
-	u32 incarnation;		/* lock */
-	bool stopped;			/* for good: nothing is opened any more; lock */
-	u64 start_segment;		/* first of this life */
-	u64 next_segment;		/* behind the last one opened; lock */
+struct lc_pool {
+	spinlock_t lock;		/* all below, and the homes */
+	struct list_head all;
+	u32 nr;				/* in all; READ_ONCE() */
+	u32 wanted;			/* more are freed when they come back; READ_ONCE() */
+	u32 nr_homes;
+	struct lc_home homes[];		/* one for each lane */
 };
 
 /* Slots of one record held by one writer, together with a reference. */
@@ -119,42 +112,42 @@ struct lc_cursor {
 	u32 end;
 };
 
-struct lc_pool *lc_pool_create(void);
+/* How the record of a mapped slot and the cursor's are to each other. */
+enum lc_order {
+	LC_ORDER_OLDER,		/* it loses at replay */
+	LC_ORDER_OWN,		/* the cursor's own */
+	LC_ORDER_NEWER,		/* it wins, or may win */
+	LC_ORDER_OPEN,		/* open in another lane: overwrite it there (B6) */
+};
+
+struct lc_pool *lc_pool_create(u32 nr_homes);
 void lc_pool_destroy(struct lc_pool *pool);
 int lc_buffers_alloc(struct lc_core *core, u32 nr, struct list_head *list);
 void lc_buffers_free(struct list_head *list);
 void lc_pool_add(struct lc_pool *pool, struct list_head *list);
 void lc_pool_shrink(struct lc_pool *pool, u32 nr);
-struct lc_buffer *lc_pool_get(struct lc_pool *pool);
-u32 lc_pool_used(struct lc_pool *pool);
+struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 home);
+u32 lc_pool_used(const struct lc_pool *pool);
 
 struct lc_buffer *lc_buffer_pin(struct lc_core *core, u32 slot);
 void lc_buffer_unpin(struct lc_buffer *buf);
 void *lc_buffer_slot(struct lc_core *core, const struct lc_buffer *buf, u32 slot);
 
-struct lc_lane *lc_lane_create(struct lc_core *core);
-void lc_lane_destroy(struct lc_lane *lane);
-void lc_lane_start(struct lc_lane *lane, u64 segment);
-void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf);
-int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur);
-int lc_lane_relog(struct lc_lane *lane, struct lc_cursor *cur);
-void lc_lane_release(struct lc_cursor *cur);
-u64 lc_lane_seal(struct lc_lane *lane, bool close_segment);
-u64 lc_lane_flush(struct lc_lane *lane, bool direct);
-void lc_lane_stop(struct lc_lane *lane);
-u64 lc_lane_mark(struct lc_lane *lane);
-int lc_lane_append_ranges(struct lc_lane *lane, u64 block, u64 nr_blocks, u8 entry_type,
-			  u64 *segment, u32 *first_slot);
-u64 lc_lane_next_segment(struct lc_lane *lane);
-u64 lc_lane_first_seq(struct lc_lane *lane, u64 number);
-
 u32 lc_cursor_slot(const struct lc_cursor *cur);
-bool lc_cursor_owns(const struct lc_cursor *cur, u32 slot);
-bool lc_cursor_outdated(const struct lc_cursor *cur, u32 slot);
+enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc_cursor *other);
 void *lc_cursor_image(const struct lc_cursor *cur, u32 slot);
 void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost);
+void lc_cursor_release(struct lc_cursor *cur);
 
-void lc_record_put(struct lc_record *rec);
+/* For the lane, under its lock; the first and the last one without. */
+int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc_cursor *cur);
+struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation);
+void lc_record_shut(struct lc_record *rec);
+bool lc_record_retract(struct lc_record *rec);
+bool lc_record_used(const struct lc_record *rec);
+bool lc_record_untouched(const struct lc_record *rec);
+u32 lc_buffer_end(const struct lc_buffer *buf);
+void lc_record_put(struct lc_record *rec, bool direct);
 struct lc_record_header *lc_record_image(const struct lc_record *rec);
 
 #endif /* LC_BUFFER_H */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Checkpoint: the whole index, in slot order, as one sequential write at a clean
- * stop and one sequential read at the next start; 12 bytes a block.
+ * stop and one sequential read at the next start; 12 bytes a block.  Of a log of several
+ * lanes the cuts, too: there no header tells where the tail may move to.
  *
  * It counts only while the superblock says clean, and that is taken back before
  * the first record of the next life (L10).
@@ -14,6 +15,7 @@
 #include "checkpoint.h"
 #include "index.h"
 #include "io.h"
+#include "lane.h"
 #include "segment.h"
 
 #define PIECE_ORDER	4
@@ -90,6 +92,24 @@ static int stream_add(struct stream *s, const struct lc_ckpt_item *item)
 	return stream_end_block(s);
 }
 
+/* The cut that a segment of this log, which ends below @head, is, if it is one. */
+static int add_cut(struct stream *s, u32 slot, u64 head, u64 *nr_entries)
+{
+	const struct lc_core *core = s->core;
+	const struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+	struct lc_ckpt_item item = {
+		.slot = slot, .seq = seg->cut_seq, .flags = LC_CKPT_ENTRY_CUT,
+	};
+
+	if (lc_ring_slot_in_segment(core->ring, slot) ||
+	    !(core->sb.incompat & LC_INCOMPAT_LANES) || !seg->cut_seq ||
+	    seg->number <= core->sb.tail_segment || seg->number >= head ||
+	    item.seq >= LC_CKPT_SEQ_END)
+		return 0;
+	(*nr_entries)++;
+	return stream_add(s, &item);
+}
+
 /**
  * lc_checkpoint_write() - write the index, not yet durably
  * @core: the volume
@@ -99,10 +119,10 @@ static int stream_add(struct stream *s, const struct lc_ckpt_item *item)
  */
 int lc_checkpoint_write(struct lc_core *core, u64 *nr_entries)
 {
+	u64 head = lc_head_used(core), slot;
 	struct lc_mapping map;
 	struct lc_ckpt_item item;
 	struct stream s;
-	u64 slot;
 	int ret;
 
 	*nr_entries = 0;
@@ -110,7 +130,8 @@ int lc_checkpoint_write(struct lc_core *core, u64 *nr_entries)
 	for (slot = 0; !ret && slot < core->sb.geo.nr_slots; slot++) {
 		if (!(slot & 4095))
 			cond_resched();
-		if (!lc_index_peek(core->index, slot, &item.block, &map))
+		ret = add_cut(&s, slot, head, nr_entries);
+		if (ret || !lc_index_peek(core->index, slot, &item.block, &map))
 			continue;
 		item.slot = slot;
 		item.mask = map.mask;
@@ -136,13 +157,19 @@ static int load_item(struct lc_core *core, const struct lc_ckpt_item *item)
 		.slot = item->slot, .mask = item->mask, .lost = item->lost,
 		.dirty = item->flags & LC_CKPT_ENTRY_DIRTY,
 	};
+	struct lc_segment *seg = lc_ring_segment(core->ring, item->slot);
 	u64 ignored;
 	u32 bucket;
 	bool twice;
 
+	if (item->flags & LC_CKPT_ENTRY_CUT) {
+		if (seg->cut_seq || seg->number <= core->sb.tail_segment)
+			return -EUCLEAN;
+		seg->cut_seq = item->seq;
+		return 0;
+	}
 	/* What is dirty is at or above the tail, or the tail would have lost it. */
-	if (map.dirty &&
-	    lc_ring_segment(core->ring, item->slot)->number < core->sb.tail_segment)
+	if (map.dirty && seg->number < core->sb.tail_segment)
 		return -EUCLEAN;
 	/* Slots come in rising order, each once; a block twice is damage too. */
 	if (lc_index_peek(core->index, item->slot, &ignored, &old))

@@ -28,11 +28,13 @@
 #include "core.h"
 #include "index.h"
 #include "io.h"
+#include "lane.h"
 #include "log.h"
 #include "recovery.h"
 #include "rescue.h"
 #include "segment.h"
 #include "send.h"
+#include "stats.h"
 #include "sums.h"
 #include "superblock.h"
 #include "write.h"
@@ -107,37 +109,41 @@ static void evict(struct lc_core *core, u64 position)
 	}
 }
 
-/* Prepare one buffer for the lane.  Return: whether it worked out. */
-static bool refill_one(struct lc_core *core)
+/* Have a buffer ready for the lane.  Return: whether there was one. */
+static bool refill_buffer(struct lc_core *core, struct lc_lane *lane)
 {
-	struct lc_buffer *buf = core->refill_buf;
+	struct lc_buffer *buf = lc_pool_get(core->pool, lane->index);
 
-	if (!buf)
-		buf = lc_pool_get(core->pool);
-	core->refill_buf = buf;
-	if (!buf)
-		return false;
+	if (buf)
+		lc_lane_add_ready(lane, buf);
+	return buf;
+}
+
+/* Have the next segment ready to be opened.  Return: whether it worked out. */
+static bool refill_segment(struct lc_core *core)
+{
+	struct lc_head *head = core->head;
+	u64 position;
+
 	if (!core->refill_taken) {
-		/* Pairs with relog_wait(): the lane gets it behind the wish (B5). */
-		u64 keep = smp_load_acquire(&core->lane->relog_starved) ? 0 : core->ring->reserve;
+		/* Pairs with relog_wait(): it is opened behind the wish (B5). */
+		bool starved = smp_load_acquire(&head->relog_starved) && !lc_head_ready(head);
 
-		if (!lc_ring_take(core->ring, keep, &buf->segment))
+		if (!lc_ring_take(core->ring, starved ? 0 : READ_ONCE(core->ring->reserve),
+				  &core->refill_number))
 			return false;
-		buf->position = lc_ring_position(core->ring, buf->segment);
 		core->refill_taken = true;
 		core->refill_last = jiffies;
-		evict(core, buf->position);
+		evict(core, lc_ring_position(core->ring, core->refill_number));
 	}
 	if (lc_core_mode(core) != LC_MODE_RW)
 		return false;
 	/* If reads are in flight there, the last one queues us again. */
-	if (!lc_segment_idle(core->ring, &core->ring->segments[buf->position]))
+	position = lc_ring_position(core->ring, core->refill_number);
+	if (!lc_segment_idle(core->ring, &core->ring->segments[position]))
 		return false;
-	core->refill_buf = NULL;
 	core->refill_taken = false;
-	lc_lane_add_ready(core->lane, buf);
-	/* One for each call: what logging again leaves over is lost to writes. */
-	WRITE_ONCE(core->lane->relog_starved, false);
+	lc_head_add(head, core->refill_number);
 	return true;
 }
 
@@ -149,7 +155,7 @@ static bool paced(struct lc_core *core)
 {
 	unsigned long wait, elapsed = jiffies - core->refill_last;
 
-	if (READ_ONCE(core->lane->relog_starved) || core->refill_taken ||
+	if (READ_ONCE(core->head->relog_starved) || core->refill_taken ||
 	    !READ_ONCE(core->running))
 		return false;
 	wait = lc_writeback_pace(core->wb);
@@ -161,21 +167,21 @@ static bool paced(struct lc_core *core)
 }
 
 /*
- * Must writes wait for their next segment until more is on the SSD?  What is not written
- * yet has half of the buffers; the others are for what waits for a FLUSH.  So writes go on
+ * Must writes to a lane wait for their next segment until more is on the SSD?  What is not
+ * written yet has half of its buffers; the others are for what waits for a FLUSH.  So writes go on
  * meanwhile, as fast as the SSD takes them, and a FLUSH or suspend has to wait for no more
  * than that half.  An SSD without a volatile cache needs no FLUSH for a buffer, so that
  * writes may have all of them.  When the last record of a closed buffer is written,
  * refill_work is queued (log.c).
  */
-static bool crowded(struct lc_core *core)
+static bool crowded(struct lc_core *core, const struct lc_lane *lane)
 {
-	u32 nr = READ_ONCE(core->pool->nr), used = lc_pool_used(core->pool);
+	const struct lc_home *home = &core->pool->homes[lane->index];
+	u32 nr = READ_ONCE(home->nr), used = nr - min(nr, READ_ONCE(home->nr_free));
 
-	if (READ_ONCE(core->lane->relog_starved) || core->refill_buf ||
-	    !bdev_write_cache(core->cache))
+	if (READ_ONCE(core->head->relog_starved) || !bdev_write_cache(core->cache))
 		return false;
-	return used - min(used, lc_log_unflushed(core->log)) >= nr - nr / 2;
+	return used - min(used, lc_lane_unflushed(lane)) >= nr - nr / 2;
 }
 
 static void pace_work(struct work_struct *work)
@@ -189,15 +195,34 @@ static void refill_work(struct work_struct *work)
 {
 	struct lc_core *core = container_of(work, struct lc_core, refill_work);
 	bool short_of = false, added = false;
+	u32 i;
 
-	while (!short_of && READ_ONCE(core->lane->nr_ready) < READ_ONCE(core->lane->max_ready) &&
-	       !crowded(core) && !paced(core)) {
-		short_of = !refill_one(core);
-		added |= !short_of;
+	for (i = 0; i < core->nr_lanes; i++) {
+		struct lc_lane *lane = core->lanes[i];
+
+		short_of |= lc_lane_unflushed(lane) > READ_ONCE(core->pool->homes[i].nr) / 4;
+		while (READ_ONCE(lane->nr_ready) < READ_ONCE(lane->max_ready) &&
+		       !crowded(core, lane)) {
+			if (!refill_buffer(core, lane)) {
+				short_of = true;
+				break;
+			}
+			added = true;
+		}
 	}
+	while (lc_head_ready(core->head) < READ_ONCE(core->head->max_ready) && !paced(core)) {
+		if (!refill_segment(core)) {
+			short_of = true;
+			break;
+		}
+		added = true;
+	}
+	/* One for each call: what logging again leaves over is lost to writes. */
+	if (lc_head_ready(core->head))
+		WRITE_ONCE(core->head->relog_starved, false);
 	if (added)
 		queue_work(core->wq, &core->unpark_work);
-	if (short_of || lc_log_unflushed(core->log) > READ_ONCE(core->pool->nr) / 4)
+	if (short_of)
 		lc_log_relieve(core->log);
 	lc_writeback_kick(core->wb);
 }
@@ -207,10 +232,10 @@ static void idle_work(struct work_struct *work)
 {
 	struct lc_core *core = container_of(to_delayed_work(work), struct lc_core, idle_work);
 	u32 ms = READ_ONCE(core->params.idle_seal_ms);
-	u64 mark = lc_lane_mark(core->lane);
+	u64 mark = lc_head_mark(core);
 
 	if (ms && mark == core->idle_seen)
-		lc_log_want_durable(core->log, lc_lane_seal(core->lane, false));
+		lc_log_want_durable(core->log, lc_head_seal(core, false));
 	core->idle_seen = mark;
 	queue_delayed_work(core->wq, &core->idle_work, msecs_to_jiffies(ms ? ms : MSEC_PER_SEC));
 }
@@ -241,6 +266,7 @@ static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 		/* Nothing is lost: the log from the tail on says the same. */
 		lc_warn(core, "checkpoint unusable, replaying the log instead");
 		lc_index_clear(core->index);
+		lc_ring_forget_cuts(core->ring);
 		atomic64_set(&core->lost, 0);
 		ret = lc_recovery_run(core, next_seq, next_segment);
 		if (!ret && *next_seq != core->sb.next_seq) {
@@ -253,6 +279,9 @@ static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 	}
 	*next_seq = core->sb.next_seq;
 	*next_segment = core->sb.head_segment;
+	/* A log of one lane, which goes on with several: its headers tell the cuts. */
+	if (core->nr_lanes > 1 && !(core->sb.incompat & LC_INCOMPAT_LANES))
+		return lc_recovery_read_cuts(core);
 	return 0;
 }
 
@@ -274,7 +303,7 @@ static int start(struct lc_core *core)
 	if (core->sb.tail_seq == next_seq)
 		core->sb.tail_segment = next_segment;	/* the log is empty */
 	lc_ring_start(core->ring, core->sb.tail_segment, next_segment);
-	lc_lane_start(core->lane, next_segment);
+	lc_head_start(core, next_segment, next_seq);
 	lc_log_start(core->log, next_seq);
 	ret = lc_meta_begin_epoch(core, next_seq, next_segment);
 	if (ret)
@@ -301,7 +330,7 @@ static void stop_clean(struct lc_core *core)
 		ret = lc_checkpoint_write(core, &entries);
 	if (!ret)
 		ret = lc_meta_end_clean(core, lc_log_last_seq(core->log) + 1,
-					lc_lane_next_segment(core->lane), entries, fingerprint);
+					lc_head_used(core), entries, fingerprint);
 	if (ret)
 		lc_warn(core, "no clean stop, error %d: the next start replays the log", ret);
 }
@@ -316,15 +345,18 @@ int lc_core_flush(struct lc_core *core)
 {
 	if (lc_core_mode(core) == LC_MODE_DEGRADED)
 		return lc_bypass_flush(core);
-	return lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
+	return lc_log_wait_durable(core->log, lc_head_seal(core, false));
 }
 
-/* How many segments to have at hand, evicted and with a buffer. */
-static u32 max_ready(const struct lc_core *core, const struct lc_params *params)
+/* How many buffers each lane has at hand, and how many segments are evicted for them. */
+static void set_ready(struct lc_core *core, const struct lc_params *params)
 {
 	u64 ready = min_t(u64, params->buffers / 4, core->sb.geo.nr_segments / 8);
+	u32 i, nr = clamp_t(u64, div_u64(ready, core->nr_lanes), 1, MAX_READY);
 
-	return clamp_t(u64, ready, 1, MAX_READY);
+	for (i = 0; i < core->nr_lanes; i++)
+		WRITE_ONCE(core->lanes[i]->max_ready, nr);
+	WRITE_ONCE(core->head->max_ready, nr * core->nr_lanes);
 }
 
 /* [life_lock] What cannot be had now stays as it is, and is put into @params. */
@@ -336,7 +368,8 @@ static void take_params(struct lc_core *core, struct lc_params *params, struct l
 	if (spare)
 		lc_pool_add(core->pool, spare);
 	lc_pool_shrink(core->pool, params->buffers);
-	WRITE_ONCE(core->lane->max_ready, max_ready(core, params));
+	set_ready(core, params);
+	WRITE_ONCE(core->stats_on, params->stats);
 	if (params->writeback_batch != core->params.writeback_batch ||
 	    params->writeback_depth != core->params.writeback_depth) {
 		/* Memory must not be reclaimed through the volume that is suspended. */
@@ -350,6 +383,12 @@ static void take_params(struct lc_core *core, struct lc_params *params, struct l
 			lc_params_store(params, &next);
 		}
 		lc_noio_restore(noio);
+	}
+	if (params->lanes != core->params.lanes) {
+		lc_warn(core, "option lanes counts from the next start on");
+		next = *params;
+		next.lanes = core->params.lanes;
+		lc_params_store(params, &next);
 	}
 	lc_params_store(&core->params, params);
 }
@@ -503,10 +542,11 @@ static void core_free(struct lc_core *core)
 	if (core->wq)
 		destroy_workqueue(core->wq);
 	lc_bypass_destroy(core->bypass);
-	lc_lane_destroy(core->lane);
+	lc_head_destroy(core);
 	lc_pool_destroy(core->pool);
 	lc_ring_destroy(core->ring);
 	lc_sums_destroy(core);
+	lc_stats_destroy(core);
 	lc_index_destroy(core->index);
 	lc_meta_destroy(core->meta);
 	mempool_exit(&core->merge_pool);
@@ -514,22 +554,23 @@ static void core_free(struct lc_core *core)
 	kfree(core);
 }
 
-static int core_alloc_rooms(struct lc_core *core)
+static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 {
 	LIST_HEAD(buffers);
 
 	core->meta = lc_meta_create(core);
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
-	core->pool = lc_pool_create();
-	core->lane = lc_lane_create(core);
+	core->pool = lc_pool_create(nr_lanes);
 	core->wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	core->patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
 					   WQ_MAX_ACTIVE);
 	core->verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	core->slow_wq = alloc_ordered_workqueue("lc-slow", WQ_MEM_RECLAIM);
-	if (!core->meta || !core->index || !core->ring || !core->pool || !core->lane ||
-	    !core->wq || !core->patient_wq || !core->verify_wq || !core->slow_wq)
+	if (!core->meta || !core->index || !core->ring || !core->pool || !core->wq ||
+	    !core->patient_wq || !core->verify_wq || !core->slow_wq)
+		return -ENOMEM;
+	if (lc_head_create(core, nr_lanes) || lc_stats_create(core))
 		return -ENOMEM;
 	core->send = lc_send_create(core);
 	core->log = core->send ? lc_log_create(core) : NULL;
@@ -538,7 +579,7 @@ static int core_alloc_rooms(struct lc_core *core)
 	if (lc_buffers_alloc(core, core->params.buffers, &buffers))
 		return -ENOMEM;
 	lc_pool_add(core->pool, &buffers);
-	core->lane->max_ready = max_ready(core, &core->params);
+	set_ready(core, &core->params);
 	core->wb = lc_writeback_create(core);
 	core->bypass = lc_bypass_create(core);
 	core->rescue = lc_rescue_create(core);
@@ -582,12 +623,33 @@ static int check_devices(struct lc_core *core, struct dm_target *ti, const char 
 	return *error ? -EINVAL : 0;
 }
 
+/*
+ * One for each memory node, or as many as are asked for: that is, if the log is large enough
+ * for their rounds, and the buffers are enough.
+ */
+static int choose_lanes(const struct lc_core *core, u32 *nr, const char **error)
+{
+	u64 most = min_t(u64, core->params.buffers / LC_LANE_BUFFERS,
+			 core->sb.geo.nr_segments / LC_LANE_SEGMENTS);
+
+	most = clamp_t(u64, most, 1, LC_MAX_LANES);
+	*nr = core->params.lanes;
+	if (*nr > most) {
+		*error = "Option lanes: each of several needs 4 buffers and 32 segments";
+		return -EINVAL;
+	}
+	if (!*nr)
+		*nr = min_t(u64, num_node_state(N_CPU), most);
+	return 0;
+}
+
 static int core_create(struct dm_target *ti, struct dm_dev *backing, struct dm_dev *cache,
 		       const struct lc_params *params, struct lc_core **result,
 		       const char **error)
 {
 	struct lc_core *core = kzalloc(sizeof(*core), GFP_KERNEL);
 	const char *why = "cannot be read";
+	u32 nr_lanes;
 	int ret;
 
 	*error = "Cannot allocate memory";
@@ -610,9 +672,11 @@ static int core_create(struct dm_target *ti, struct dm_dev *backing, struct dm_d
 	}
 	core_init(core);
 	ret = check_devices(core, ti, error);
+	if (!ret)
+		ret = choose_lanes(core, &nr_lanes, error);
 	if (!ret) {
 		*error = "Cannot allocate memory";
-		ret = core_alloc_rooms(core);
+		ret = core_alloc_rooms(core, nr_lanes);
 	}
 	if (ret) {
 		core_free(core);
@@ -686,6 +750,10 @@ int lc_core_get(struct dm_target *ti, struct dm_dev *backing, struct dm_dev *cac
 		ret = -EBUSY;
 	} else {
 		ret = check_devices(core, ti, error);
+		if (!ret && params->buffers < LC_LANE_BUFFERS * core->nr_lanes) {
+			*error = "Option buffers: there are more lanes than 4 buffers for each";
+			ret = -EINVAL;
+		}
 		if (!ret) {
 			refcount_inc(&core->refs);
 			*result = core;

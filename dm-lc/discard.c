@@ -22,26 +22,30 @@
 #include "discard.h"
 #include "index.h"
 #include "io.h"
+#include "lane.h"
 #include "log.h"
 #include "segment.h"
 #include "writeback.h"
 
-/* Blocks [first, first + nr); the copies at or behind [segment, slot] stay. */
+/* Blocks [first, first + nr). */
 struct discard_range {
 	u64 first;
 	u64 nr;
-	u64 segment;
-	u32 slot;
 	bool drop;		/* otherwise only look */
 };
 
-static bool newer_than(struct lc_core *core, const struct discard_range *r, u32 slot)
+/* Is the copy in a slot newer than the last tombstone? (N4) */
+static bool newer(struct lc_core *core, u32 slot)
 {
-	u64 number = lc_ring_segment(core->ring, slot)->number;
+	const struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+	const struct lc_bound *bound;
 
-	if (number != r->segment)
-		return number > r->segment;
-	return lc_ring_slot_in_segment(core->ring, slot) >= r->slot;
+	if (seg->number < core->head->start)
+		return false;
+	bound = &core->head->bounds[seg->lane];
+	if (seg->number != bound->segment)
+		return seg->number > bound->segment;
+	return lc_ring_slot_in_segment(core->ring, slot) >= bound->slot;
 }
 
 /* Return: whether the block had a copy that the range covers. */
@@ -53,7 +57,7 @@ static bool visit_block(struct lc_core *core, const struct discard_range *r, u64
 
 	found = lc_index_lookup(core->index, bucket, block, &map);
 	if (found && r->drop) {
-		if (newer_than(core, r, map.slot))
+		if (newer(core, map.slot))
 			found = false;
 		else if (lc_index_remove(core->index, bucket, block, &map) && map.lost)
 			atomic64_dec(&core->lost);
@@ -102,14 +106,13 @@ static int drop_cached(struct lc_core *core, struct discard_range *r)
 	r->drop = false;
 	if (!visit_range(core, r))
 		return 0;
-	ret = lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
+	ret = lc_log_wait_durable(core->log, lc_head_seal(core, false));
 	if (ret)
 		return ret;
-	ret = lc_lane_append_ranges(core->lane, r->first, r->nr, LC_ENTRY_RANGE_TOMBSTONE,
-				    &r->segment, &r->slot);
+	ret = lc_head_append_range(core, r->first, r->nr, LC_ENTRY_RANGE_TOMBSTONE);
 	if (ret)
 		return ret;
-	ret = lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
+	ret = lc_log_wait_durable(core->log, lc_head_seal(core, false));
 	if (ret)
 		return ret;
 	r->drop = true;

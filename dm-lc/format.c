@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The codec of the on-disk format.  See format.h for the contract and
- * lc_format.h for the drawing.  The only file that touches __le fields.
+ * The codec of the on-disk format.  See format.h for the contract and lc_format.h for the
+ * drawing.  The only file that touches __le fields.
  *
- * Decoders read the raw bytes once, bound every number against the geometry
- * (itself bounded first) and only then hand the native struct out.  Arithmetic
- * on media values is done in an order that cannot overflow 64 bits: counts are
- * bounded by the device size before they are multiplied.
+ * Decoders read the raw bytes once, and bound numbers against the geometry (itself bounded
+ * first) and the device size before they multiply them: nothing overflows 64 bits.
  */
 #include <linux/types.h>
 #include <linux/errno.h>
@@ -35,8 +33,7 @@ static int bad(const char **why, int err, const char *text)
  * @data: bytes to sum
  * @len: how many
  *
- * CRC32C covers 32 bits only; the upper half is its complement, so that a zeroed
- * field never matches.
+ * CRC32C has 32 bits only; the upper half is its complement: a zeroed field never matches.
  */
 u64 lc_format_csum64(u32 csum_type, u64 seed, const void *data, u32 len)
 {
@@ -97,8 +94,7 @@ static u64 ckpt_bytes_for(u64 nr_slots)
  * @cache_bytes: size of the device
  * @segment_bytes: power of two, LC_SEGMENT_BYTES_MIN..MAX
  *
- * Return: 0, -EINVAL for a bad segment size, -ENOSPC if fewer than
- * LC_MIN_SEGMENTS fit.
+ * Return: 0, -EINVAL for a bad segment size, -ENOSPC if fewer than LC_MIN_SEGMENTS fit.
  */
 int lc_geometry_compute(struct lc_geometry *geo, u64 cache_bytes, u32 segment_bytes)
 {
@@ -194,8 +190,7 @@ u64 lc_format_position(const struct lc_geometry *geo, u64 segment)
 
 u64 lc_format_slot_address(const struct lc_geometry *geo, u64 position, u32 slot)
 {
-	return geo->segments_offset + position * geo->segment_bytes +
-	       ((u64)slot << LC_SLOT_SHIFT);
+	return geo->segments_offset + position * geo->segment_bytes + ((u64)slot << LC_SLOT_SHIFT);
 }
 
 /* Text fields end in a NUL on media, so that native ones always do. */
@@ -228,6 +223,7 @@ void lc_sb_encode(const struct lc_sb *sb, unsigned int copy, struct lc_superbloc
 	raw->version = cpu_to_le32(LC_FORMAT_VERSION);
 	raw->creator_version = cpu_to_le32(sb->creator_version);
 	raw->compat = cpu_to_le64(sb->compat);
+	raw->incompat = cpu_to_le64(sb->incompat);
 	raw->cache_bytes = cpu_to_le64(sb->geo.cache_bytes);
 	raw->segments_offset = cpu_to_le64(sb->geo.segments_offset);
 	raw->nr_segments = cpu_to_le64(sb->geo.nr_segments);
@@ -397,6 +393,7 @@ static void sb_decode_numbers(const struct lc_superblock *raw, struct lc_sb *sb)
 	sb->sb_seq = le64_to_cpu(raw->sb_seq);
 	sb->creator_version = le32_to_cpu(raw->creator_version);
 	sb->compat = le64_to_cpu(raw->compat);
+	sb->incompat = le64_to_cpu(raw->incompat);
 	sb->lane_limit = le32_to_cpu(raw->lane_limit);
 	sb->csum_type = le32_to_cpu(raw->csum_type);
 	sb->cache_lbs = le32_to_cpu(raw->cache_lbs);
@@ -563,7 +560,7 @@ void lc_entry_encode(struct lc_record_header *raw, unsigned int i,
 }
 
 /**
- * lc_entry_decode() - read entry @i of a header lc_record_decode() accepted
+ * lc_entry_decode() - read an entry of a header lc_record_decode() accepted
  * @raw: the bytes on media
  * @i: number of the entry
  * @entry: the entry
@@ -600,7 +597,7 @@ void lc_record_seal(struct lc_record_header *raw, const struct lc_sb *sb,
 	raw->seq = cpu_to_le64(info->seq);
 	raw->epoch = cpu_to_le64(info->epoch);
 	raw->epoch_first_seq = cpu_to_le64(info->epoch_first_seq);
-	raw->group = cpu_to_le64(info->group);
+	raw->cut = cpu_to_le64(info->cut);
 	raw->tail_seq = cpu_to_le64(info->tail_seq);
 	raw->durable_seq = cpu_to_le64(info->durable_seq);
 	raw->wall_clock = cpu_to_le64(info->wall_clock);
@@ -678,7 +675,7 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
 	info->seq = le64_to_cpu(raw->seq);
 	info->epoch = le64_to_cpu(raw->epoch);
 	info->epoch_first_seq = le64_to_cpu(raw->epoch_first_seq);
-	info->group = le64_to_cpu(raw->group);
+	info->cut = le64_to_cpu(raw->cut);
 	info->tail_seq = le64_to_cpu(raw->tail_seq);
 	info->durable_seq = le64_to_cpu(raw->durable_seq);
 	info->wall_clock = le64_to_cpu(raw->wall_clock);
@@ -695,7 +692,7 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
 		return bad(why, -ERANGE, "record reaches beyond its segment");
 	if (!info->seq || info->seq >= top || info->epoch >= top || !info->epoch_first_seq ||
 	    info->epoch_first_seq > info->seq || info->durable_seq >= info->seq ||
-	    info->lane >= sb->lane_limit)
+	    info->lane >= sb->lane_limit || info->cut > segment)
 		return bad(why, -ERANGE, "record sequence out of bounds");
 	return record_check_entries(raw, sb, info, why);
 }
@@ -704,17 +701,19 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
  * lc_ckpt_encode() - set item @i of a checkpoint block under construction
  * @raw: the bytes on media
  * @i: number of the entry
- * @item: the item
+ * @item: seqs are below LC_CKPT_SEQ_END
  */
 void lc_ckpt_encode(struct lc_ckpt_block *raw, unsigned int i, const struct lc_ckpt_item *item)
 {
 	struct lc_ckpt_entry *e = &raw->entries[i];
+	bool cut = item->flags == LC_CKPT_ENTRY_CUT;
+	u64 number = cut ? item->seq : item->block;
 
 	e->slot = cpu_to_le32(item->slot);
-	e->block_lo = cpu_to_le32((u32)item->block);
-	e->block_hi = (u8)(item->block >> 32);
-	e->mask = item->mask;
-	e->lost = item->lost;
+	e->block_lo = cpu_to_le32((u32)number);
+	e->block_hi = (u8)(number >> 32);
+	e->mask = cut ? (u8)(number >> 40) : item->mask;
+	e->lost = cut ? (u8)(number >> 48) : item->lost;
 	e->flags = item->flags;
 }
 
@@ -749,8 +748,7 @@ int lc_ckpt_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 
 {
 	if (memcmp(raw->magic, LC_CKPT_MAGIC, LC_MAGIC_LEN))
 		return bad(why, -ENODATA, "no checkpoint block");
-	if (le64_to_cpu(raw->generation) != sb->generation ||
-	    le64_to_cpu(raw->epoch) != sb->epoch)
+	if (le64_to_cpu(raw->generation) != sb->generation || le64_to_cpu(raw->epoch) != sb->epoch)
 		return bad(why, -ESTALE, "checkpoint block of another life");
 	if (le64_to_cpu(raw->csum) != meta_csum(sb->csum_type, sb->generation, raw))
 		return bad(why, -EBADMSG, "checkpoint block checksum does not match");
@@ -760,6 +758,13 @@ int lc_ckpt_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 
 	if (*nr_entries > LC_CKPT_ENTRIES)
 		return bad(why, -ERANGE, "checkpoint block too full");
 	return 0;
+}
+
+static bool cut_possible(const struct lc_sb *sb, const struct lc_ckpt_item *item)
+{
+	return sb->incompat & LC_INCOMPAT_LANES && item->slot < sb->geo.nr_slots &&
+	       !(item->slot % sb->geo.seg_slots) && item->seq >= sb->tail_seq &&
+	       item->seq <= sb->next_seq;
 }
 
 /**
@@ -776,12 +781,16 @@ int lc_ckpt_item_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb,
 {
 	u64 nr_blocks = (sb->volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
 	const struct lc_ckpt_entry *e = &raw->entries[i];
+	u64 number = (u64)e->block_hi << 32 | le32_to_cpu(e->block_lo);
 
-	item->slot = le32_to_cpu(e->slot);
-	item->block = (u64)e->block_hi << 32 | le32_to_cpu(e->block_lo);
+	*item = (struct lc_ckpt_item) { .slot = le32_to_cpu(e->slot), .flags = e->flags };
+	if (item->flags == LC_CKPT_ENTRY_CUT) {
+		item->seq = (u64)e->lost << 48 | (u64)e->mask << 40 | number;
+		return cut_possible(sb, item) ? 0 : -ERANGE;
+	}
+	item->block = number;
 	item->mask = e->mask;
 	item->lost = e->lost;
-	item->flags = e->flags;
 	if (item->slot >= sb->geo.nr_slots || item->block >= nr_blocks ||
 	    (item->mask & item->lost) || !(item->mask | item->lost) ||
 	    ((item->mask | item->lost) & ~volume_mask(sb, item->block)) ||

@@ -37,6 +37,7 @@ struct lc_sb {
 	u64 sb_seq;
 	u32 creator_version;
 	u64 compat;		/* unknown bits are kept */
+	u64 incompat;		/* LC_INCOMPAT_* */
 	struct lc_geometry geo;
 	u32 lane_limit;
 	u32 csum_type;
@@ -106,7 +107,7 @@ struct lc_record_info {
 	u64 seq;
 	u64 epoch;
 	u64 epoch_first_seq;
-	u64 group;
+	u64 cut;		/* all higher seqs are in it or behind it; 0: in its own */
 	u64 tail_seq;
 	u64 durable_seq;
 	u64 wall_clock;
@@ -182,11 +183,14 @@ bool lc_entry_is_range(u8 type);
 
 struct lc_ckpt_item {
 	u64 block;
-	u32 slot;
+	u64 seq;		/* with LC_CKPT_ENTRY_CUT: instead of block, mask and lost */
+	u32 slot;		/* with LC_CKPT_ENTRY_CUT: the first one of the segment */
 	u8 mask;
 	u8 lost;
 	u8 flags;
 };
+
+#define LC_CKPT_SEQ_END	(1ULL << 56)	/* seqs of cuts are below */
 
 void lc_ckpt_encode(struct lc_ckpt_block *raw, unsigned int i, const struct lc_ckpt_item *item);
 void lc_ckpt_seal(struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 index, u32 nr_entries);

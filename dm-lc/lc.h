@@ -11,7 +11,9 @@
  *   wb->place_lock (mutex)  who may touch the HDD place of a block
  *   meta->lock (mutex)  superblock and mark updates
  *   index bucket lock (spin)  one block's mapping and its bytes in RAM
- *   lane->lock (spin)  closing a record, opening the next
+ *   head->turn_lock (spin)  all lanes are about to be locked
+ *   lane->lock (spin)  closing a record, opening the next; several only under turn_lock
+ *   head->lock (spin)  numbers of new segments
  *   log->lock (spin, irqsave)  sequence numbers and what is durable
  *   send->lock (spin, irqsave)  whose turn it is to be sent
  *   pool->lock (spin, irqsave)  free buffers
@@ -43,6 +45,7 @@
 struct lc_index;
 struct lc_ring;
 struct lc_pool;
+struct lc_head;
 struct lc_lane;
 struct lc_buffer;
 struct lc_log;
@@ -51,6 +54,7 @@ struct lc_writeback;
 struct lc_meta;
 struct lc_bypass;
 struct lc_rescue;
+struct lc_stats;
 
 enum lc_mode {
 	LC_MODE_RW,
@@ -78,12 +82,18 @@ struct lc_core {
 	u32 *sums;			/* by slot, or NULL; READ_ONCE(), see sums.h */
 	struct lc_ring *ring;
 	struct lc_pool *pool;
-	struct lc_lane *lane;
+	struct lc_head *head;
+	struct lc_lane **lanes;
+	u32 nr_lanes;
+	bool lanes_by_task;		/* else by node */
+	u16 *lane_of_node;
 	struct lc_log *log;
 	struct lc_send *send;
 	struct lc_writeback *wb;
 	struct lc_bypass *bypass;
 	struct lc_rescue *rescue;
+	struct lc_stats __percpu *stats;
+	bool stats_on;			/* under life_lock; READ_ONCE() */
 
 	mempool_t merge_pool;		/* struct lc_merge */
 	struct workqueue_struct *wq;	/* refill, parked bios */
@@ -111,10 +121,10 @@ struct lc_core {
 	struct dm_target *requeue_ti;	/* whom to ask whether it still wants them */
 	struct work_struct unpark_work;
 
-	/* Pairs free buffers with free segments for the lane; these four are its own. */
+	/* Has free buffers and segments at hand for the lanes; these three are its own. */
 	struct work_struct refill_work;
-	struct lc_buffer *refill_buf;
-	bool refill_taken;		/* refill_buf has its segment number */
+	u64 refill_number;		/* segment to come next, if refill_taken */
+	bool refill_taken;
 	unsigned long refill_last;	/* jiffies when a segment was taken */
 	struct delayed_work pace_work;	/* queues refill_work while writes are slowed down */
 	struct delayed_work idle_work;

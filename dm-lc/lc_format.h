@@ -65,7 +65,8 @@
 /* Feature words: unknown bits of compat are ignored, of ro_compat and incompat refused. */
 #define LC_COMPAT_ALL		0ULL
 #define LC_RO_COMPAT_ALL	0ULL
-#define LC_INCOMPAT_ALL		0ULL
+#define LC_INCOMPAT_LANES	(1ULL << 0)	/* segments may have been open side by side */
+#define LC_INCOMPAT_ALL		LC_INCOMPAT_LANES
 
 enum lc_csum_type {
 	LC_CSUM_CRC32C	= 1,
@@ -219,7 +220,7 @@ struct lc_record_header {
 	__le64 seq;			/*   56 */
 	__le64 epoch;			/*   64 */
 	__le64 epoch_first_seq;		/*   72 */
-	__le64 group;			/*   80: lanes sealed together; 0 alone */
+	__le64 cut;			/*   80: lowest segment of higher seqs; 0: its own */
 	__le64 tail_seq;		/*   88: at the time of sealing */
 	__le64 durable_seq;		/*   96: every seq up to this one is durable */
 	__le64 wall_clock;		/*  104: ns */
@@ -235,6 +236,8 @@ struct lc_record_header {
 } __packed;
 
 #define LC_CKPT_ENTRY_DIRTY	1u
+/* Of a segment, not a block: all lower seqs than block_lo to lost lie in lower segments. */
+#define LC_CKPT_ENTRY_CUT	2u
 
 struct lc_ckpt_entry {
 	__le32 slot;		/* position * slots per segment + slot in the segment */
@@ -242,7 +245,7 @@ struct lc_ckpt_entry {
 	__u8   block_hi;
 	__u8   mask;
 	__u8   lost;
-	__u8   flags;		/* LC_CKPT_ENTRY_DIRTY */
+	__u8   flags;		/* LC_CKPT_ENTRY_* */
 } __packed;
 
 #define LC_CKPT_ENTRIES	336

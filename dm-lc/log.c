@@ -22,6 +22,7 @@
 
 #include "lc.h"
 #include "buffer.h"
+#include "lane.h"
 #include "log.h"
 #include "segment.h"
 #include "send.h"
@@ -52,7 +53,6 @@ struct lc_log {
 	u64 trouble_seq;		/* last_seq at the last failure; lock */
 	unsigned long retry_pause;	/* lock */
 	u32 nr_writes;			/* record bios in flight, completions at work; lock */
-	u32 nr_unflushed;		/* buffers written, not durable; lock; READ_ONCE() */
 	struct list_head waiters;	/* struct lc_io; lock */
 	wait_queue_head_t wait;		/* durable_seq rose, or failed */
 
@@ -120,12 +120,6 @@ void lc_log_start(struct lc_log *log, u64 next_seq)
 	spin_unlock_irqrestore(&log->lock, flags);
 }
 
-/* Closed buffers that are written, but not durable; a hint. */
-u32 lc_log_unflushed(struct lc_log *log)
-{
-	return READ_ONCE(log->nr_unflushed);
-}
-
 /* Records are waiting to be written again, a hint. */
 bool lc_log_in_trouble(const struct lc_log *log)
 {
@@ -155,16 +149,19 @@ u64 lc_log_durable_seq(struct lc_log *log)
 }
 
 /**
- * lc_log_append() - give a closing record its seq
+ * lc_log_append() - close a record and give it its seq
  * @log: the log
- * @rec: just closed, under lane->lock
- * @want_durable: a flush closed it
+ * @rec: open
+ * @want_durable: a flush closes it
+ *
+ * Under lane->lock.  The caller holds one reference afterwards and must put it, unlocked.
  */
 void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&log->lock, flags);
+	lc_record_shut(rec);
 	rec->seq = ++log->last_seq;
 	rec->stage = LC_RECORD_CLOSED;
 	rec->want_durable = want_durable;
@@ -181,9 +178,11 @@ static bool lacks_flush(const struct lc_buffer *buf)
 }
 
 /* [lock] One more is as good as free: the refill worker looks (core.c). */
-static void count_unflushed(struct lc_log *log, int change)
+static void count_unflushed(struct lc_log *log, const struct lc_buffer *buf, int change)
 {
-	WRITE_ONCE(log->nr_unflushed, log->nr_unflushed + change);
+	struct lc_lane *lane = log->core->lanes[buf->home];
+
+	WRITE_ONCE(lane->nr_unflushed, lane->nr_unflushed + change);
 	if (change > 0)
 		queue_work(log->core->wq, &log->core->refill_work);
 }
@@ -213,7 +212,7 @@ void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf)
 	buf->closed = true;
 	retire = !buf->undurable && !log->stopped;	/* G5 */
 	if (lacks_flush(buf))
-		count_unflushed(log, 1);
+		count_unflushed(log, buf, 1);
 	spin_unlock_irqrestore(&log->lock, flags);
 	if (retire)
 		buffer_retire(buf);
@@ -275,7 +274,7 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 			break;
 		list_del(&rec->list);
 		if (!--rec->buf->undurable && rec->buf->closed) {
-			count_unflushed(log, -1);
+			count_unflushed(log, rec->buf, -1);
 			list_add_tail(&rec->buf->list, bufs);
 		}
 	}
@@ -356,7 +355,7 @@ static void void_written(struct lc_log *log)
 		if (rec->stage != LC_RECORD_WRITTEN)
 			continue;
 		if (lacks_flush(rec->buf))
-			count_unflushed(log, -1);
+			count_unflushed(log, rec->buf, -1);
 		rec->buf->unwritten++;
 		record_failed(log, rec);
 	}
@@ -519,7 +518,7 @@ static void log_flush_work(struct work_struct *work)
  * lc_log_flush_io() - complete a bio when a seq is durable
  * @log: the log
  * @io: of a FLUSH, or of a FUA write whose data is in the log
- * @seq: from lc_lane_seal() or lc_lane_flush()
+ * @seq: from lc_head_seal() or lc_head_flush()
  *
  * Does not sleep.  The bio ends here or later, well or with an error.
  */
@@ -683,7 +682,7 @@ void lc_log_written(struct lc_log *log, struct lc_record *rec, blk_status_t stat
 		rec->stage = LC_RECORD_WRITTEN;
 		rec->buf->unwritten--;
 		if (lacks_flush(rec->buf))
-			count_unflushed(log, 1);
+			count_unflushed(log, rec->buf, 1);
 		/*
 		 * What a FLUSH sent now would do, not one sent with the write: the cache may
 		 * have been switched on, or the device exchanged, before that got there.

@@ -44,7 +44,7 @@ struct lc_log *lc_log_create(struct lc_core *core);
 void lc_log_destroy(struct lc_log *log);
 void lc_log_start(struct lc_log *log, u64 next_seq);
 
-/* From the lane, under lane->lock. */
+/* From the lanes, under lane->lock. */
 void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable);
 void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf);
 /* From the last writer out. */
@@ -64,7 +64,6 @@ void lc_log_stop(struct lc_log *log);
 void lc_log_wait_stopped(struct lc_log *log);
 void lc_log_end_flushes(struct lc_log *log, blk_status_t status);
 
-u32 lc_log_unflushed(struct lc_log *log);
 bool lc_log_in_trouble(const struct lc_log *log);
 u64 lc_log_last_seq(struct lc_log *log);
 u64 lc_log_durable_seq(struct lc_log *log);

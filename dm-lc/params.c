@@ -43,6 +43,8 @@ static const struct option options[] = {
 	SWITCH(writeback, 1),
 	OPTION(ssd_patience_ms, 0, 3600000, 30000, false),
 	SWITCH(verify_reads, 0),
+	OPTION(lanes, 0, 128, 0, true),
+	SWITCH(stats, 0),
 };
 
 static u32 *value_of(struct lc_params *params, const struct option *o)

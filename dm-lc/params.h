@@ -18,6 +18,8 @@ struct lc_params {
 	u32 writeback;			/* 0: off, yields only when the log is full */
 	u32 ssd_patience_ms;		/* the SSD may fail so long before it is given up */
 	u32 verify_reads;		/* 0: off; 1: what the SSD gives is checked */
+	u32 lanes;			/* open segments; 0: as many as memory nodes */
+	u32 stats;			/* 0: off; 1: counters count */
 	u32 given;			/* bit i: option i was set by hand and is printed */
 };
 

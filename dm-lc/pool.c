@@ -13,16 +13,21 @@
 
 #define CHUNK_MAX_ORDER	4
 
-struct lc_pool *lc_pool_create(void)
+struct lc_pool *lc_pool_create(u32 nr_homes)
 {
-	struct lc_pool *pool = kzalloc(sizeof(*pool), GFP_KERNEL);
+	struct lc_pool *pool = kzalloc(struct_size(pool, homes, nr_homes), GFP_KERNEL);
+	u32 i;
 
 	if (!pool)
 		return NULL;
 	spin_lock_init(&pool->lock);
-	INIT_LIST_HEAD(&pool->free);
 	INIT_LIST_HEAD(&pool->all);
 	pool->wanted = U32_MAX;
+	pool->nr_homes = nr_homes;
+	for (i = 0; i < nr_homes; i++) {
+		INIT_LIST_HEAD(&pool->homes[i].free);
+		pool->homes[i].node = NUMA_NO_NODE;
+	}
 	return pool;
 }
 
@@ -40,7 +45,7 @@ static void buffer_free(struct lc_buffer *buf)
 }
 
 /* The largest pieces the page allocator gives without effort, down to pages. */
-static int buffer_alloc_chunks(struct lc_buffer *buf, u32 nr_slots)
+static int buffer_alloc_chunks(struct lc_buffer *buf, u32 nr_slots, int node)
 {
 	unsigned int order = CHUNK_MAX_ORDER;
 	u32 slot = 0, i;
@@ -53,7 +58,7 @@ static int buffer_alloc_chunks(struct lc_buffer *buf, u32 nr_slots)
 			order--;
 		/* Nobody is to be killed for the single pages either. */
 		gfp |= order ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
-		page = alloc_pages(gfp, order);
+		page = alloc_pages_node(node, gfp, order);
 		if (!page) {
 			if (!order)
 				return -ENOMEM;
@@ -68,21 +73,24 @@ static int buffer_alloc_chunks(struct lc_buffer *buf, u32 nr_slots)
 	return 0;
 }
 
-static struct lc_buffer *buffer_alloc(struct lc_core *core)
+static struct lc_buffer *buffer_alloc(struct lc_core *core, u32 home)
 {
 	u32 nr_slots = core->sb.geo.seg_slots;
-	struct lc_buffer *buf = kzalloc(sizeof(*buf), GFP_KERNEL);
+	int node = core->pool->homes[home].node;
+	struct lc_buffer *buf = kzalloc_node(sizeof(*buf), GFP_KERNEL, node);
+	gfp_t gfp = GFP_KERNEL | __GFP_ZERO;
 
 	if (!buf)
 		return NULL;
 	buf->core = core;
-	buf->slots = kvcalloc(nr_slots, sizeof(*buf->slots), GFP_KERNEL);
+	buf->home = home;
+	buf->slots = kvmalloc_node(nr_slots * sizeof(*buf->slots), gfp, node);
 	buf->chunks = kvcalloc(nr_slots, sizeof(*buf->chunks), GFP_KERNEL);
 	buf->orders = kvcalloc(nr_slots, sizeof(*buf->orders), GFP_KERNEL);
 	/* Every record has a header; one without data slots is possible. */
-	buf->records = kvcalloc(nr_slots, sizeof(*buf->records), GFP_KERNEL);
+	buf->records = kvmalloc_node(nr_slots * sizeof(*buf->records), gfp, node);
 	if (!buf->slots || !buf->chunks || !buf->orders || !buf->records ||
-	    buffer_alloc_chunks(buf, nr_slots)) {
+	    buffer_alloc_chunks(buf, nr_slots, node)) {
 		buffer_free(buf);
 		return NULL;
 	}
@@ -91,7 +99,7 @@ static struct lc_buffer *buffer_alloc(struct lc_core *core)
 
 /**
  * lc_buffers_alloc() - allocate write buffers
- * @core: the volume
+ * @core: the volume; the buffers it has decide whose the next one is
  * @nr: how many
  * @list: gets them, untouched on error
  *
@@ -100,13 +108,14 @@ static struct lc_buffer *buffer_alloc(struct lc_core *core)
  */
 int lc_buffers_alloc(struct lc_core *core, u32 nr, struct list_head *list)
 {
+	u32 home = READ_ONCE(core->pool->nr);
 	LIST_HEAD(fresh);
 
 	BUILD_BUG_ON(PAGE_SIZE != LC_SLOT_BYTES);
 	if ((u64)nr * core->sb.geo.seg_slots > totalram_pages() / 2)
 		return -ENOMEM;
 	while (nr--) {
-		struct lc_buffer *buf = buffer_alloc(core);
+		struct lc_buffer *buf = buffer_alloc(core, home++ % core->pool->nr_homes);
 
 		if (!buf) {
 			lc_buffers_free(&fresh);
@@ -141,37 +150,58 @@ void lc_pool_destroy(struct lc_pool *pool)
 
 void lc_pool_add(struct lc_pool *pool, struct list_head *list)
 {
-	struct lc_buffer *buf;
+	struct lc_buffer *buf, *tmp;
 	unsigned long flags;
-	u32 nr = 0;
 
 	spin_lock_irqsave(&pool->lock, flags);
-	list_for_each_entry(buf, list, list) {
+	list_for_each_entry_safe(buf, tmp, list, list) {
+		struct lc_home *home = &pool->homes[buf->home];
+
 		list_add(&buf->all, &pool->all);
-		nr++;
+		list_move(&buf->list, &home->free);
+		WRITE_ONCE(home->nr_free, home->nr_free + 1);
+		WRITE_ONCE(home->nr, home->nr + 1);
+		WRITE_ONCE(pool->nr, pool->nr + 1);
 	}
-	list_splice_init(list, &pool->free);
-	WRITE_ONCE(pool->nr_free, pool->nr_free + nr);
-	WRITE_ONCE(pool->nr, pool->nr + nr);
 	spin_unlock_irqrestore(&pool->lock, flags);
 }
 
-/* Free what is free beyond the wanted number; the rest when it comes back. */
+/* [lock] Take a free buffer of a home out of the pool's count of free ones. */
+static struct lc_buffer *home_take(struct lc_home *home)
+{
+	struct lc_buffer *buf = list_first_entry_or_null(&home->free, struct lc_buffer, list);
+
+	if (buf) {
+		list_del(&buf->list);
+		WRITE_ONCE(home->nr_free, home->nr_free - 1);
+	}
+	return buf;
+}
+
+/*
+ * Free what is free beyond the wanted number; the rest when it comes back.  Each home
+ * keeps its share.
+ */
 static void pool_trim(struct lc_pool *pool)
 {
 	struct lc_buffer *buf;
 	LIST_HEAD(drop);
+	u32 i, share;
 
 	spin_lock_irq(&pool->lock);
-	while (pool->nr > pool->wanted && pool->nr_free) {
-		buf = list_first_entry(&pool->free, struct lc_buffer, list);
-		list_move(&buf->list, &drop);
-		list_del(&buf->all);
-		WRITE_ONCE(pool->nr_free, pool->nr_free - 1);
-		WRITE_ONCE(pool->nr, pool->nr - 1);
+	for (i = 0; i < pool->nr_homes; i++) {
+		struct lc_home *home = &pool->homes[i];
+
+		share = pool->wanted / pool->nr_homes + (i < pool->wanted % pool->nr_homes);
+		while (pool->nr > pool->wanted && home->nr > share && (buf = home_take(home))) {
+			list_add(&buf->list, &drop);
+			list_del(&buf->all);
+			WRITE_ONCE(home->nr, home->nr - 1);
+			WRITE_ONCE(pool->nr, pool->nr - 1);
+		}
 	}
 	spin_unlock_irq(&pool->lock);
-	/* lc_buffer_pin() or lc_lane_reserve() may be looking at one of them. */
+	/* lc_buffer_pin() or lane_reserve() may be looking at one of them. */
 	if (!list_empty(&drop))
 		synchronize_rcu();
 	lc_buffers_free(&drop);
@@ -187,30 +217,31 @@ void lc_pool_shrink(struct lc_pool *pool, u32 nr)
 /**
  * lc_pool_get() - take a free buffer, pinned by its owner
  * @pool: the pool
+ * @home: lane it is for
  *
  * May sleep.  Return: NULL if none is free.
  */
-struct lc_buffer *lc_pool_get(struct lc_pool *pool)
+struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 home)
 {
 	struct lc_buffer *buf;
 
 	if (READ_ONCE(pool->nr) > READ_ONCE(pool->wanted))
 		pool_trim(pool);
 	spin_lock_irq(&pool->lock);
-	buf = list_first_entry_or_null(&pool->free, struct lc_buffer, list);
-	if (buf) {
-		list_del(&buf->list);
-		WRITE_ONCE(pool->nr_free, pool->nr_free - 1);
-	}
+	buf = home_take(&pool->homes[home]);
 	spin_unlock_irq(&pool->lock);
 	if (buf)
 		atomic_set(&buf->pins, 1);
 	return buf;
 }
 
-u32 lc_pool_used(struct lc_pool *pool)
+u32 lc_pool_used(const struct lc_pool *pool)
 {
-	return READ_ONCE(pool->nr) - READ_ONCE(pool->nr_free);
+	u32 nr = READ_ONCE(pool->nr), nr_free = 0, i;
+
+	for (i = 0; i < pool->nr_homes; i++)
+		nr_free += READ_ONCE(pool->homes[i].nr_free);
+	return nr - min(nr, nr_free);
 }
 
 /**
@@ -222,13 +253,14 @@ u32 lc_pool_used(struct lc_pool *pool)
 void lc_buffer_unpin(struct lc_buffer *buf)
 {
 	struct lc_core *core = buf->core;
+	struct lc_home *home = &core->pool->homes[buf->home];
 	unsigned long flags;
 
 	if (!atomic_dec_and_test(&buf->pins))
 		return;
 	spin_lock_irqsave(&core->pool->lock, flags);
-	list_add(&buf->list, &core->pool->free);
-	WRITE_ONCE(core->pool->nr_free, core->pool->nr_free + 1);
+	list_add(&buf->list, &home->free);
+	WRITE_ONCE(home->nr_free, home->nr_free + 1);
 	spin_unlock_irqrestore(&core->pool->lock, flags);
 	queue_work(core->wq, &core->refill_work);
 }

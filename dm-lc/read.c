@@ -22,6 +22,7 @@
 #include "buffer.h"
 #include "index.h"
 #include "io.h"
+#include "lane.h"
 #include "read.h"
 #include "rescue.h"
 #include "segment.h"
@@ -199,7 +200,7 @@ static int find_record(struct lc_core *core, u32 slot, struct lc_record_header *
 		}
 		/* One that rotted, or cannot be read, does not hide those behind it (L13, R7). */
 		if (ret || lc_record_decode(header, &core->sb, seg->number, first, info, NULL) ||
-		    (seg->number >= core->lane->start_segment && info->epoch != core->sb.epoch)) {
+		    (seg->number >= core->head->start && info->epoch != core->sb.epoch)) {
 			first++;
 			continue;
 		}

@@ -6,10 +6,11 @@
  *     headers of each segment, many segments at a time; try every slot of those
  *     without a first one.  Stop after more stale segments in a row than lanes can
  *     be open; segments the superblock names as skipped do not count (L8).
- *  2. Select the unbroken run (replay.c).  From where it ends, try every slot: a
- *     rotten header, or one that was never written, hides what stands behind it (L4,
- *     L13).  If the run ends below a seq that was durable, records are damaged:
- *     refuse, nothing is changed, lc-check decides.
+ *  2. Select the unbroken run (replay.c).  Of the segments that were open where it ends,
+ *     and all behind them, try every slot that no chain leads to: a rotten header, or one
+ *     that was never written, hides what stands behind it (L4, L13).  If the run ends
+ *     below a seq that was durable, records are damaged: refuse, nothing is changed,
+ *     lc-check decides.
  *  3. Verify the data of records above the highest durable seq; the first one
  *     that is torn ends the run.
  *  4. FLUSH the SSD: after a warm reboot what was read may still be volatile (L3).
@@ -18,6 +19,7 @@
  * Work and memory grow with the log between tail and head, not with the SSD.
  * Nothing is written.
  */
+#include <linux/bitops.h>
 #include <linux/blkdev.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -49,6 +51,7 @@ struct scan {
 	struct chain *chains;
 	struct lc_replay_record *records;
 	size_t nr, space;
+	unsigned long *full;	/* by segment from the tail's: its chain goes to its end */
 	u64 stale_run;		/* stale segments in a row */
 	u64 end;		/* behind the last segment with a record */
 };
@@ -89,8 +92,8 @@ static int scan_add(struct scan *s, const struct lc_record_info *info, bool hidd
 	s->records[s->nr++] = (struct lc_replay_record) {
 		.seq = info->seq, .epoch = info->epoch, .epoch_first_seq = info->epoch_first_seq,
 		.durable_seq = info->durable_seq, .segment = info->segment,
-		.first_slot = info->first_slot, .nr_entries = info->nr_entries,
-		.type = info->type, .hidden = hidden,
+		.cut = info->cut ?: info->segment, .first_slot = info->first_slot,
+		.nr_entries = info->nr_entries, .type = info->type, .hidden = hidden,
 	};
 	return 0;
 }
@@ -122,6 +125,8 @@ static int chain_step(struct scan *s, struct chain *c)
 	}
 	c->slot += LC_HEADER_SLOTS + info.nr_slots;
 	c->ended = c->slot >= s->core->sb.geo.seg_slots;
+	if (c->ended)
+		__set_bit(c->segment - s->core->sb.tail_segment, s->full);
 	return scan_add(s, &info, false);
 }
 
@@ -300,7 +305,7 @@ static int scan_log(struct scan *s)
 static int select_run(struct scan *s, struct lc_replay_result *result)
 {
 	const struct lc_sb *sb = &s->core->sb;
-	u64 last = sb->tail_segment;
+	u64 first = sb->tail_segment, last = first, n;
 	u32 slot = 0;
 	size_t i;
 	int ret;
@@ -312,14 +317,16 @@ static int select_run(struct scan *s, struct lc_replay_result *result)
 		const struct lc_replay_record *r = &s->records[i];
 
 		if (r->keep && r->seq == result->last_seq) {
+			first = max(first, r->cut);
 			last = r->segment;
 			slot = r->first_slot + LC_HEADER_SLOTS;
 		}
 	}
 	/* Records in flight at the crash are in these segments, in any order. */
-	ret = look_behind(s, last, slot);
-	while (!ret && ++last < s->end)
-		ret = look_behind(s, last, 0);
+	for (n = first; !ret && (n == last || n < s->end); n++) {
+		if (n == last || !test_bit(n - sb->tail_segment, s->full))
+			ret = look_behind(s, n, n == last ? slot : 0);
+	}
 	return ret ? ret : lc_replay_select(sb, s->records, s->nr, result);
 }
 
@@ -452,8 +459,8 @@ static int apply_record(struct lc_core *core, const struct lc_replay_record *r, 
 	ret = fetch_header(core, r, raw, &info);
 	if (ret)
 		return ret;
-	if (!r->first_slot)
-		lc_ring_segment(core->ring, base)->first_seq = r->seq;
+	if (r->cut)
+		core->ring->segments[lc_ring_position(core->ring, r->cut)].cut_seq = r->seq;
 	for (i = 0; i < info.nr_entries; i++) {
 		lc_entry_decode(raw, i, &entry);
 		switch (entry.type) {
@@ -480,6 +487,7 @@ static int apply_log(struct scan *s, void *raw)
 	size_t i;
 	int ret;
 
+	lc_replay_find_cuts(s->records, s->nr);
 	for (i = 0; i < s->nr; i++) {
 		if (!s->records[i].keep)
 			continue;
@@ -500,6 +508,7 @@ static void scan_free(struct scan *s)
 	for (i = 0; s->chains && i < WINDOW; i++)
 		kfree(s->chains[i].read.data);
 	kvfree(s->chains);
+	kvfree(s->full);
 	vfree(s->records);
 }
 
@@ -509,7 +518,8 @@ static int scan_alloc(struct scan *s, struct lc_core *core)
 
 	s->core = core;
 	s->chains = kvcalloc(WINDOW, sizeof(*s->chains), GFP_KERNEL);
-	if (!s->chains)
+	s->full = kvcalloc(BITS_TO_LONGS(core->sb.geo.nr_segments), sizeof(long), GFP_KERNEL);
+	if (!s->chains || !s->full)
 		return -ENOMEM;
 	for (i = 0; i < WINDOW; i++) {
 		s->chains[i].read.data = kmalloc(LC_SLOT_BYTES, GFP_NOIO);
@@ -550,7 +560,8 @@ static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
  *
  * Without a mark, nothing but the log itself can tell a clean superblock of an
  * earlier life, put back by a backup or found after the newer copies rotted.  The
- * first record of every life opens the segment its predecessor's superblock names.
+ * first record of every life opens the segment its predecessor's superblock names, or,
+ * with several lanes, one of the next.
  *
  * May sleep.  Only reads.  Return: 0, -ESTALE, -ENOMEM.
  */
@@ -558,22 +569,62 @@ int lc_recovery_check_clean(struct lc_core *core)
 {
 	const struct lc_sb *sb = &core->sb;
 	void *raw = kmalloc(LC_SLOT_BYTES, GFP_NOIO);
-	struct lc_record_info info;
-	int ret;
+	struct lc_record_info info = {};
+	u64 n = sb->head_segment;
 
 	if (!raw)
 		return -ENOMEM;
 	/* A place that cannot be read or decoded holds no record of a later life. */
-	ret = lc_io_sync(core->cache, REQ_OP_READ, header_address(core, sb->head_segment, 0), raw,
-			 LC_SLOT_BYTES);
-	if (!ret)
-		ret = lc_record_decode(raw, sb, sb->head_segment, 0, &info, NULL);
+	for (; info.epoch <= sb->epoch && n - sb->head_segment <= sb->lane_limit; n++) {
+		if (lc_io_sync(core->cache, REQ_OP_READ, header_address(core, n, 0), raw,
+			       LC_SLOT_BYTES) ||
+		    lc_record_decode(raw, sb, n, 0, &info, NULL))
+			info.epoch = 0;
+	}
 	kfree(raw);
-	if (ret || info.epoch <= sb->epoch)
+	if (info.epoch <= sb->epoch)
 		return 0;
 	lc_err(core, "the superblock is of epoch %llu, the log has records of %llu: an old superblock, see lc-check",
 	       sb->epoch, info.epoch);
 	return -ESTALE;
+}
+
+/**
+ * lc_recovery_read_cuts() - where does the tail of a log of one lane move to?
+ * @core: the volume, stopped cleanly; its index is loaded
+ *
+ * To each segment whose first header can be read.  May sleep.  Only reads.
+ * Return: 0 or -ENOMEM.
+ */
+int lc_recovery_read_cuts(struct lc_core *core)
+{
+	u64 n = core->sb.tail_segment + 1, end = core->sb.head_segment;
+	struct lc_record_info info;
+	struct lc_io_batch batch;
+	struct scan s = {};
+	u32 nr, i;
+	int ret;
+
+	ret = scan_alloc(&s, core);
+	for (; !ret && n < end; n += nr) {
+		nr = min_t(u64, WINDOW, end - n);
+		lc_io_batch_init(&batch);
+		for (i = 0; i < nr; i++)
+			lc_io_batch_read(&batch, &s.chains[i].read, core->cache,
+					 header_address(core, n + i, 0), LC_SLOT_BYTES);
+		lc_io_batch_wait(&batch);
+		for (i = 0; i < nr; i++) {
+			struct lc_io_read *read = &s.chains[i].read;
+
+			if (!read->status &&
+			    !lc_record_decode(read->data, &core->sb, n + i, 0, &info, NULL))
+				core->ring->segments[lc_ring_position(core->ring, n + i)].cut_seq =
+					info.seq;
+		}
+		cond_resched();
+	}
+	scan_free(&s);
+	return ret;
 }
 
 /**

@@ -8,6 +8,7 @@
 struct lc_core;
 
 int lc_recovery_check_clean(struct lc_core *core);
+int lc_recovery_read_cuts(struct lc_core *core);
 int lc_recovery_run(struct lc_core *core, u64 *next_seq, u64 *next_segment);
 
 #endif /* LC_RECOVERY_H */

@@ -211,6 +211,37 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, s
 }
 
 /**
+ * lc_replay_find_cuts() - where may the tail move to?
+ * @records: sorted by lc_replay_select()
+ * @nr: how many
+ *
+ * Sets cut of each kept record: a segment that it and all of higher seqs are in or behind,
+ * and all others of the run before; or 0.
+ */
+void lc_replay_find_cuts(struct lc_replay_record *records, size_t nr)
+{
+	u64 lowest = ~0ULL, next = 0;		/* from here on; behind all before */
+	size_t i;
+
+	for (i = nr; i--; ) {
+		if (records[i].keep && records[i].segment < lowest)
+			lowest = records[i].segment;
+		records[i].cut = lowest;
+	}
+	for (i = 0; i < nr; i++) {
+		struct lc_replay_record *r = &records[i];
+
+		if (r->keep && r->cut >= next) {
+			next = r->segment + 1;
+			continue;
+		}
+		if (r->keep && r->segment >= next)
+			next = r->segment + 1;
+		r->cut = 0;
+	}
+}
+
+/**
  * lc_replay_next_life() - a life begins: its numbers, and what is to be known of earlier ones
  * @sb: tail fields are set already
  * @first_seq: of the life

@@ -21,6 +21,7 @@ struct lc_replay_record {
 	u64 epoch_first_seq;
 	u64 durable_seq;
 	u64 segment;
+	u64 cut;	/* that its header tells; out: see lc_replay_find_cuts() */
 	u32 first_slot;
 	u16 nr_entries;
 	u8 type;
@@ -38,6 +39,7 @@ struct lc_replay_result {
 
 int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
 		     struct lc_replay_result *result);
+void lc_replay_find_cuts(struct lc_replay_record *records, size_t nr);
 void lc_replay_next_life(struct lc_sb *sb, u64 first_seq);
 void lc_replay_cut(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
 		   u64 last_seq, struct lc_replay_result *result);

@@ -2,7 +2,7 @@
 /*
  * When the SSD has failed: save what can be saved, then go on without it.
  *
- *  1. The lane is stopped, the log stopped, writeback rests, discards are kept out:
+ *  1. The lanes are stopped, the log stopped, writeback rests, discards are kept out:
  *     nothing changes any more and no HDD I/O of ours is in flight (S3).  Writes that
  *     come are parked, flushes wait.
  *  2. The mark says "abandoned", durably in both copies, with the number of lost
@@ -42,6 +42,7 @@
 #include "bypass.h"
 #include "index.h"
 #include "io.h"
+#include "lane.h"
 #include "log.h"
 #include "read.h"
 #include "rescue.h"
@@ -558,7 +559,7 @@ static int save_and_abandon(struct lc_rescue *rescue)
 
 	if (core->running)
 		lc_writeback_pause(core->wb);
-	lc_lane_stop(core->lane);
+	lc_head_stop(core);
 	lc_log_wait_stopped(core->log);
 	lc_writeback_own_places(core->wb);
 	/* Mode fail may have come meanwhile: then the SSD stays as it is, for the next start. */

@@ -17,6 +17,44 @@
  */
 #define MOST_RESERVE	4
 
+/* For logging all of a round again, wherever in another one that begins; but not much more. */
+static u64 room_for(const struct lc_ring *ring, u64 round)
+{
+	u64 nr = clamp_t(u64, ring->nr / 16, 1, MOST_RESERVE);
+
+	if (round > 1)
+		nr += 2 * min(round - 1, ring->nr / 16);
+	return nr;
+}
+
+/* [lock] */
+static void set_reserve(struct lc_ring *ring)
+{
+	u64 grown = (ring->tail - ring->keep_tail) / 2;
+
+	WRITE_ONCE(ring->reserve, min(ring->keep_least + grown, ring->keep_most));
+}
+
+/**
+ * lc_ring_keep() - how much must be kept back for relogging?
+ * @ring: the ring; nothing is taken from it yet
+ * @earlier: segments from one cut to the next in what earlier lives left, at most
+ * @round: in what this life adds
+ *
+ * If there is less than this life needs, writers do not wait for that: each second segment
+ * that the tail leaves goes to the reserve, which has all before the tail gets to this life.
+ */
+void lc_ring_keep(struct lc_ring *ring, u64 earlier, u64 round)
+{
+	spin_lock(&ring->lock);
+	ring->keep_most = room_for(ring, max(earlier, round));
+	ring->keep_least = clamp_t(u64, (ring->tail + ring->nr - ring->head) / 2,
+				   room_for(ring, earlier), ring->keep_most);
+	ring->keep_tail = ring->tail;
+	set_reserve(ring);
+	spin_unlock(&ring->lock);
+}
+
 /**
  * lc_ring_create() - allocate the ring of a cache
  * @geo: geometry
@@ -30,9 +68,9 @@ struct lc_ring *lc_ring_create(const struct lc_geometry *geo)
 	if (!ring)
 		return NULL;
 	ring->nr = geo->nr_segments;
-	ring->reserve = clamp_t(u64, ring->nr / 16, 1, MOST_RESERVE);
 	ring->slot_shift = ilog2(geo->seg_slots);
 	spin_lock_init(&ring->lock);
+	lc_ring_keep(ring, 1, 1);
 	ring->segments = __vmalloc(ring->nr * sizeof(struct lc_segment), GFP_KERNEL | __GFP_ZERO);
 	if (!ring->segments) {
 		kfree(ring);
@@ -66,6 +104,15 @@ void lc_ring_start(struct lc_ring *ring, u64 tail, u64 head)
 	/* Whatever the index maps lies in the last nr numbers. */
 	for (n = head > ring->nr ? head - ring->nr : 0; n < head; n++)
 		ring->segments[lc_ring_position(ring, n)].number = n;
+}
+
+/* What a checkpoint said of them, before replay finds them itself. */
+void lc_ring_forget_cuts(struct lc_ring *ring)
+{
+	u64 i;
+
+	for (i = 0; i < ring->nr; i++)
+		ring->segments[i].cut_seq = 0;
 }
 
 u64 lc_ring_position(const struct lc_ring *ring, u64 number)
@@ -108,6 +155,7 @@ void lc_ring_set_tail(struct lc_ring *ring, u64 tail)
 {
 	spin_lock(&ring->lock);
 	ring->tail = tail;
+	set_reserve(ring);
 	spin_unlock(&ring->lock);
 }
 

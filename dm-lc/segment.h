@@ -12,6 +12,9 @@
  * longer needs its old content is durable, and written only when no read
  * references it any more.  The last `reserve` ones are only for what writeback must log
  * again, without which the tail cannot move (D1).
+ *
+ * A cut is a number that the tail may move to: all seqs below its cut_seq are in lower
+ * segments, all others in it or behind it.  With one lane each segment begins with one.
  */
 #ifndef LC_SEGMENT_H
 #define LC_SEGMENT_H
@@ -26,15 +29,17 @@ struct lc_geometry;
 struct lc_segment {
 	struct lc_buffer __rcu *buf;	/* its RAM image until that is durable; log->lock */
 	u64 number;			/* of the content; set when handed out */
-	/* Of its first record; 0: none closed yet, or before a clean stop; lane->lock */
-	u64 first_seq;
+	u64 cut_seq;			/* 0: not a cut, or not known to be one; head->lock */
 	atomic_t refs;			/* reads in flight */
+	u16 lane;			/* that opened it; set with number, of no earlier life */
 };
 
 struct lc_ring {
 	struct lc_segment *segments;
 	u64 nr;
-	u64 reserve;			/* segments kept back for relogging (D1) */
+	u64 reserve;			/* segments kept back for relogging (D1); READ_ONCE() */
+	u64 keep_least, keep_most;	/* it grows from one to the other; lock */
+	u64 keep_tail;			/* as the tail moves on from here; lock */
 	u32 slot_shift;			/* slots per segment, log2 */
 	spinlock_t lock;
 	u64 head;			/* next number to hand out; lock */
@@ -44,7 +49,9 @@ struct lc_ring {
 
 struct lc_ring *lc_ring_create(const struct lc_geometry *geo);
 void lc_ring_destroy(struct lc_ring *ring);
+void lc_ring_keep(struct lc_ring *ring, u64 earlier, u64 round);
 void lc_ring_start(struct lc_ring *ring, u64 tail, u64 head);
+void lc_ring_forget_cuts(struct lc_ring *ring);
 
 bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number);
 void lc_ring_set_tail(struct lc_ring *ring, u64 tail);

@@ -12,6 +12,7 @@
 #include "index.h"
 #include "log.h"
 #include "segment.h"
+#include "stats.h"
 #include "status.h"
 #include "sums.h"
 #include "superblock.h"
@@ -35,7 +36,9 @@ static const char *const mode_names[] = {
 void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
+	struct lc_stats sum;
 
+	lc_stats_sum(core, &sum);
 	DMEMIT("mode %s", mode_names[lc_core_mode(core)]);
 	DMEMIT(" dirty %llu", lc_index_dirty(core->index));
 	DMEMIT(" cached %llu", lc_index_cached(core->index));
@@ -57,6 +60,10 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" index_bytes %llu", lc_index_bytes(core->index) + lc_sums_bytes(core) +
 	       core->ring->nr * sizeof(struct lc_segment));
 	DMEMIT(" generation %016llx", core->sb.generation);
+	DMEMIT(" lanes %u", core->nr_lanes);
+	DMEMIT(" copies_local %llu", sum.local);
+	DMEMIT(" copies_remote %llu", sum.remote);
+	DMEMIT(" parked %llu", sum.parked);
 }
 
 /**

@@ -272,6 +272,12 @@ static int write_epoch(struct lc_core *core, u64 first_seq)
 	int ret;
 
 	mutex_lock(&meta->lock);
+	if (core->nr_lanes > 1)
+		core->sb.incompat |= LC_INCOMPAT_LANES;
+	else if (core->sb.tail_seq == first_seq)	/* nothing is left of those there were */
+		core->sb.incompat &= ~LC_INCOMPAT_LANES;
+	/* Stretches without a record, see lc_head_create(). */
+	core->sb.lane_limit = max(core->sb.lane_limit, 2 * core->nr_lanes);
 	lc_replay_next_life(&core->sb, first_seq);
 	core->sb.flags &= ~LC_SB_CLEAN;
 	core->sb.opened_at = ktime_get_real_ns();

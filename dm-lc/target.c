@@ -15,6 +15,7 @@
 #include "discard.h"
 #include "read.h"
 #include "rescue.h"
+#include "stats.h"
 #include "status.h"
 #include "sums.h"
 #include "write.h"
@@ -27,6 +28,7 @@ struct lc_target {
 	struct dm_dev *cache;
 	struct lc_params params;
 	struct list_head spare;		/* buffers for a larger pool, until bound */
+	int counting;			/* lc_stats_wanted is held; cmpxchg() */
 };
 
 /* A reload that asks for more buffers brings them along, allocated here and now. */
@@ -105,6 +107,10 @@ static int lc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		ti->error = "Cannot allocate write buffers";
 		goto put_core;
 	}
+	if (lc->params.stats) {
+		lc->counting = 1;
+		static_branch_inc(&lc_stats_wanted);
+	}
 	ti->private = lc;
 	ti->num_flush_bios = 1;
 	ti->flush_supported = true;
@@ -128,6 +134,8 @@ static void lc_dtr(struct dm_target *ti)
 	struct lc_target *lc = ti->private;
 
 	lc_buffers_free(&lc->spare);
+	if (lc->counting)
+		static_branch_dec(&lc_stats_wanted);
 	lc_core_put(lc->core, ti->table);
 	dm_put_device(ti, lc->cache);
 	dm_put_device(ti, lc->backing);
@@ -242,6 +250,9 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 		if (ret)
 			return ret;
 	}
+	/* Nor how long it takes to change the code; it stays like that until the table goes. */
+	if (!strcmp(key, "stats") && !cmpxchg(&lc->counting, 0, 1))
+		static_branch_inc(&lc_stats_wanted);
 	mutex_lock(&core->life_lock);
 	/* Memory must not be reclaimed through this volume: a rescue may wait for the lock. */
 	noio = lc_noio_save();
@@ -255,6 +266,7 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 	if (!ret) {
 		lc_params_store(&lc->params, &next);
 		lc_params_store(&core->params, &next);
+		WRITE_ONCE(core->stats_on, next.stats);
 	}
 	lc_noio_restore(noio);
 	mutex_unlock(&core->life_lock);

@@ -11,6 +11,7 @@
 #include "buffer.h"
 #include "index.h"
 #include "io.h"
+#include "lane.h"
 #include "segment.h"
 #include "wbcollect.h"
 #include "wbcopy.h"
@@ -76,7 +77,7 @@ static int walk_segment(struct lc_core *core, u64 number, struct lc_wb_list *lis
 	u32 slot = 0;
 	int ret;
 
-	if (number >= core->lane->start_segment)
+	if (number >= core->head->start)
 		epoch = core->sb.epoch;
 	while (slot < core->sb.geo.seg_slots) {
 		ret = lc_io_sync(core->cache, REQ_OP_READ,

@@ -2,10 +2,10 @@
 /*
  * The way of a write.
  *
- * map() reserves slots of the open record, and for each block, under its bucket
+ * map() reserves slots of the lane's open record, and for each block, under its bucket
  * lock, copies the data, describes it in the record header and points the index
- * at it; then the bio completes.  A block that is in the open record already is
- * overwritten in place.  No sleep, no I/O, no allocation; but whoever waits for a FLUSH or
+ * at it; then the bio completes.  A block that is in an open record already is
+ * overwritten there.  No sleep, no I/O, no allocation; but whoever waits for a FLUSH or
  * FUA sends the record himself, if it is small: within map() the block layer does that
  * when map() has returned.
  *
@@ -30,9 +30,11 @@
 #include "bypass.h"
 #include "index.h"
 #include "io.h"
+#include "lane.h"
 #include "log.h"
 #include "read.h"
 #include "segment.h"
+#include "stats.h"
 #include "wbcopy.h"
 #include "write.h"
 
@@ -110,8 +112,10 @@ static void overwrite_in_place(struct lc_core *core, struct lc_io *io, const str
 	u32 first = __ffs(mask);
 	u32 nr = hweight8(mask);
 
-	lc_io_copy_from_bio(lc_io_bio(io), &io->iter,
-			    lc_cursor_image(cur, old->slot) + (first << 9), nr << 9);
+	void *image = lc_cursor_image(cur, old->slot);
+
+	lc_io_copy_from_bio(lc_io_bio(io), &io->iter, image + (first << 9), nr << 9);
+	lc_stats_copy(core, image);
 	if (mask & ~old->mask) {
 		lc_index_widen(core->index, bucket, old->slot, mask);
 		lc_cursor_describe(cur, old->slot, block, old->mask | mask, old->lost & ~mask);
@@ -139,6 +143,7 @@ static int write_new_slot(struct lc_core *core, struct lc_io *io, struct lc_curs
 	}
 	lc_io_copy_from_bio(lc_io_bio(io), &io->iter, image + (__ffs(mask) << 9),
 			    hweight8(mask) << 9);
+	lc_stats_copy(core, image);
 	map.mask = mask | keep;
 	map.lost = lost;
 	zero_sectors(image, ~map.mask);
@@ -152,7 +157,7 @@ static int write_new_slot(struct lc_core *core, struct lc_io *io, struct lc_curs
 /*
  * Write what the bio has for one block.
  * Return: 0, -EINPROGRESS (read the old slot first), -ESTALE (the cursor's record
- * is closed and a newer one holds the block: get another cursor).
+ * is closed and a newer one holds the block, or may: get another cursor).
  */
 static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor *cur,
 		       const struct merge *merge)
@@ -162,22 +167,27 @@ static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor 
 	u32 nr = min_t(u32, LC_BLOCK_SECTORS - first, io->iter.bi_size >> 9);
 	u8 mask = sector_mask(first, nr);
 	struct lc_mapping old;
+	struct lc_cursor other = {};
+	enum lc_order order = LC_ORDER_OLDER;
 	bool found;
 	u32 bucket;
 	int ret = 0;
 
 	bucket = lc_index_lock(core->index, block);
 	found = lc_index_lookup(core->index, bucket, block, &old);
-	if (found && lc_cursor_outdated(cur, old.slot))
-		ret = -ESTALE;
-	else if (found && lc_cursor_owns(cur, old.slot))
+	if (found)
+		order = lc_cursor_compare(cur, old.slot, &other);
+	if (order == LC_ORDER_OWN)
 		overwrite_in_place(core, io, cur, bucket, block, &old, mask);
-	else if (cur->next < cur->end)
+	else if (order == LC_ORDER_OPEN)
+		overwrite_in_place(core, io, &other, bucket, block, &old, mask);
+	else if (order == LC_ORDER_OLDER && cur->next < cur->end)
 		ret = write_new_slot(core, io, cur, bucket, block, found ? &old : NULL, mask,
 				     merge);
 	else
 		ret = -ESTALE;
 	lc_index_unlock(core->index, bucket);
+	lc_cursor_release(&other);
 	return ret;
 }
 
@@ -190,29 +200,45 @@ static u32 blocks_left(const struct lc_io *io)
 }
 
 /*
- * Write as much of the bio as possible.  io->iter is what is left.
+ * Whoever has waited takes what there is; others keep to their lane, so that what they write
+ * stays in their node.
+ */
+static int reserve(struct lc_core *core, u32 want, bool waited, struct lc_cursor *cur)
+{
+	struct lc_lane *here = lc_lane_here(core);
+	int ret = lc_lane_reserve(here, want, cur);
+	u32 i;
+
+	for (i = 1; ret && waited && i < core->nr_lanes; i++)
+		ret = lc_lane_reserve(core->lanes[(here->index + i) % core->nr_lanes], want, cur);
+	return ret;
+}
+
+/*
+ * Write as much of the bio as possible.  io->iter is what is left.  @waited: not in map().
  * Return: 0 (all), -EAGAIN (no buffer), -EINPROGRESS (read an old slot first).
  */
-static int write_run(struct lc_core *core, struct lc_io *io, const struct merge *merge)
+static int write_run(struct lc_core *core, struct lc_io *io, bool waited,
+		     const struct merge *merge)
 {
 	struct lc_cursor cur = {};
 	int ret = 0;
 
 	while (io->iter.bi_size) {
 		if (!cur.rec) {
-			ret = lc_lane_reserve(core->lane, blocks_left(io), &cur);
+			ret = reserve(core, blocks_left(io), waited, &cur);
 			if (ret)
 				return ret;
 		}
 		ret = write_block(core, io, &cur, merge);
 		if (ret == -ESTALE || (!ret && cur.next == cur.end)) {
-			lc_lane_release(&cur);
+			lc_cursor_release(&cur);
 			ret = 0;
 		}
 		if (ret)
 			break;
 	}
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	return ret;
 }
 
@@ -231,10 +257,10 @@ static void flush_io(struct lc_core *core, struct lc_io *io, bool direct)
 	if (lc_io_bio(io)->bi_opf & REQ_NOWAIT || current->policy == SCHED_IDLE ||
 	    IOPRIO_PRIO_CLASS(get_current_ioprio()) == IOPRIO_CLASS_IDLE)
 		direct = false;
-	lc_log_flush_io(core->log, io, lc_lane_flush(core->lane, direct));
+	lc_log_flush_io(core->log, io, lc_head_flush(core, direct));
 }
 
-/* All data is in the lane. */
+/* All data is in a lane. */
 static void write_finish(struct lc_core *core, struct lc_io *io)
 {
 	unsigned long now = jiffies;
@@ -290,13 +316,13 @@ static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 	if (atomic_read(&core->cache_failed))
 		return -EAGAIN;
 	if (!merge_find(core, io, &old))
-		return write_run(core, io, NULL);
+		return write_run(core, io, true, NULL);
 	pages = mempool_alloc(&core->merge_pool, GFP_NOIO);
 	ret = lc_read_slot(core, block, old.slot, page_address(pages));
 	if (!ret || ret == -EBADMSG || last) {
 		merge.slot = old.slot;
 		merge.data = ret ? NULL : page_address(pages);
-		ret = write_run(core, io, &merge);
+		ret = write_run(core, io, true, &merge);
 	} else {
 		ret = -EIO;
 	}
@@ -347,6 +373,7 @@ static void park(struct lc_core *core, struct lc_io *io)
 	if (!requeue)
 		list_add_tail(&io->list, &core->parked);
 	spin_unlock_irqrestore(&core->parked_lock, flags);
+	lc_stats_parked(core);
 	if (requeue)
 		write_end(io, BLK_STS_DM_REQUEUE);
 	else
@@ -403,7 +430,7 @@ void lc_write_unpark_work(struct work_struct *work)
 		else if (mode == LC_MODE_DEGRADED)
 			ret = -ENODEV;
 		else
-			ret = write_run(core, io, NULL);
+			ret = write_run(core, io, true, NULL);
 		if (ret == -EAGAIN)
 			return;
 		spin_lock_irq(&core->parked_lock);
@@ -436,7 +463,7 @@ int lc_write_map(struct lc_core *core, struct bio *bio)
 		return DM_MAPIO_KILL;
 	io->iter = bio->bi_iter;
 	if (!must_park(core))
-		ret = write_run(core, io, NULL);
+		ret = write_run(core, io, false, NULL);
 	if (ret && bio->bi_opf & REQ_NOWAIT && io->iter.bi_size == bio->bi_iter.bi_size) {
 		bio_wouldblock_error(bio);
 		return DM_MAPIO_SUBMITTED;
@@ -480,7 +507,7 @@ int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fa
 	void *image;
 	u32 bucket;
 
-	if (lc_lane_relog(core->lane, &cur))
+	if (lc_lane_relog(core->lanes[0], &cur))
 		return -EAGAIN;
 	bucket = lc_index_lock(core->index, block);
 	if (lc_index_lookup(core->index, bucket, block, &old) && old.slot == slot) {
@@ -503,6 +530,6 @@ int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fa
 		atomic64_inc(&core->relogged);
 	}
 	lc_index_unlock(core->index, bucket);
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	return 0;
 }

@@ -15,7 +15,8 @@
  *     the HDD refused, is logged again at the head, so that it pins nothing.
  *  6. Make the whole log durable: a copy we skipped because it was overwritten is
  *     not needed only once what overwrote it is durable (L5).
- *  7. Superblock with the new tail, then the segments are free.
+ *  7. Superblock with the new tail, then the segments are free.  The tail moves from cut to
+ *     cut (segment.h): what is drained behind the last one waits for the next.
  *
  * Invariants
  *  W1 Only durable slots are written to the HDD, and only verified ones (P4).
@@ -40,6 +41,7 @@
 #include "buffer.h"
 #include "index.h"
 #include "io.h"
+#include "lane.h"
 #include "log.h"
 #include "pace.h"
 #include "read.h"
@@ -114,7 +116,9 @@ static bool is_idle(struct lc_core *core)
 /* Segments that must stay free for the log to go on at all (D2). */
 static u64 reserve(struct lc_core *core)
 {
-	return core->sb.geo.nr_segments / 8;
+	u64 nr = core->sb.geo.nr_segments;
+
+	return max(nr / 8, READ_ONCE(core->ring->reserve) + nr / 16);
 }
 
 /* Is the segment's content durable and final? */
@@ -122,7 +126,8 @@ static bool segment_settled(struct lc_core *core, u64 number)
 {
 	struct lc_segment *seg = &core->ring->segments[lc_ring_position(core->ring, number)];
 
-	return number < lc_lane_next_segment(core->lane) && !rcu_access_pointer(seg->buf);
+	/* Pairs with take(): what is below has its buffer, if it has one. */
+	return number < smp_load_acquire(&core->head->next) && !rcu_access_pointer(seg->buf);
 }
 
 /* Lost blocks stay dirty for ever, refused ones for a while: alone they are no reason. */
@@ -143,11 +148,11 @@ static bool should_run(struct lc_writeback *wb)
 
 	if (lc_core_mode(core) != LC_MODE_RW || atomic_read(&core->cache_failed))
 		return false;
-	if (tail >= lc_lane_next_segment(core->lane))
+	if (tail >= lc_head_used(core))
 		return false;
 	if (tail < READ_ONCE(wb->drain_to))
 		return true;
-	if (READ_ONCE(core->lane->relog_wanted))	/* writes are parked until that is done */
+	if (READ_ONCE(core->head->relog_wanted))	/* writes are parked until that is done */
 		return true;
 	if (lc_ring_free(core->ring) <= reserve(core))
 		return true;
@@ -176,7 +181,8 @@ static enum lc_wb_judge judge(const struct lc_writeback *wb)
 
 /*
  * The seq replay must start with if the tail moves to segment @number.  Not the
- * last seq before it plus one: the chain there may end in dead records.
+ * last seq before it plus one: the chain there may end in dead records.  Return: 0,
+ * -ENOENT: the tail must not move there, or an error.
  */
 static int first_seq_of(struct lc_writeback *wb, u64 number, u64 *seq)
 {
@@ -184,9 +190,12 @@ static int first_seq_of(struct lc_writeback *wb, u64 number, u64 *seq)
 	struct lc_record_info info;
 	int ret;
 
-	*seq = lc_lane_first_seq(core->lane, number);
+	*seq = lc_head_cut_seq(core, number);
 	if (*seq)
 		return 0;
+	if (number >= core->head->start || core->sb.incompat & LC_INCOMPAT_LANES)
+		return -ENOENT;
+	/* A segment from before the last clean stop, of the only lane there was. */
 	ret = lc_io_sync(core->cache, REQ_OP_READ,
 			 lc_format_slot_address(&core->sb.geo,
 						lc_ring_position(core->ring, number), 0),
@@ -209,17 +218,28 @@ static u32 batch_max(const struct lc_writeback *wb)
 	return clamp_t(u64, geo->nr_slots / 8, geo->seg_slots, READ_ONCE(wb->list.max));
 }
 
-/* The reserve is small: one segment at a time then, but so many that the tail can move. */
+/* It is small: the tail must move as soon as it can, or it is used up for what lies behind. */
 static bool reserve_used(struct lc_core *core)
 {
-	return READ_ONCE(core->lane->relog_wanted) ||
-	       lc_ring_free(core->ring) < core->ring->reserve;
+	return READ_ONCE(core->head->relog_wanted) ||
+	       lc_ring_free(core->ring) < READ_ONCE(core->ring->reserve);
+}
+
+/*
+ * While the reserve is used: behind what holds something already, only if the tail could not
+ * move there.
+ */
+static bool may_go_on(struct lc_writeback *wb, const struct batch *b, u64 number)
+{
+	u64 seq;
+
+	return number == b->first || !wb->list.nr || first_seq_of(wb, number, &seq);
 }
 
 static int collect(struct lc_writeback *wb, struct batch *b)
 {
 	struct lc_core *core = wb->core;
-	u64 number = lc_ring_tail(core->ring), limit = number, seq;
+	u64 number = lc_ring_tail(core->ring), limit = number;
 	u32 max = batch_max(wb);
 	int ret;
 
@@ -232,8 +252,7 @@ static int collect(struct lc_writeback *wb, struct batch *b)
 	b->first = number;
 	b->end = number;
 	wb->list.nr = 0;
-	while (number < limit && (number == b->first || !reserve_used(core) ||
-				  first_seq_of(wb, number, &seq)) &&
+	while (number < limit && (!reserve_used(core) || may_go_on(wb, b, number)) &&
 	       wb->list.nr + core->sb.geo.seg_slots <= max) {
 		ret = lc_wbcollect_segment(core, number, &wb->list, wb->header,
 					   judge(wb) < LC_WB_JUDGE_BOTH, &wb->paused);
@@ -300,8 +319,8 @@ static int mark_clean(struct lc_writeback *wb, struct batch *b)
 {
 	struct lc_core *core = wb->core;
 	struct lc_mapping map;
+	u64 before = atomic64_read(&core->relogged), end = b->end;
 	bool refused = false;
-	u64 end = b->end;
 	u32 i, bucket;
 	int ret = 0;
 
@@ -331,12 +350,14 @@ static int mark_clean(struct lc_writeback *wb, struct batch *b)
 	} else if (!refused && !lc_index_refused(core->index)) {
 		wb->retry_pause = 0;
 	}
+	if (before != atomic64_read(&core->relogged))
+		wb->relog_stuck = 0;
 	return ret ? shorten_batch(wb, b, end) : 0;
 }
 
 /*
- * Where may the tail move to, at most @b->end?  To a segment whose first header can
- * be read: the damaged ones in between are passed later.
+ * Where may the tail move to, at most @b->end?  To a cut; in a log of one lane, to a
+ * segment whose first header can be read: the damaged ones in between are passed later.
  */
 static int find_tail(struct lc_writeback *wb, struct batch *b, u64 *seq)
 {
@@ -350,16 +371,16 @@ static int find_tail(struct lc_writeback *wb, struct batch *b, u64 *seq)
 	return ret;
 }
 
-/* Steps 6 and 7. */
+/* Steps 6 and 7.  Return: 0, -ENOENT: no cut is reached yet, or an error. */
 static int move_tail(struct lc_writeback *wb, struct batch *b)
 {
 	struct lc_core *core = wb->core;
 	u64 seq;
 	int ret;
 
-	ret = lc_log_wait_durable(core->log, lc_lane_seal(core->lane, false));
+	ret = find_tail(wb, b, &seq);
 	if (!ret)
-		ret = find_tail(wb, b, &seq);
+		ret = lc_log_wait_durable(core->log, lc_head_seal(core, false));
 	if (!ret)
 		ret = lc_meta_set_tail(core, b->end, seq);
 	if (ret)
@@ -441,9 +462,9 @@ static void relog_wait(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
 
-	WRITE_ONCE(core->lane->relog_wanted, true);
-	/* Pairs with refill_one(): it gives the lane nothing kept back before the wish. */
-	smp_store_release(&core->lane->relog_starved, true);
+	WRITE_ONCE(core->head->relog_wanted, true);
+	/* Pairs with refill_segment(): it takes nothing kept back before the wish. */
+	smp_store_release(&core->head->relog_starved, true);
 	queue_work(core->wq, &core->refill_work);
 	flush_work(&core->refill_work);
 	/* A device that is slow or fails is not the log's lack of room. */
@@ -463,15 +484,28 @@ static void relog_done(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
 
-	if (!READ_ONCE(core->lane->relog_wanted))
+	if (!READ_ONCE(core->head->relog_wanted))
 		return;
-	WRITE_ONCE(core->lane->relog_starved, false);
-	if (lc_ring_free(core->ring) < core->ring->reserve &&
+	WRITE_ONCE(core->head->relog_starved, false);
+	if (lc_ring_free(core->ring) < READ_ONCE(core->ring->reserve) &&
 	    ++wb->relog_rounds < core->ring->nr)
 		return;
 	wb->relog_rounds = 0;
-	WRITE_ONCE(core->lane->relog_wanted, false);
+	WRITE_ONCE(core->head->relog_wanted, false);
 	queue_work(core->wq, &core->unpark_work);
+}
+
+/*
+ * Nothing is left to drain before the segments that are being filled, and the tail is short
+ * of the next cut.  Make one if there is time, or somebody waits for it.
+ */
+static void await_cut(struct lc_writeback *wb)
+{
+	struct lc_core *core = wb->core;
+
+	if (is_idle(core) || lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to))
+		lc_log_wait_durable(core->log, lc_head_seal(core, true));
+	wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
 }
 
 static void run_batch(struct lc_writeback *wb)
@@ -483,7 +517,7 @@ static void run_batch(struct lc_writeback *wb)
 	/* What is asked to be drained must not stay in an open segment. */
 	if (lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to) &&
 	    !segment_settled(core, lc_ring_tail(core->ring))) {
-		ret = lc_log_wait_durable(core->log, lc_lane_seal(core->lane, true));
+		ret = lc_log_wait_durable(core->log, lc_head_seal(core, true));
 		if (ret)
 			return;
 	}
@@ -502,8 +536,14 @@ static void run_batch(struct lc_writeback *wb)
 	}
 	wb->relog_stuck = 0;
 	ret = b.end > b.first ? move_tail(wb, &b) : 0;
-	if (!ret)
+	if (!ret || ret == -ENOENT)
 		relog_done(wb);
+	if (ret == -ENOENT) {
+		note_success(wb);
+		if (!wb->list.nr)
+			await_cut(wb);
+		return;
+	}
 	if (b.end > b.first) {
 		/* It is the SSD that fails here. */
 		if (ret && wb->failures >= MAX_FAILURES)
@@ -516,7 +556,7 @@ static void run_batch(struct lc_writeback *wb)
 	}
 	note_success(wb);
 	/* The oldest segment is still in RAM: its flush must come first. */
-	if (lc_log_wait_durable(core->log, lc_lane_seal(core->lane, is_idle(core))))
+	if (lc_log_wait_durable(core->log, lc_head_seal(core, is_idle(core))))
 		return;
 	if (!segment_settled(core, b.first))
 		wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
@@ -686,8 +726,8 @@ void lc_writeback_pause(struct lc_writeback *wb)
  */
 void lc_writeback_drain(struct lc_writeback *wb)
 {
-	lc_lane_seal(wb->core->lane, true);
-	WRITE_ONCE(wb->drain_to, lc_lane_next_segment(wb->core->lane));
+	lc_head_seal(wb->core, true);
+	WRITE_ONCE(wb->drain_to, lc_head_used(wb->core));
 	wake_up_all(&wb->wait);
 }
 
@@ -722,8 +762,8 @@ unsigned long lc_writeback_pace(const struct lc_writeback *wb)
 
 	if (!READ_ONCE(wb->working))
 		return 0;
-	return lc_pace_wait(&wb->pace, geo->seg_slots, free - min(free, ring->reserve),
-			    2 * batch_max(wb) / geo->seg_slots);
+	return lc_pace_wait(&wb->pace, geo->seg_slots, free - min(free, READ_ONCE(ring->reserve)),
+			    2 * max(batch_max(wb) / geo->seg_slots, wb->core->head->round));
 }
 
 void lc_writeback_own_places(struct lc_writeback *wb)

@@ -105,7 +105,7 @@ def test_structures():
 
 def test_invariants():
     """Each numbered invariant of the code is in the design, and the other way round."""
-    rule = r"[BGVWIR]\d"
+    rule = r"[BGNVWIR]\d"
     code = set()
     for path in MODULE.glob("*.[ch]"):
         code.update(re.findall(rf"^ \*  ({rule}) [A-Za-z`]", text_of(path), re.M))

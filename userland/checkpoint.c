@@ -37,13 +37,9 @@ static int compare_blocks(const void *a, const void *b)
 	return x->block < y->block ? -1 : x->block > y->block;
 }
 
-/* Number of the segment that was last opened in a position, 0 if none was. */
-static u64 segment_at(const struct lc_sb *sb, u64 position)
+static u64 segment_of(const struct check *c, const struct lc_ckpt_item *item)
 {
-	u64 last = sb->head_segment - 1, nr = sb->geo.nr_segments;
-	u64 back = (lc_format_position(&sb->geo, last) + nr - position) % nr;
-
-	return back > last ? 0 : last - back;
+	return image_segment_at(&c->sb, item->slot / c->sb.geo.seg_slots);
 }
 
 /* What the kernel refuses of items that are each in bounds; leaves them sorted by slot. */
@@ -61,8 +57,23 @@ static const char *contradiction(const struct check *c, struct lc_ckpt_item *ite
 		if (i && items[i].slot == items[i - 1].slot)
 			return "it names a slot twice";
 		if (items[i].flags & LC_CKPT_ENTRY_DIRTY &&
-		    segment_at(&c->sb, items[i].slot / c->sb.geo.seg_slots) < c->sb.tail_segment)
+		    segment_of(c, &items[i]) < c->sb.tail_segment)
 			return "what is only here lies behind the tail";
+	}
+	return NULL;
+}
+
+/* The same of cuts. */
+static const char *cut_contradiction(const struct check *c, struct lc_ckpt_item *cuts, size_t nr)
+{
+	size_t i;
+
+	qsort(cuts, nr, sizeof(*cuts), compare_slots);
+	for (i = 0; i < nr; i++) {
+		if (i && cuts[i].slot == cuts[i - 1].slot)
+			return "it names a cut twice";
+		if (segment_of(c, &cuts[i]) <= c->sb.tail_segment)
+			return "a cut is not above the tail";
 	}
 	return NULL;
 }
@@ -121,20 +132,20 @@ static const char *check_item(struct check *c, const struct position *p,
 	return "no record holds it";
 }
 
-static void check_items(struct check *c, struct lc_ckpt_item *items, size_t nr)
+/* What a checkpoint lists. */
+struct listed {
+	struct lc_ckpt_item *blocks, *cuts;
+	size_t nr_blocks, nr_cuts;
+};
+
+static void check_blocks(struct check *c, const struct listed *l)
 {
 	struct position p = { .number = ~0ULL };
 	const char *why;
 	size_t i;
 
-	why = nr ? contradiction(c, items, nr) : NULL;
-	if (why) {
-		check_damage(c, "checkpoint: %s", why);
-		c->bad_checkpoint = true;
-		return;
-	}
-	for (i = 0; i < nr; i++) {
-		const struct lc_ckpt_item *item = &items[i];
+	for (i = 0; i < l->nr_blocks; i++) {
+		const struct lc_ckpt_item *item = &l->blocks[i];
 		u64 number = item->slot / c->sb.geo.seg_slots;
 
 		lost_add_mask(&c->lost, item->block, item->lost);
@@ -159,33 +170,59 @@ static void check_items(struct check *c, struct lc_ckpt_item *items, size_t nr)
 	free(p.info);
 }
 
+static void check_listed(struct check *c, struct listed *l)
+{
+	const char *why = NULL;
+
+	check_say(c, "Stopped cleanly: %zu blocks in the checkpoint.", l->nr_blocks);
+	if (l->nr_blocks)
+		why = contradiction(c, l->blocks, l->nr_blocks);
+	if (l->nr_cuts && !why)
+		why = cut_contradiction(c, l->cuts, l->nr_cuts);
+	if (!why) {
+		check_blocks(c, l);
+		return;
+	}
+	check_damage(c, "checkpoint: %s", why);
+	c->bad_checkpoint = true;
+}
+
+/* Add the items of a block.  Return: what is wrong with one, or NULL. */
+static const char *add_items(const struct check *c, const struct lc_ckpt_block *raw, u32 nr,
+			     struct listed *l)
+{
+	u32 i;
+
+	l->blocks = xrealloc(l->blocks, l->nr_blocks + nr, sizeof(*l->blocks));
+	for (i = 0; i < nr; i++) {
+		struct lc_ckpt_item *item = &l->blocks[l->nr_blocks];
+
+		if (lc_ckpt_item_decode(raw, &c->sb, i, item))
+			return "an entry is out of bounds";
+		if (!(item->flags & LC_CKPT_ENTRY_CUT)) {
+			l->nr_blocks++;
+			continue;
+		}
+		l->cuts = xrealloc(l->cuts, l->nr_cuts + 1, sizeof(*l->cuts));
+		l->cuts[l->nr_cuts++] = *item;
+	}
+	return NULL;
+}
+
 /**
  * check_checkpoint() - verify the checkpoint of a clean stop, and all it names
  */
 int check_checkpoint(struct check *c)
 {
-	struct lc_ckpt_item *items = NULL;
+	struct listed l = { 0 };
 	struct lc_ckpt_block raw;
 	const char *why = NULL;
 	u64 index, seen = 0;
-	u32 i, nr;
+	u32 nr;
 
 	for (index = 0; seen < c->sb.ckpt_entries; index++, seen += nr) {
-		nr = 0;
-		if ((index + 1) * LC_SLOT_BYTES > c->sb.geo.ckpt_bytes)
-			why = "it has fewer entries than the superblock says";
-		else if (device_read(c->ssd, c->sb.geo.ckpt_offset + index * LC_SLOT_BYTES, &raw,
-				     sizeof(raw)))
-			why = "unreadable";
-		else if (!lc_ckpt_decode(&raw, &c->sb, index, &nr, &why) && !nr)
-			why = "an empty block";
-		if (why)
-			break;
-		items = xrealloc(items, seen + nr, sizeof(*items));
-		for (i = 0; i < nr && !why; i++) {
-			if (lc_ckpt_item_decode(&raw, &c->sb, i, &items[seen + i]))
-				why = "an entry is out of bounds";
-		}
+		if (!image_ckpt_block(c->ssd, &c->sb, index, &raw, &nr, &why))
+			why = add_items(c, &raw, nr, &l);
 		if (why)
 			break;
 	}
@@ -195,9 +232,9 @@ int check_checkpoint(struct check *c)
 		check_damage(c, "checkpoint block %llu: %s", index, why);
 		c->bad_checkpoint = true;
 	} else {
-		check_say(c, "Stopped cleanly: %llu blocks in the checkpoint.", seen);
-		check_items(c, items, seen);
+		check_listed(c, &l);
 	}
-	free(items);
+	free(l.blocks);
+	free(l.cuts);
 	return 0;
 }

@@ -16,7 +16,7 @@ static void help(void)
 {
 	printf("Usage: lc-dump [OPTIONS] SSD\n\n"
 	       "Shows superblock and log of a cache device, or of an image of one in a file.\n\n"
-	       "  -s, --segments  the segments from the tail on\n"
+	       "  -s, --segments  the segments from the tail on, and where it may move to\n"
 	       "  -r, --records   the record headers from the tail on\n"
 	       "  -e, --entries   and what each record holds\n"
 	       "  -j, --json      machine-readable\n"
@@ -43,6 +43,8 @@ static void add_log(json_object *top, const struct device *dev, const struct lc_
 	json_object_object_add(top, "log", dump_log(&scan));
 	if (args->segments)
 		json_object_object_add(top, "segments", dump_segments(&scan, sb));
+	if (args->segments && sb->flags & LC_SB_CLEAN && sb->incompat & LC_INCOMPAT_LANES)
+		json_object_object_add(top, "cuts", dump_cuts(dev, sb));
 	if (args->records || args->entries)
 		json_object_object_add(top, "records",
 				       dump_records(&scan, dev, sb, args->entries));

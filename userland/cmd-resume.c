@@ -19,12 +19,14 @@ static void help(void)
 	       "Starts the volume of a formatted SSD as /dev/mapper/NAME.  The hard disk is\n"
 	       "found by its stored identity if it is not named.\n\n"
 	       "  -o, --option=KEY=VALUE   over the option kept on the SSD; 'KEY=' drops it\n"
+	       "      --iostats            leave the volume's I/O statistics on\n"
 	       "      --print-table        only print the table line\n"
 	       "  -h, --help; -V, --version\n");
 }
 
 static const struct option long_options[] = {
 	{ "option", required_argument, NULL, 'o' },
+	{ "iostats", no_argument, NULL, 's' },
 	{ "print-table", no_argument, NULL, 'p' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
@@ -201,7 +203,7 @@ int cmd_resume(int argc, char **argv)
 {
 	const char **pairs = xcalloc(argc, sizeof(*pairs));
 	char *args[3] = { NULL };
-	bool print_only = false;
+	bool print_only = false, iostats = false;
 	size_t nr_pairs = 0;
 	int c, i, ret = -1;
 
@@ -212,6 +214,9 @@ int cmd_resume(int argc, char **argv)
 			break;
 		case 'p':
 			print_only = true;
+			break;
+		case 's':
+			iostats = true;
 			break;
 		case 'h':
 			help();
@@ -232,6 +237,8 @@ int cmd_resume(int argc, char **argv)
 			args[i] = argv[optind + i];
 		dm_setup();
 		ret = resume(args, pairs, nr_pairs, print_only);
+		if (ret == LC_EXIT_OK && !print_only && !iostats)
+			dm_iostats_off(args[0]);
 	}
 	free(pairs);
 	return ret;

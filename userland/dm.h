@@ -41,6 +41,7 @@ int dm_list_lc(char ***names);
 void dm_list_free(char **names);
 
 int dm_create_lc(const char *name, const char *uuid, u64 sectors, const char *params);
+void dm_iostats_off(const char *name);
 int dm_remove(const char *name);
 int dm_message(const char *name, const char *message);
 

@@ -122,6 +122,8 @@ json_object *dump_superblock(const struct lc_sb *sb)
 	add_text(obj, "volume_uuid", uuid_text(sb->volume_uuid));
 	add_text(obj, "label", sb->label);
 	add_u64(obj, "sb_seq", sb->sb_seq);
+	/* Of a superblock that was decoded all bits are known. */
+	add_text(obj, "incompat", sb->incompat & LC_INCOMPAT_LANES ? "lanes" : "none");
 	snprintf(version, sizeof(version), "%u.%u.%u", sb->creator_version >> 16,
 		 sb->creator_version >> 8 & 0xff, sb->creator_version & 0xff);
 	add_text(obj, "creator_version", version);
@@ -192,6 +194,39 @@ json_object *dump_segments(const struct scan *scan, const struct lc_sb *sb)
 	return array;
 }
 
+/**
+ * dump_cuts() - where the checkpoint of a clean stop says that the tail may move to
+ *
+ * As far as the checkpoint is good.
+ */
+json_object *dump_cuts(const struct device *dev, const struct lc_sb *sb)
+{
+	json_object *array = json_object_new_array();
+	struct lc_ckpt_block raw;
+	struct lc_ckpt_item item;
+	u64 index, seen = 0;
+	const char *why;
+	u32 i, nr;
+
+	for (index = 0; seen < sb->ckpt_entries; index++, seen += nr) {
+		if (image_ckpt_block(dev, sb, index, &raw, &nr, &why))
+			break;
+		for (i = 0; i < nr; i++) {
+			json_object *obj;
+
+			if (lc_ckpt_item_decode(&raw, sb, i, &item) ||
+			    !(item.flags & LC_CKPT_ENTRY_CUT))
+				continue;
+			obj = json_object_new_object();
+			add_u64(obj, "segment",
+				image_segment_at(sb, item.slot / sb->geo.seg_slots));
+			add_u64(obj, "seq", item.seq);
+			json_object_array_add(array, obj);
+		}
+	}
+	return array;
+}
+
 static const char *entry_type_text(u8 type)
 {
 	static const char * const names[] = {
@@ -250,7 +285,7 @@ json_object *dump_records(const struct scan *scan, const struct device *dev,
 		add_u64(obj, "entries", r->nr_entries);
 		add_u64(obj, "slots", r->nr_slots);
 		add_u64(obj, "lane", r->lane);
-		add_u64(obj, "group", r->group);
+		add_u64(obj, "cut", r->cut);
 		add_u64(obj, "tail_seq", r->tail_seq);
 		add_u64(obj, "durable_seq", r->durable_seq);
 		add_text(obj, "written", time_text(r->wall_clock));

@@ -12,6 +12,7 @@ json_object *dump_copies(const struct image *img);
 json_object *dump_superblock(const struct lc_sb *sb);
 json_object *dump_log(const struct scan *scan);
 json_object *dump_segments(const struct scan *scan, const struct lc_sb *sb);
+json_object *dump_cuts(const struct device *dev, const struct lc_sb *sb);
 json_object *dump_records(const struct scan *scan, const struct device *dev,
 			  const struct lc_sb *sb, bool entries);
 

@@ -95,26 +95,74 @@ int image_write_sb(const struct device *dev, const struct lc_sb *sb, unsigned in
 	return ret ? ret : device_sync(dev);
 }
 
+/**
+ * image_ckpt_block() - read a block of the checkpoint of a clean stop
+ * @dev: cache device
+ * @sb: its superblock
+ * @index: which block
+ * @raw: its bytes, verified; each item is to be decoded
+ * @nr: how many items it has, at least 1; 0 on error
+ * @why: text on error
+ *
+ * Return: 0 or a negative errno.
+ */
+int image_ckpt_block(const struct device *dev, const struct lc_sb *sb, u64 index,
+		     struct lc_ckpt_block *raw, u32 *nr, const char **why)
+{
+	int ret;
+
+	*nr = 0;
+	if ((index + 1) * LC_SLOT_BYTES > sb->geo.ckpt_bytes) {
+		*why = "it has fewer entries than the superblock says";
+		return -ERANGE;
+	}
+	if (device_read(dev, sb->geo.ckpt_offset + index * LC_SLOT_BYTES, raw, sizeof(*raw))) {
+		*why = "unreadable";
+		return -EIO;
+	}
+	ret = lc_ckpt_decode(raw, sb, index, nr, why);
+	if (!ret && !*nr) {
+		*why = "an empty block";
+		ret = -ENODATA;
+	}
+	if (ret)
+		*nr = 0;
+	return ret;
+}
+
+/**
+ * image_segment_at() - number of the segment that was last opened in a position before a clean
+ * stop, 0 if none was
+ */
+u64 image_segment_at(const struct lc_sb *sb, u64 position)
+{
+	u64 last = sb->head_segment - 1, nr = sb->geo.nr_segments;
+	u64 back = (lc_format_position(&sb->geo, last) + nr - position) % nr;
+
+	return back > last ? 0 : last - back;
+}
+
 /* Does any block of the checkpoint hold a block the hard disk does not have? */
 static int checkpoint_dirty(const struct image *img, const struct lc_sb *sb, const char **why)
 {
 	struct lc_ckpt_block raw;
 	struct lc_ckpt_item item;
 	u64 index, seen = 0;
+	const char *damage;
 	u32 i, nr;
 
 	for (index = 0; seen < sb->ckpt_entries; index++, seen += nr) {
 		*why = "its checkpoint is damaged";
-		if (device_read(img->dev, sb->geo.ckpt_offset + index * LC_SLOT_BYTES, &raw,
-				sizeof(raw)) ||
-		    lc_ckpt_decode(&raw, sb, index, &nr, NULL) || !nr)
+		if (image_ckpt_block(img->dev, sb, index, &raw, &nr, &damage))
 			return 1;
 		for (i = 0; i < nr; i++) {
 			if (lc_ckpt_item_decode(&raw, sb, i, &item))
 				return 1;
+			if (item.flags & LC_CKPT_ENTRY_CUT ||
+			    !(item.flags & LC_CKPT_ENTRY_DIRTY || item.lost))
+				continue;
 			*why = "it holds data that is not on its hard disk yet";
-			if (item.flags & LC_CKPT_ENTRY_DIRTY || item.lost)
-				return 1;
+			return 1;
 		}
 	}
 	return 0;

@@ -37,6 +37,11 @@ bool marks_any_magic(const struct mark_pair *marks);
 bool mark_belongs(const struct lc_mark_info *mark, const struct lc_sb *sb);
 u64 mark_offset_in_place(u64 backing_bytes);
 
+/* A block of the checkpoint: 0, or a negative errno and *why. */
+int image_ckpt_block(const struct device *dev, const struct lc_sb *sb, u64 index,
+		     struct lc_ckpt_block *raw, u32 *nr, const char **why);
+u64 image_segment_at(const struct lc_sb *sb, u64 position);
+
 /* 0: not formatted or empty, 1: may hold data no hard disk has; *why says which. */
 int image_dirty(const struct image *img, const char **why);
 

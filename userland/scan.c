@@ -167,9 +167,12 @@ static int compare_place(const void *a, const void *b)
 	return x->first_slot < y->first_slot ? -1 : x->first_slot > y->first_slot;
 }
 
-/* Where a run ends; hidden headers are looked for from there on. */
+/*
+ * Where a run ends: its last record, and the lowest segment that those behind it can be in.
+ * Hidden headers are looked for from there on.
+ */
 struct end {
-	u64 segment;
+	u64 cut, segment;
 	u32 slot;
 };
 
@@ -188,14 +191,15 @@ static size_t visible(struct scan *scan, struct end end, struct lc_replay_record
 		if (!info->first_slot)
 			with_first = info->segment;
 		scan->seen[i] = !scan->hidden[i] || info->segment != with_first ||
-				info->segment > end.segment ||
-				(info->segment == end.segment && info->first_slot > end.slot);
+				(info->segment >= end.cut &&
+				 (info->segment != end.segment || info->first_slot > end.slot));
 		if (!scan->seen[i])
 			continue;
 		records[nr++] = (struct lc_replay_record) {
 			.seq = info->seq, .epoch = info->epoch,
 			.epoch_first_seq = info->epoch_first_seq,
 			.durable_seq = info->durable_seq, .segment = info->segment,
+			.cut = info->cut ? info->cut : info->segment,
 			.first_slot = info->first_slot, .nr_entries = info->nr_entries,
 			.type = info->type, .hidden = scan->hidden[i],
 		};
@@ -209,7 +213,7 @@ static size_t visible(struct scan *scan, struct end end, struct lc_replay_record
 void scan_select(struct scan *scan, const struct lc_sb *sb)
 {
 	struct lc_replay_record *records = xcalloc(scan->nr, sizeof(*records));
-	struct end end = { ~0ULL, 0 };
+	struct end end = { ~0ULL, ~0ULL, 0 };
 	size_t nr, i;
 
 	free(scan->seen);
@@ -217,10 +221,11 @@ void scan_select(struct scan *scan, const struct lc_sb *sb)
 	nr = visible(scan, end, records);
 	scan->verdict = lc_replay_select(sb, records, nr, &scan->run);
 	if (!scan->verdict) {
-		end = (struct end) { sb->tail_segment, 0 };
+		end = (struct end) { sb->tail_segment, sb->tail_segment, 0 };
 		for (i = 0; i < nr; i++) {
 			if (records[i].keep && records[i].seq == scan->run.last_seq)
-				end = (struct end) { records[i].segment, records[i].first_slot };
+				end = (struct end) { records[i].cut, records[i].segment,
+						     records[i].first_slot };
 		}
 		nr = visible(scan, end, records);
 		scan->verdict = lc_replay_select(sb, records, nr, &scan->run);

@@ -13,19 +13,38 @@
 
 static void reserve(struct fake *fake, u32 want, struct lc_cursor *cur)
 {
-	int ret = lc_lane_reserve(fake->core.lane, want, cur);
+	int ret = lc_lane_reserve(fake->core.lanes[0], want, cur);
 
 	if (ret) {
 		KUNIT_ASSERT_EQ(fake->test, ret, -EAGAIN);
 		KUNIT_ASSERT_TRUE(fake->test, fake_feed(fake));
-		ret = lc_lane_reserve(fake->core.lane, want, cur);
+		ret = lc_lane_reserve(fake->core.lanes[0], want, cur);
 	}
 	KUNIT_ASSERT_EQ(fake->test, ret, 0);
 }
 
+static enum lc_order compare(const struct lc_cursor *cur, u32 slot)
+{
+	struct lc_cursor other = {};
+	enum lc_order order = lc_cursor_compare(cur, slot, &other);
+
+	lc_cursor_release(&other);
+	return order;
+}
+
+static bool is_owned(const struct lc_cursor *cur, u32 slot)
+{
+	return compare(cur, slot) == LC_ORDER_OWN;
+}
+
+static bool is_outdated(const struct lc_cursor *cur, u32 slot)
+{
+	return compare(cur, slot) == LC_ORDER_NEWER;
+}
+
 static u64 seal(struct fake *fake)
 {
-	return lc_lane_seal(fake->core.lane, false);
+	return lc_lane_seal(fake->core.lanes[0], false, false);
 }
 
 static u32 slot_of(u64 segment, u32 in_segment)
@@ -56,12 +75,12 @@ static void no_buffer(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 	struct lc_cursor cur = {};
 
-	KUNIT_EXPECT_EQ(test, lc_lane_reserve(fake->core.lane, 1, &cur), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, lc_lane_reserve(fake->core.lanes[0], 1, &cur), -EAGAIN);
 	flush_workqueue(fake->core.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), 0);
 	KUNIT_EXPECT_EQ(test, seal(fake), 0);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lane, true), 0);
-	lc_lane_release(&cur);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes[0], true, false), 0);
+	lc_cursor_release(&cur);
 }
 
 static void hand_out(struct kunit *test)
@@ -81,11 +100,11 @@ static void hand_out(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c.next, 4);
 	KUNIT_EXPECT_EQ(test, c.end, DATA);
 	KUNIT_EXPECT_PTR_EQ(test, a.rec, c.rec);
-	lc_lane_release(&a);
-	lc_lane_release(&b);
-	lc_lane_release(&c);
+	lc_cursor_release(&a);
+	lc_cursor_release(&b);
+	lc_cursor_release(&c);
 	KUNIT_EXPECT_NULL(test, a.rec);
-	lc_lane_release(&a);		/* nothing to release */
+	lc_cursor_release(&a);		/* nothing to release */
 }
 
 static void give_back(struct kunit *test)
@@ -95,10 +114,10 @@ static void give_back(struct kunit *test)
 
 	reserve(fake, 5, &cur);
 	fake_put_block(fake, &cur, 100, 1);
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	reserve(fake, 5, &cur);
 	KUNIT_EXPECT_EQ(test, cur.next, 1);
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	/* Everything was given back but one. */
 	KUNIT_EXPECT_EQ(test, seal(fake), 1);
 	expect_record(fake, 1, 1, 0, 1);
@@ -111,12 +130,12 @@ static void give_all_back(struct kunit *test)
 	struct lc_cursor cur = {};
 
 	reserve(fake, 5, &cur);
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	KUNIT_EXPECT_EQ(test, seal(fake), 0);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lane, true), 0);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes[0], true, false), 0);
 	reserve(fake, 2, &cur);
 	KUNIT_EXPECT_EQ(test, lc_cursor_slot(&cur), slot_of(1, 1));
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, fake->nr_records, 0);
 }
@@ -162,9 +181,9 @@ static void holes_between(struct kunit *test)
 	for (i = 0; i < 6; i++)
 		memset(a.rec->buf->slots[1 + i], 0xee, LC_SLOT_BYTES);
 	fake_put_block(fake, &a, 1, 1);
-	lc_lane_release(&a);
+	lc_cursor_release(&a);
 	fake_put_block(fake, &b, 2, 2);
-	lc_lane_release(&b);
+	lc_cursor_release(&b);
 	/* b gave its last one back, a could not. */
 	KUNIT_EXPECT_EQ(test, seal(fake), 1);
 	expect_holes(fake, 1, 5, 0x0e);
@@ -179,7 +198,7 @@ static void holes_after_close(struct kunit *test)
 	fake_put_block(fake, &cur, 1, 1);
 	memset(lc_cursor_image(&cur, lc_cursor_slot(&cur)), 0xee, LC_SLOT_BYTES);
 	KUNIT_EXPECT_EQ(test, seal(fake), 1);
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	expect_holes(fake, 1, 4, 0x0e);
 }
 
@@ -191,7 +210,7 @@ static void only_holes(struct kunit *test)
 
 	reserve(fake, 2, &cur);
 	KUNIT_EXPECT_EQ(test, seal(fake), 1);
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	expect_holes(fake, 1, 2, 0x03);
 }
 
@@ -205,22 +224,22 @@ static void ownership(struct kunit *test)
 
 	reserve(fake, 3, &cur);
 	fake_put_block(fake, &cur, 1, 1);
-	KUNIT_EXPECT_FALSE(test, lc_cursor_owns(&cur, slot_of(1, 0)));	/* the header */
+	KUNIT_EXPECT_FALSE(test, is_owned(&cur, slot_of(1, 0)));	/* the header */
 	for (slot = 1; slot <= 3; slot++)
-		KUNIT_EXPECT_TRUE(test, lc_cursor_owns(&cur, slot_of(1, slot)));
-	KUNIT_EXPECT_FALSE(test, lc_cursor_owns(&cur, slot_of(1, 4)));
-	KUNIT_EXPECT_FALSE(test, lc_cursor_owns(&cur, slot_of(0, SEG - 1)));
-	KUNIT_EXPECT_FALSE(test, lc_cursor_owns(&cur, slot_of(2, 1)));
+		KUNIT_EXPECT_TRUE(test, is_owned(&cur, slot_of(1, slot)));
+	KUNIT_EXPECT_FALSE(test, is_owned(&cur, slot_of(1, 4)));
+	KUNIT_EXPECT_FALSE(test, is_owned(&cur, slot_of(0, SEG - 1)));
+	KUNIT_EXPECT_FALSE(test, is_owned(&cur, slot_of(2, 1)));
 	/* Closed, but still held: in place is fine (B1), the next record is not ours. */
 	seal(fake);
 	reserve(fake, 2, &next);
 	KUNIT_EXPECT_PTR_NE(test, next.rec, cur.rec);
-	KUNIT_EXPECT_TRUE(test, lc_cursor_owns(&cur, slot_of(1, 3)));
-	KUNIT_EXPECT_FALSE(test, lc_cursor_owns(&cur, lc_cursor_slot(&next)));
-	KUNIT_EXPECT_FALSE(test, lc_cursor_owns(&next, slot_of(1, 3)));
-	KUNIT_EXPECT_TRUE(test, lc_cursor_owns(&next, lc_cursor_slot(&next)));
-	lc_lane_release(&cur);
-	lc_lane_release(&next);
+	KUNIT_EXPECT_TRUE(test, is_owned(&cur, slot_of(1, 3)));
+	KUNIT_EXPECT_FALSE(test, is_owned(&cur, lc_cursor_slot(&next)));
+	KUNIT_EXPECT_FALSE(test, is_owned(&next, slot_of(1, 3)));
+	KUNIT_EXPECT_TRUE(test, is_owned(&next, lc_cursor_slot(&next)));
+	lc_cursor_release(&cur);
+	lc_cursor_release(&next);
 }
 
 /* A held record is not written, however long it takes; then at once. */
@@ -237,12 +256,12 @@ static void held(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seal(fake), 1);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, fake->nr_records, 0);
-	lc_lane_release(&b);
+	lc_cursor_release(&b);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, fake->nr_records, 0);
 	/* Overwritten in place after the closing: the checksum is of this. */
 	memset(lc_cursor_image(&a, slot), 9, LC_SLOT_BYTES);
-	lc_lane_release(&a);
+	lc_cursor_release(&a);
 	expect_record(fake, 1, 1, 0, 2);
 }
 
@@ -258,23 +277,23 @@ static void outdated(struct kunit *test)
 	seal(fake);
 	reserve(fake, 2, &second);
 	in_second = fake_put_block(fake, &second, 2, 1);
-	lc_lane_seal(fake->core.lane, true);
+	lc_lane_seal(fake->core.lanes[0], true, false);
 	reserve(fake, 2, &third);
 	in_third = fake_put_block(fake, &third, 3, 1);
 	KUNIT_ASSERT_NE(test, third.rec->buf->segment, second.rec->buf->segment);
 
-	KUNIT_EXPECT_FALSE(test, lc_cursor_outdated(&first, in_first));
-	KUNIT_EXPECT_TRUE(test, lc_cursor_outdated(&first, in_second));
-	KUNIT_EXPECT_TRUE(test, lc_cursor_outdated(&first, in_third));
-	KUNIT_EXPECT_FALSE(test, lc_cursor_outdated(&second, in_first));
-	KUNIT_EXPECT_FALSE(test, lc_cursor_outdated(&second, in_second));
-	KUNIT_EXPECT_TRUE(test, lc_cursor_outdated(&second, in_third));
-	KUNIT_EXPECT_FALSE(test, lc_cursor_outdated(&third, in_first));
-	KUNIT_EXPECT_FALSE(test, lc_cursor_outdated(&third, in_second));
-	KUNIT_EXPECT_FALSE(test, lc_cursor_outdated(&third, in_third));
-	lc_lane_release(&first);
-	lc_lane_release(&second);
-	lc_lane_release(&third);
+	KUNIT_EXPECT_FALSE(test, is_outdated(&first, in_first));
+	KUNIT_EXPECT_TRUE(test, is_outdated(&first, in_second));
+	KUNIT_EXPECT_TRUE(test, is_outdated(&first, in_third));
+	KUNIT_EXPECT_FALSE(test, is_outdated(&second, in_first));
+	KUNIT_EXPECT_FALSE(test, is_outdated(&second, in_second));
+	KUNIT_EXPECT_TRUE(test, is_outdated(&second, in_third));
+	KUNIT_EXPECT_FALSE(test, is_outdated(&third, in_first));
+	KUNIT_EXPECT_FALSE(test, is_outdated(&third, in_second));
+	KUNIT_EXPECT_FALSE(test, is_outdated(&third, in_third));
+	lc_cursor_release(&first);
+	lc_cursor_release(&second);
+	lc_cursor_release(&third);
 }
 
 /* The ring wraps: the newer segment lies at the lower place. */
@@ -288,15 +307,15 @@ static void outdated_wrap(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fake->core.sb.geo.nr_segments, 989);
 	reserve(fake, 1, &last);
 	in_last = fake_put_block(fake, &last, 1, 1);
-	lc_lane_seal(fake->core.lane, true);
+	lc_lane_seal(fake->core.lanes[0], true, false);
 	reserve(fake, 1, &first);
 	in_first = fake_put_block(fake, &first, 2, 1);
 	KUNIT_EXPECT_EQ(test, in_last, slot_of(988, 1));
 	KUNIT_EXPECT_EQ(test, in_first, slot_of(0, 1));
-	KUNIT_EXPECT_TRUE(test, lc_cursor_outdated(&last, in_first));
-	KUNIT_EXPECT_FALSE(test, lc_cursor_outdated(&first, in_last));
-	lc_lane_release(&last);
-	lc_lane_release(&first);
+	KUNIT_EXPECT_TRUE(test, is_outdated(&last, in_first));
+	KUNIT_EXPECT_FALSE(test, is_outdated(&first, in_last));
+	lc_cursor_release(&last);
+	lc_cursor_release(&first);
 	expect_record(fake, 1, 2 * 989 - 1, 0, 1);
 }
 
@@ -311,8 +330,8 @@ static void seal_nothing(struct kunit *test)
 	fake_write(fake, 0, 1);
 	KUNIT_EXPECT_EQ(test, seal(fake), 500);
 	KUNIT_EXPECT_EQ(test, seal(fake), 500);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lane, true), 500);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lane, true), 500);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes[0], true, false), 500);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes[0], true, false), 500);
 	expect_record(fake, 500, 1, 0, 1);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, fake->nr_records, 1);
@@ -389,12 +408,12 @@ static void close_segment(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 
 	fake_write(fake, 0, 2);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lane, true), 1);
-	KUNIT_EXPECT_EQ(test, lc_lane_next_segment(fake->core.lane), 2);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes[0], true, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_head_used(&fake->core), 2);
 	fake_write(fake, 10, 2);
 	KUNIT_EXPECT_EQ(test, seal(fake), 2);
 	/* The open record behind it is untouched: taken back, then the segment closes. */
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lane, true), 2);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes[0], true, false), 2);
 	fake_write(fake, 20, 1);
 	KUNIT_EXPECT_EQ(test, seal(fake), 3);
 	expect_record(fake, 1, 1, 0, 2);
@@ -410,10 +429,10 @@ static void close_empty_segment(struct kunit *test)
 	u32 i;
 
 	reserve(fake, 1, &cur);
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	for (i = 0; i < 5; i++) {
-		lc_lane_seal(fake->core.lane, true);
-		KUNIT_EXPECT_EQ(test, lc_lane_next_segment(fake->core.lane), 1);
+		lc_lane_seal(fake->core.lanes[0], true, false);
+		KUNIT_EXPECT_EQ(test, lc_head_used(&fake->core), 1);
 	}
 	fake_write(fake, 0, 1);
 	KUNIT_EXPECT_EQ(test, seal(fake), 1);
@@ -428,10 +447,10 @@ static void close_held(struct kunit *test)
 
 	reserve(fake, 2, &cur);
 	fake_put_block(fake, &cur, 1, 1);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lane, true), 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes[0], true, false), 1);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, fake->nr_records, 0);
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	expect_record(fake, 1, 1, 0, 2);
 }
 
@@ -439,21 +458,27 @@ static void close_held(struct kunit *test)
 static void incarnation(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
+	struct lc_lane *lane = fake->core.lanes[0];
 	struct lc_cursor cur = {};
 	struct lc_record *rec;
+	LIST_HEAD(closed);
 	s64 before, after;
 	u32 i;
 
 	for (i = 0; i < 4; i++) {
 		reserve(fake, 1, &cur);
 		rec = cur.rec;
-		lc_lane_release(&cur);
+		lc_cursor_release(&cur);
 		before = atomic64_read(&rec->state);
-		lc_lane_seal(fake->core.lane, true);		/* retracts it */
+		spin_lock(&lane->lock);
+		lc_lane_close_record(lane, true, &closed);		/* retracts it */
 		KUNIT_EXPECT_LT(test, atomic64_read(&rec->state), 0);
+		lc_lane_reopen(lane);
+		spin_unlock(&lane->lock);
+		KUNIT_ASSERT_TRUE(test, list_empty(&closed));
 		reserve(fake, 1, &cur);
 		KUNIT_ASSERT_PTR_EQ(test, cur.rec, rec);
-		lc_lane_release(&cur);
+		lc_cursor_release(&cur);
 		after = atomic64_read(&rec->state);
 		KUNIT_EXPECT_NE(test, before >> 32, after >> 32);
 		KUNIT_EXPECT_EQ(test, (u32)after, 0);
@@ -463,21 +488,20 @@ static void incarnation(struct kunit *test)
 static void next_segment(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
-	struct lc_lane *lane = fake->core.lane;
 
-	KUNIT_EXPECT_EQ(test, lc_lane_next_segment(lane), 1);
+	KUNIT_EXPECT_EQ(test, lc_head_used(&fake->core), 1);
 	fake_feed(fake);
-	KUNIT_EXPECT_EQ(test, lc_lane_next_segment(lane), 1);
+	KUNIT_EXPECT_EQ(test, lc_head_used(&fake->core), 1);
 	fake_write(fake, 0, 1);
 	seal(fake);
-	KUNIT_EXPECT_EQ(test, lc_lane_next_segment(lane), 2);
+	KUNIT_EXPECT_EQ(test, lc_head_used(&fake->core), 2);
 	fake_feed(fake);
 	fake_write(fake, 10, DATA - 2);	/* two slots were used: fills segment 1 */
 	KUNIT_EXPECT_EQ(test, seal(fake), 2);
-	KUNIT_EXPECT_EQ(test, lc_lane_next_segment(lane), 2);
+	KUNIT_EXPECT_EQ(test, lc_head_used(&fake->core), 2);
 	fake_write(fake, 40, 1);
 	seal(fake);
-	KUNIT_EXPECT_EQ(test, lc_lane_next_segment(lane), 3);
+	KUNIT_EXPECT_EQ(test, lc_head_used(&fake->core), 3);
 }
 
 static void mark_changes(struct kunit *test)
@@ -486,16 +510,21 @@ static void mark_changes(struct kunit *test)
 	u64 before, after;
 
 	fake_write(fake, 0, 1);
-	before = lc_lane_mark(fake->core.lane);
-	KUNIT_EXPECT_EQ(test, lc_lane_mark(fake->core.lane), before);
+	before = lc_lane_mark(fake->core.lanes[0]);
+	KUNIT_EXPECT_EQ(test, lc_lane_mark(fake->core.lanes[0]), before);
 	fake_write(fake, 10, 1);
-	after = lc_lane_mark(fake->core.lane);
+	after = lc_lane_mark(fake->core.lanes[0]);
 	KUNIT_EXPECT_NE(test, before, after);
 	seal(fake);
-	KUNIT_EXPECT_NE(test, lc_lane_mark(fake->core.lane), after);
+	KUNIT_EXPECT_NE(test, lc_lane_mark(fake->core.lanes[0]), after);
 }
 
 /* --- RANGE records ---------------------------------------------------------- */
+
+static int append(struct fake *fake, u64 block)
+{
+	return lc_head_append_range(&fake->core, block, 50, LC_ENTRY_RANGE_TOMBSTONE);
+}
 
 static void expect_range(struct fake *fake, u64 seq, u64 segment, u32 first_slot, u64 block)
 {
@@ -520,25 +549,18 @@ static void expect_range(struct fake *fake, u64 seq, u64 segment, u32 first_slot
 static void ranges(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
-	struct lc_lane *lane = fake->core.lane;
-	u64 segment = 0;
-	u32 slot = 0;
 
-	KUNIT_EXPECT_EQ(test, lc_lane_append_ranges(lane, 7, 50, LC_ENTRY_RANGE_TOMBSTONE,
-						    &segment, &slot), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, append(fake, 7), -EAGAIN);
 	fake_feed(fake);
-	KUNIT_EXPECT_EQ(test, lc_lane_append_ranges(lane, 7, 50, LC_ENTRY_RANGE_TOMBSTONE,
-						    &segment, &slot), 0);
-	KUNIT_EXPECT_EQ(test, segment, 1);
-	KUNIT_EXPECT_EQ(test, slot, 0);
+	KUNIT_EXPECT_EQ(test, append(fake, 7), 0);
+	KUNIT_EXPECT_EQ(test, fake->core.head->bounds[0].segment, 1);
+	KUNIT_EXPECT_EQ(test, fake->core.head->bounds[0].slot, 1);
 	/* Retracts the untouched record that it left open. */
-	KUNIT_EXPECT_EQ(test, lc_lane_append_ranges(lane, 8, 50, LC_ENTRY_RANGE_TOMBSTONE,
-						    &segment, &slot), 0);
-	KUNIT_EXPECT_EQ(test, slot, 1);
+	KUNIT_EXPECT_EQ(test, append(fake, 8), 0);
+	KUNIT_EXPECT_EQ(test, fake->core.head->bounds[0].slot, 2);
 	fake_write(fake, 0, 4);
-	KUNIT_EXPECT_EQ(test, lc_lane_append_ranges(lane, 9, 50, LC_ENTRY_RANGE_TOMBSTONE,
-						    &segment, &slot), 0);
-	KUNIT_EXPECT_EQ(test, slot, 7);
+	KUNIT_EXPECT_EQ(test, append(fake, 9), 0);
+	KUNIT_EXPECT_EQ(test, fake->core.head->bounds[0].slot, 8);
 	KUNIT_EXPECT_EQ(test, lc_log_last_seq(fake->core.log), 4);
 	expect_range(fake, 1, 1, 0, 7);
 	expect_range(fake, 2, 1, 1, 8);
@@ -555,15 +577,12 @@ static void range_has_no_slots(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 	struct lc_cursor cur = {};
 	struct lc_record *rec;
-	u64 segment = 0;
-	u32 slot = 0;
 
 	reserve(fake, 1, &cur);
 	rec = cur.rec;
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	KUNIT_EXPECT_EQ(test, rec->limit, DATA);
-	KUNIT_EXPECT_EQ(test, lc_lane_append_ranges(fake->core.lane, 9, 50,
-						    LC_ENTRY_RANGE_TOMBSTONE, &segment, &slot),
+	KUNIT_EXPECT_EQ(test, append(fake, 9),
 			0);
 	KUNIT_EXPECT_EQ(test, rec->type, LC_RECORD_RANGE);
 	KUNIT_EXPECT_EQ(test, rec->limit, 0);
@@ -574,15 +593,11 @@ static void range_has_no_slots(struct kunit *test)
 static void range_in_last_slot(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
-	struct lc_lane *lane = fake->core.lane;
-	u64 segment = 0;
-	u32 slot = 0;
 
 	/* Still open when the RANGE comes, and one slot is left behind it. */
 	fake_write(fake, 0, DATA - 1);
 	fake_feed(fake);
-	KUNIT_EXPECT_EQ(test, lc_lane_append_ranges(lane, 9, 50, LC_ENTRY_RANGE_TOMBSTONE,
-						    &segment, &slot), 0);
+	KUNIT_EXPECT_EQ(test, append(fake, 9), 0);
 	expect_record(fake, 1, 1, 0, DATA - 1);
 	expect_range(fake, 2, 1, SEG - 1, 9);
 	fake_write(fake, 100, 1);
@@ -595,23 +610,20 @@ static void range_in_last_slot(struct kunit *test)
 static void expect_refused(struct fake *fake)
 {
 	struct lc_cursor cur = {};
-	u64 segment;
-	u32 slot;
 
-	KUNIT_EXPECT_EQ(fake->test, lc_lane_reserve(fake->core.lane, 1, &cur), -EAGAIN);
+	KUNIT_EXPECT_EQ(fake->test, lc_lane_reserve(fake->core.lanes[0], 1, &cur), -EAGAIN);
 	KUNIT_EXPECT_EQ(fake->test,
-			lc_lane_append_ranges(fake->core.lane, 1, 1, LC_ENTRY_RANGE_TOMBSTONE,
-					      &segment, &slot), -EAGAIN);
+			append(fake, 1), -EAGAIN);
 }
 
 static void expect_relogged(struct fake *fake, u64 block, u32 slot)
 {
 	struct lc_cursor cur = {};
 
-	KUNIT_ASSERT_EQ(fake->test, lc_lane_relog(fake->core.lane, &cur), 0);
+	KUNIT_ASSERT_EQ(fake->test, lc_lane_relog(fake->core.lanes[0], &cur), 0);
 	KUNIT_EXPECT_EQ(fake->test, lc_cursor_slot(&cur), slot);
 	fake_put_block(fake, &cur, block, block);
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	expect_refused(fake);
 }
 
@@ -619,31 +631,31 @@ static void expect_relogged(struct fake *fake, u64 block, u32 slot)
 static void relogging(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
-	struct lc_lane *lane = fake->core.lane;
+	struct lc_lane *lane = fake->core.lanes[0];
 	struct lc_cursor under_way = {}, cur = {};
 	u32 i;
 
 	reserve(fake, DATA, &under_way);
 	KUNIT_EXPECT_EQ(test, lc_lane_relog(lane, &cur), -EAGAIN);
-	WRITE_ONCE(lane->relog_wanted, true);
+	WRITE_ONCE(fake->core.head->relog_wanted, true);
 	KUNIT_ASSERT_TRUE(test, fake_feed(fake));
 	while (under_way.next < under_way.end)
 		fake_put_block(fake, &under_way, 100 + under_way.next, 1);
-	lc_lane_release(&under_way);
+	lc_cursor_release(&under_way);
 	/* Whoever comes first may open a record there, but gets no slot of it. */
 	expect_refused(fake);
 	for (i = 0; i < 5; i++)
 		expect_relogged(fake, 200 + i, slot_of(2, 1 + i));
 	/* A FLUSH closes the record; the segment stays. */
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, true), 2);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, true, false), 2);
 	expect_refused(fake);
 	expect_relogged(fake, 205, slot_of(2, 7));
-	WRITE_ONCE(lane->relog_wanted, false);
+	WRITE_ONCE(fake->core.head->relog_wanted, false);
 	KUNIT_ASSERT_EQ(test, lc_lane_reserve(lane, 1, &cur), 0);
 	KUNIT_EXPECT_EQ(test, lc_cursor_slot(&cur), slot_of(2, 8));
-	lc_lane_release(&cur);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, true), 3);
-	KUNIT_EXPECT_EQ(test, lc_lane_next_segment(lane), 3);
+	lc_cursor_release(&cur);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, true, false), 3);
+	KUNIT_EXPECT_EQ(test, lc_head_used(&fake->core), 3);
 }
 
 /* --- pool -------------------------------------------------------------------- */
@@ -658,19 +670,19 @@ static void pool(struct kunit *test)
 
 	for (i = 0; i < 8; i++) {
 		KUNIT_EXPECT_EQ(test, lc_pool_used(pool), i);
-		bufs[i] = lc_pool_get(pool);
+		bufs[i] = lc_pool_get(pool, 0);
 		KUNIT_ASSERT_NOT_NULL(test, bufs[i]);
 	}
-	KUNIT_EXPECT_NULL(test, lc_pool_get(pool));
+	KUNIT_EXPECT_NULL(test, lc_pool_get(pool, 0));
 	lc_buffer_unpin(bufs[0]);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(pool), 7);
-	bufs[0] = lc_pool_get(pool);
+	bufs[0] = lc_pool_get(pool, 0);
 	KUNIT_ASSERT_NOT_NULL(test, bufs[0]);
 	/* More buffers are added while all are in use. */
 	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(&fake->core, 1, &more), 0);
 	lc_pool_add(pool, &more);
 	KUNIT_EXPECT_EQ(test, pool->nr, 9);
-	bufs[8] = lc_pool_get(pool);
+	bufs[8] = lc_pool_get(pool, 0);
 	KUNIT_ASSERT_NOT_NULL(test, bufs[8]);
 	for (i = 0; i < 9; i++)
 		lc_buffer_unpin(bufs[i]);
@@ -685,20 +697,20 @@ static void pool_shrink(struct kunit *test)
 	u32 i;
 
 	for (i = 0; i < 6; i++)
-		bufs[i] = lc_pool_get(pool);
+		bufs[i] = lc_pool_get(pool, 0);
 	lc_pool_shrink(pool, 4);	/* two are free, two more must come back */
 	KUNIT_EXPECT_EQ(test, pool->nr, 6);
-	KUNIT_EXPECT_EQ(test, pool->nr_free, 0);
-	KUNIT_EXPECT_NULL(test, lc_pool_get(pool));
+	KUNIT_EXPECT_EQ(test, pool->homes[0].nr_free, 0);
+	KUNIT_EXPECT_NULL(test, lc_pool_get(pool, 0));
 	lc_pool_shrink(pool, 8);	/* changed our mind, then back */
 	lc_pool_shrink(pool, 4);
 	for (i = 0; i < 6; i++)
 		lc_buffer_unpin(bufs[i]);
 	for (i = 0; i < 4; i++) {
-		bufs[i] = lc_pool_get(pool);
+		bufs[i] = lc_pool_get(pool, 0);
 		KUNIT_ASSERT_NOT_NULL(test, bufs[i]);
 	}
-	KUNIT_EXPECT_NULL(test, lc_pool_get(pool));
+	KUNIT_EXPECT_NULL(test, lc_pool_get(pool, 0));
 	KUNIT_EXPECT_EQ(test, pool->nr, 4);
 	for (i = 0; i < 4; i++)
 		lc_buffer_unpin(bufs[i]);
@@ -718,7 +730,7 @@ static void pins(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, buf);
 	KUNIT_EXPECT_EQ(test, *(u8 *)lc_buffer_slot(core, buf, slot_of(1, 1)), 0);
 	KUNIT_EXPECT_NULL(test, lc_buffer_pin(core, slot_of(2, 1)));
-	seq = lc_lane_seal(core->lane, true);
+	seq = lc_lane_seal(core->lanes[0], true, false);
 	fake_finish(fake, 1, BLK_STS_OK);
 	again = lc_buffer_pin(core, slot_of(1, 1));	/* written, not durable */
 	KUNIT_EXPECT_PTR_EQ(test, again, buf);

@@ -4,7 +4,7 @@
  * SSD is a disk that hands every bio to the test, which ends it when and how it
  * likes.  Nothing in the module knows of this.
  *
- * The lane gets buffers only by fake_feed(); no writeback runs.
+ * Lanes get buffers and segments only by fake_feed(); no writeback runs.
  */
 #ifndef LC_TESTS_FAKE_H
 #define LC_TESTS_FAKE_H
@@ -18,6 +18,7 @@
 #include "../lc.h"
 #include "../buffer.h"
 #include "../index.h"
+#include "../lane.h"
 #include "../log.h"
 #include "../segment.h"
 #include "../send.h"
@@ -82,6 +83,7 @@ struct fake_options {
 	u32 buffers;		/* 0: 8 */
 	u64 next_seq;		/* 0: 1 */
 	u64 segment;		/* first to be handed out; 0: 1 */
+	u32 lanes;		/* 0: 1 */
 	bool fua;		/* the disk knows FUA */
 	bool through;		/* the disk has no volatile cache */
 };
@@ -256,7 +258,7 @@ static void fake_destroy(void *data)
 		destroy_workqueue(core->slow_wq);
 	if (core->wq)
 		destroy_workqueue(core->wq);
-	lc_lane_destroy(core->lane);
+	lc_head_destroy(core);
 	lc_pool_destroy(core->pool);
 	lc_ring_destroy(core->ring);
 	lc_index_destroy(core->index);
@@ -279,11 +281,11 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	core->meta = lc_meta_create(core);
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
-	core->pool = lc_pool_create();
-	core->lane = lc_lane_create(core);
+	core->pool = lc_pool_create(options->lanes ?: 1);
 	KUNIT_ASSERT_TRUE(test, core->wq && core->slow_wq && core->meta && core->index &&
-			  core->ring && core->pool && core->lane);
-	core->lane->max_ready = 4;
+			  core->ring && core->pool);
+	KUNIT_ASSERT_EQ(test, lc_head_create(core, options->lanes ?: 1), 0);
+	core->lanes[0]->max_ready = 4;
 	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(core, options->buffers ?: 8, &buffers), 0);
 	lc_pool_add(core->pool, &buffers);
 	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->sb.geo.cache_bytes, options), 0);
@@ -293,7 +295,7 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	core->wb = lc_writeback_create(core);
 	KUNIT_ASSERT_TRUE(test, core->log && core->send && core->wb);
 	lc_ring_start(core->ring, options->segment ?: 1, options->segment ?: 1);
-	lc_lane_start(core->lane, options->segment ?: 1);
+	lc_head_start(core, options->segment ?: 1, options->next_seq ?: 1);
 	lc_log_start(core->log, options->next_seq ?: 1);
 }
 
@@ -335,21 +337,37 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 	return fake;
 }
 
-/* Give the lane one buffer and the next segment.  Return: whether there was one. */
-static inline bool fake_feed(struct fake *fake)
+/* Give the head the next segment.  Return: whether there was one. */
+static inline bool fake_feed_head(struct fake *fake)
 {
 	struct lc_core *core = &fake->core;
-	struct lc_buffer *buf = lc_pool_get(core->pool);
+	u64 number;
+
+	if (!lc_ring_take(core->ring, 0, &number))
+		return false;
+	lc_head_add(core->head, number);
+	return true;
+}
+
+/* And a lane one buffer for it.  Return: whether there were both. */
+static inline bool fake_feed_lane(struct fake *fake, u32 lane)
+{
+	struct lc_core *core = &fake->core;
+	struct lc_buffer *buf = lc_pool_get(core->pool, lane);
 
 	if (!buf)
 		return false;
-	if (!lc_ring_take(core->ring, 0, &buf->segment)) {
+	if (!fake_feed_head(fake)) {
 		lc_buffer_unpin(buf);
 		return false;
 	}
-	buf->position = lc_ring_position(core->ring, buf->segment);
-	lc_lane_add_ready(core->lane, buf);
+	lc_lane_add_ready(core->lanes[lane], buf);
 	return true;
+}
+
+static inline bool fake_feed(struct fake *fake)
+{
+	return fake_feed_lane(fake, 0);
 }
 
 /* --- bios that wait for a FLUSH ------------------------------------------- */
@@ -397,7 +415,7 @@ static inline struct fake_io *fake_flush(struct fake *fake)
 {
 	struct fake_io *fio = fake_io(fake);
 
-	lc_log_flush_io(fake->core.log, &fio->io, lc_lane_flush(fake->core.lane, false));
+	lc_log_flush_io(fake->core.log, &fio->io, lc_head_flush(&fake->core, false));
 	return fio;
 }
 
@@ -406,7 +424,7 @@ static inline struct fake_io *fake_flush_direct(struct fake *fake)
 {
 	struct fake_io *fio = fake_io(fake);
 
-	lc_log_flush_io(fake->core.log, &fio->io, lc_lane_flush(fake->core.lane, true));
+	lc_log_flush_io(fake->core.log, &fio->io, lc_head_flush(&fake->core, true));
 	return fio;
 }
 
@@ -434,7 +452,7 @@ static inline void fake_write(struct fake *fake, u64 block, u32 nr)
 	int ret;
 
 	while (nr) {
-		ret = lc_lane_reserve(fake->core.lane, nr, &cur);
+		ret = lc_lane_reserve(fake->core.lanes[0], nr, &cur);
 		if (ret) {
 			KUNIT_ASSERT_EQ(fake->test, ret, -EAGAIN);
 			KUNIT_ASSERT_TRUE(fake->test, fake_feed(fake));
@@ -442,7 +460,7 @@ static inline void fake_write(struct fake *fake, u64 block, u32 nr)
 		}
 		for (; cur.next < cur.end; block++, nr--)
 			fake_put_block(fake, &cur, block, block);
-		lc_lane_release(&cur);
+		lc_cursor_release(&cur);
 	}
 }
 
@@ -456,7 +474,7 @@ static inline u64 fake_record(struct fake *fake, u32 nr)
 
 	block = (block + 16) % 4096;
 	fake_write(fake, block, nr);
-	seq = lc_lane_seal(fake->core.lane, false);
+	seq = lc_lane_seal(fake->core.lanes[0], false, false);
 	return seq;
 }
 

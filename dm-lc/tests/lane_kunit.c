@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The lane in a storm: several writers, somebody who seals, closes segments and
+ * Lanes in a storm: several writers, somebody who seals, closes segments and
  * logs tombstones, a log whose every record is looked at when it is submitted.
  *
  * Checked all the time: no slot is handed out twice, no record is submitted while
  * a writer is in it, every record says what was put into it and nothing else.
- * Checked in the end: seqs are dense and every buffer comes back.
+ * Checked in the end: seqs are dense, every buffer comes back, each cut is one.
  */
 #include <kunit/test.h>
 #include <linux/bitmap.h>
@@ -22,6 +22,15 @@
 #define ID_BITS		17	/* of a writer's count; volume blocks have 20 */
 
 struct storm;
+
+/* A record, by its seq. */
+struct place {
+	u64 segment;
+	u64 cut;		/* below it, as its header says */
+	u64 cut_seq;		/* of its segment; 0: that is no cut */
+	/* In the end: segments of all lower seqs and it, of all higher ones and it. */
+	u64 highest, lowest;
+};
 
 struct writer {
 	struct storm *storm;
@@ -42,6 +51,7 @@ struct storm {
 	atomic_t *taken;		/* per slot: times handed out and in use */
 	atomic_t *inside;		/* per slot of a header: writers in the record */
 	unsigned long *seqs;		/* submitted */
+	struct place *places;		/* of these */
 	/* what went wrong */
 	atomic_t twice, early, torn, alien, dirty_hole, odd_seq;
 	atomic_t nr_data, nr_used;
@@ -83,8 +93,15 @@ static void look(struct fake *fake, struct bio *bio)
 		atomic_inc(&storm->alien);
 		return;
 	}
-	if (info.seq >= MAX_SEQ || test_and_set_bit(info.seq, storm->seqs))
+	if (info.seq >= MAX_SEQ || test_and_set_bit(info.seq, storm->seqs)) {
 		atomic_inc(&storm->odd_seq);
+		return;
+	}
+	storm->places[info.seq] = (struct place) {
+		.segment = info.segment,
+		.cut = info.cut ?: info.segment,
+		.cut_seq = lc_head_cut_seq(&fake->core, info.segment),
+	};
 	slot = (lc_ring_position(fake->core.ring, info.segment) << fake->core.ring->slot_shift) +
 	       info.first_slot;
 	if (atomic_read(&storm->inside[slot]))
@@ -131,20 +148,22 @@ static void write_some(struct storm *storm, struct writer *w, struct lc_cursor *
 	for (i = 0; i < nr - use; i++)
 		atomic_dec(&storm->taken[lc_cursor_slot(cur) + i]);
 	atomic_dec(&storm->inside[header]);
-	lc_lane_release(cur);
+	lc_cursor_release(cur);
 }
 
 static int writer_thread(void *data)
 {
 	struct writer *w = data;
 	struct storm *storm = w->storm;
+	struct lc_core *core = &storm->fake->core;
 	struct lc_cursor cur = {};
 	u32 round = 0;
 
 	while (round < ROUNDS && !kthread_should_stop()) {
+		u32 lane = prandom_u32_state(&w->rnd) % core->nr_lanes;
 		u32 want = 1 + prandom_u32_state(&w->rnd) % 20;
 
-		if (lc_lane_reserve(storm->fake->core.lane, want, &cur)) {
+		if (lc_lane_reserve(core->lanes[lane], want, &cur)) {
 			usleep_range(50, 100);
 			continue;
 		}
@@ -167,10 +186,18 @@ static int feeder_thread(void *data)
 
 	while (!kthread_should_stop()) {
 		u64 head = lc_ring_head(core->ring);
+		bool fed = false;
+		u32 i;
 
-		if (head > 64)
-			lc_ring_set_tail(core->ring, head - 64);
-		if (READ_ONCE(core->lane->nr_ready) >= 3 || !fake_feed(storm->fake)) {
+		if (head > 64 * core->nr_lanes)
+			lc_ring_set_tail(core->ring, head - 64 * core->nr_lanes);
+		for (i = 0; i < core->nr_lanes; i++)
+			fed |= READ_ONCE(core->lanes[i]->nr_ready) < 3 &&
+			       fake_feed_lane(storm->fake, i);
+		/* A segment that nothing was put into gives back its buffer only. */
+		if (!lc_head_ready(core->head))
+			fed |= fake_feed_head(storm->fake);
+		if (!fed) {
 			lc_log_relieve(core->log);
 			usleep_range(50, 200);
 		}
@@ -182,26 +209,23 @@ static int sealer_thread(void *data)
 {
 	struct storm *storm = data;
 	struct lc_core *core = &storm->fake->core;
-	u64 segment;
-	u32 slot;
 
 	while (!kthread_should_stop()) {
 		u32 random = prandom_u32_state(&storm->rnd);
 
 		switch (random % 8) {
 		case 0:
-			lc_lane_append_ranges(core->lane, random >> 20, 1,
-					      LC_ENTRY_RANGE_TOMBSTONE, &segment, &slot);
+			lc_head_append_range(core, random >> 20, 1, LC_ENTRY_RANGE_TOMBSTONE);
 			break;
 		case 1:
-			lc_lane_seal(core->lane, true);
+			lc_head_seal(core, true);
 			break;
 		case 2:
 		case 3:
-			lc_log_want_durable(core->log, lc_lane_flush(core->lane, true));
+			lc_log_want_durable(core->log, lc_head_flush(core, true));
 			break;
 		default:
-			lc_log_want_durable(core->log, lc_lane_seal(core->lane, false));
+			lc_log_want_durable(core->log, lc_head_seal(core, false));
 			break;
 		}
 		usleep_range(random >> 28, 30 * (random >> 28) + 20);
@@ -218,11 +242,11 @@ static int resizer_thread(void *data)
 	while (!kthread_should_stop()) {
 		LIST_HEAD(more);
 
-		lc_pool_shrink(core->pool, 4);
+		lc_pool_shrink(core->pool, 4 * core->nr_lanes);
 		usleep_range(500, 2000);
-		if (!lc_buffers_alloc(core, 4, &more))
+		if (!lc_buffers_alloc(core, 4 * core->nr_lanes, &more))
 			lc_pool_add(core->pool, &more);
-		lc_pool_shrink(core->pool, 8);
+		lc_pool_shrink(core->pool, 8 * core->nr_lanes);
 		usleep_range(500, 2000);
 	}
 	return 0;
@@ -236,13 +260,14 @@ static void free_arrays(void *data)
 
 	vfree(storm->taken);
 	vfree(storm->inside);
+	vfree(storm->places);
 	bitmap_free(storm->seqs);
 	kfree(storm);
 }
 
-static struct storm *storm_create(struct kunit *test)
+static struct storm *storm_create(struct kunit *test, u32 lanes)
 {
-	struct fake_options options = { .buffers = 8 };
+	struct fake_options options = { .buffers = 8 * lanes, .lanes = lanes };
 	struct storm *storm = kzalloc(sizeof(*storm), GFP_KERNEL);
 	u64 nr_slots;
 	u32 i;
@@ -255,7 +280,8 @@ static struct storm *storm_create(struct kunit *test)
 	storm->taken = vzalloc(nr_slots * sizeof(atomic_t));
 	storm->inside = vzalloc(nr_slots * sizeof(atomic_t));
 	storm->seqs = bitmap_zalloc(MAX_SEQ, GFP_KERNEL);
-	KUNIT_ASSERT_TRUE(test, storm->taken && storm->inside && storm->seqs);
+	storm->places = vzalloc(MAX_SEQ * sizeof(*storm->places));
+	KUNIT_ASSERT_TRUE(test, storm->taken && storm->inside && storm->seqs && storm->places);
 	storm->fake->private = storm;
 	storm->fake->look = look;
 	fake_pass(storm->fake);
@@ -315,15 +341,42 @@ static void run_storm(struct kunit *test, struct storm *storm, bool resize)
 	stop(storm->feeder);
 }
 
+/* N1, and what headers say of it (L14). */
+static void check_cuts(struct kunit *test, struct place *places, u64 last)
+{
+	u64 seq, wrong = 0, nr_cuts = 0;
+
+	for (seq = 1; seq <= last; seq++)
+		places[seq].highest = max(places[seq].segment, places[seq - 1].highest);
+	places[last + 1].lowest = ~0ULL;
+	for (seq = last; seq; seq--) {
+		wrong += places[seq].cut > places[seq + 1].lowest;
+		places[seq].lowest = min(places[seq].segment, places[seq + 1].lowest);
+	}
+	KUNIT_EXPECT_EQ_MSG(test, wrong, 0, "a higher seq lies below the cut of a header");
+	for (seq = 1; seq <= last; seq++) {
+		u64 segment = places[seq].segment, cut = places[seq].cut_seq;
+
+		if (!cut)
+			continue;
+		nr_cuts++;
+		wrong += cut > seq || places[cut - 1].highest >= segment ||
+			 places[cut].lowest < segment;
+	}
+	KUNIT_EXPECT_EQ_MSG(test, wrong, 0, "lower seqs are not in lower segments");
+	KUNIT_EXPECT_GT(test, nr_cuts, 1);
+}
+
 static void check_storm(struct kunit *test, struct storm *storm)
 {
 	struct lc_core *core = &storm->fake->core;
-	u64 last = lc_lane_seal(core->lane, true);
+	u64 last = lc_head_seal(core, true);
+	u32 i, ready = 0;
 
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(core->log, last), 0);
 	KUNIT_EXPECT_EQ(test, lc_log_last_seq(core->log), last);
 	KUNIT_EXPECT_EQ(test, lc_log_durable_seq(core->log), last);
-	KUNIT_ASSERT_LT(test, last, (u64)MAX_SEQ);
+	KUNIT_ASSERT_LT(test, last + 1, (u64)MAX_SEQ);
 	KUNIT_EXPECT_EQ(test, bitmap_weight(storm->seqs, MAX_SEQ), last);
 	KUNIT_EXPECT_EQ(test, find_next_zero_bit(storm->seqs, MAX_SEQ, 1), last + 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&storm->nr_data), atomic_read(&storm->nr_used));
@@ -333,26 +386,36 @@ static void check_storm(struct kunit *test, struct storm *storm)
 	KUNIT_EXPECT_EQ(test, atomic_read(&storm->alien), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&storm->dirty_hole), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&storm->odd_seq), 0);
+	check_cuts(test, storm->places, last);
 	/* Only those that wait for a writer, and one that a retracted record left open. */
-	KUNIT_EXPECT_LE(test, lc_pool_used(core->pool), READ_ONCE(core->lane->nr_ready) + 1);
+	for (i = 0; i < core->nr_lanes; i++)
+		ready += READ_ONCE(core->lanes[i]->nr_ready) + 1;
+	KUNIT_EXPECT_LE(test, lc_pool_used(core->pool), ready);
 	kunit_info(test, "%llu records, %d slots, %u flushes", last,
 		   atomic_read(&storm->nr_used), storm->fake->nr_flushes);
 }
 
+static void storm_of(struct kunit *test, u32 lanes, bool resize)
+{
+	struct storm *storm = storm_create(test, lanes);
+
+	run_storm(test, storm, resize);
+	check_storm(test, storm);
+}
+
 static void storm(struct kunit *test)
 {
-	struct storm *storm = storm_create(test);
-
-	run_storm(test, storm, false);
-	check_storm(test, storm);
+	storm_of(test, 1, false);
 }
 
 static void storm_resize(struct kunit *test)
 {
-	struct storm *storm = storm_create(test);
+	storm_of(test, 1, true);
+}
 
-	run_storm(test, storm, true);
-	check_storm(test, storm);
+static void storm_lanes(struct kunit *test)
+{
+	storm_of(test, 3, true);
 }
 
 /* --- one moment of it ------------------------------------------------------------ */
@@ -368,7 +431,7 @@ static int late_thread(void *data)
 {
 	struct late *late = data;
 
-	late->ret = lc_lane_reserve(late->fake->core.lane, 1, &late->cur);
+	late->ret = lc_lane_reserve(late->fake->core.lanes[0], 1, &late->cur);
 	WRITE_ONCE(late->done, true);
 	return 0;
 }
@@ -399,7 +462,7 @@ static void late_writer(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 	struct late *late = kunit_kzalloc(test, sizeof(*late), GFP_KERNEL);
-	struct lc_lane *lane = fake->core.lane;
+	struct lc_lane *lane = fake->core.lanes[0];
 	struct task_struct *task;
 	struct lc_cursor cur = {};
 
@@ -410,7 +473,7 @@ static void late_writer(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, fake_feed(fake));
 	KUNIT_ASSERT_EQ(test, lc_lane_reserve(lane, 1, &cur), 0);
 	fake_put_block(fake, &cur, 1, 1);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, false, false), 1);
 	task = kthread_create(late_thread, late, "lc-test");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	get_task_struct(task);
@@ -419,8 +482,8 @@ static void late_writer(struct kunit *test)
 	put_task_struct(task);
 	KUNIT_EXPECT_EQ(test, late->ret, 0);
 	KUNIT_EXPECT_PTR_NE(test, late->cur.rec, cur.rec);
-	lc_lane_release(&late->cur);
-	lc_lane_release(&cur);
+	lc_cursor_release(&late->cur);
+	lc_cursor_release(&cur);
 	fake_finish(fake, 1, BLK_STS_OK);
 }
 
@@ -437,6 +500,7 @@ static struct kunit_suite late_suite = {
 static struct kunit_case lane_cases[] = {
 	KUNIT_CASE_SLOW(storm),
 	KUNIT_CASE_SLOW(storm_resize),
+	KUNIT_CASE_SLOW(storm_lanes),
 	{}
 };
 

@@ -36,7 +36,7 @@ static void headers(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, info.epoch_first_seq, 700);
 		KUNIT_EXPECT_EQ(test, info.tail_seq, 700);
 		KUNIT_EXPECT_EQ(test, info.durable_seq, seq == 705 ? 704 : 699);
-		KUNIT_EXPECT_EQ(test, info.group, 0);
+		KUNIT_EXPECT_EQ(test, info.cut, 0);
 		KUNIT_EXPECT_EQ(test, info.lane, 0);
 		fake_end(bio, BLK_STS_OK);
 		if (seq == 704) {
@@ -77,15 +77,15 @@ static void held_back(struct kunit *test)
 	struct fake_io *fio;
 
 	fake_feed(fake);
-	KUNIT_ASSERT_EQ(test, lc_lane_reserve(fake->core.lane, 1, &cur), 0);
+	KUNIT_ASSERT_EQ(test, lc_lane_reserve(fake->core.lanes[0], 1, &cur), 0);
 	fake_put_block(fake, &cur, 5, 5);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lane, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes[0], false, false), 1);
 	KUNIT_EXPECT_EQ(test, fake_record(fake, 1), 2);
 	fio = fake_flush(fake);
 	fake_finish(fake, 2, BLK_STS_OK);
 	fake_expect_flushes(fake, 0);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
@@ -225,7 +225,7 @@ static void relieved(struct kunit *test)
 	int refills;
 
 	fake_record(fake, 1);
-	lc_lane_seal(fake->core.lane, true);
+	lc_lane_seal(fake->core.lanes[0], true, false);
 	lc_log_relieve(fake->core.log);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_expect_flushes(fake, 1);
@@ -322,7 +322,7 @@ static void fua_not_alone(struct kunit *test)
 	struct bio *first, *second;
 
 	fake_write(fake, 0, 1);
-	lc_lane_seal(fake->core.lane, false);
+	lc_lane_seal(fake->core.lanes[0], false, false);
 	first = fake_take(fake, 1);
 	fake_write(fake, 10, 1);
 	fio = fake_flush(fake);
@@ -599,7 +599,7 @@ static void stopped(struct kunit *test)
 	fake_wait(fake, 1);
 	fake_write(fake, 10, 1);
 	lc_log_stop(fake->core.log);
-	lc_lane_stop(fake->core.lane);
+	lc_head_stop(&fake->core);
 	fio = fake_flush(fake);
 	fake_finish(fake, 1, BLK_STS_OK);
 	lc_log_wait_stopped(fake->core.log);
@@ -627,7 +627,7 @@ static void stopped_midway(struct kunit *test, bool fua)
 	KUNIT_EXPECT_EQ(test, is_fua(bio), fua);
 	lc_log_stop(fake->core.log);
 	fake_end(bio, BLK_STS_OK);
-	lc_lane_seal(fake->core.lane, true);
+	lc_lane_seal(fake->core.lanes[0], true, false);
 	lc_log_wait_stopped(fake->core.log);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
@@ -657,7 +657,7 @@ static void stopped_close(struct kunit *test)
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
 	lc_log_stop(fake->core.log);
-	lc_lane_seal(fake->core.lane, true);
+	lc_lane_seal(fake->core.lanes[0], true, false);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
 }
 
@@ -701,12 +701,12 @@ static void retire(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 1);	/* open */
 	KUNIT_EXPECT_NOT_NULL(test, rcu_access_pointer(core->ring->segments[1].buf));
-	lc_lane_seal(core->lane, true);
+	lc_lane_seal(core->lanes[0], true, false);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 0);
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(core->ring->segments[1].buf));
 
 	fake_record(fake, 2);
-	lc_lane_seal(core->lane, true);
+	lc_lane_seal(core->lanes[0], true, false);
 	fake_finish(fake, 3, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 1);	/* written, not durable */
 	lc_log_want_durable(core->log, 3);
@@ -722,7 +722,7 @@ static void retire_failed(struct kunit *test)
 	struct lc_buffer *buf;
 
 	fake_record(fake, 2);
-	lc_lane_seal(core->lane, true);
+	lc_lane_seal(core->lanes[0], true, false);
 	fake_finish(fake, 1, BLK_STS_IOERR);
 	buf = lc_buffer_pin(core, 16 + 1);
 	KUNIT_ASSERT_NOT_NULL(test, buf);

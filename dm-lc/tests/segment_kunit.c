@@ -60,6 +60,38 @@ static void reserve(struct kunit *test)
 	lc_ring_destroy(ring);
 }
 
+/* A full log of one lane goes on with several: writers get every second segment. */
+static void reserve_grows(struct kunit *test)
+{
+	struct lc_geometry geo;
+	struct lc_ring *ring = ring_create(test, &geo);
+	u64 few, most, taken = 0, tail, number;
+
+	lc_ring_start(ring, 1, 1);
+	lc_ring_keep(ring, 1, 1);
+	few = ring->reserve;
+	lc_ring_keep(ring, 1, geo.nr_segments / 16);
+	most = ring->reserve;
+	KUNIT_EXPECT_GT(test, few, 0);
+	KUNIT_ASSERT_GT(test, most, few + 4);
+	/* The log was left by as many lanes: all of it, however little is free. */
+	lc_ring_start(ring, 1, 1 + geo.nr_segments - few);
+	lc_ring_keep(ring, geo.nr_segments / 16, 1);
+	KUNIT_EXPECT_EQ(test, ring->reserve, most);
+	lc_ring_keep(ring, 1, geo.nr_segments / 16);
+	KUNIT_EXPECT_EQ(test, ring->reserve, few);
+	for (tail = 2; tail <= geo.nr_segments - few; tail++) {
+		lc_ring_set_tail(ring, tail);
+		taken += lc_ring_take(ring, ring->reserve, &number);
+		KUNIT_EXPECT_GE(test, lc_ring_free(ring), ring->reserve);
+		if (ring->reserve < most)
+			KUNIT_EXPECT_EQ(test, taken, tail / 2);
+	}
+	KUNIT_EXPECT_EQ(test, ring->reserve, most);
+	KUNIT_EXPECT_EQ(test, lc_ring_free(ring), most);
+	lc_ring_destroy(ring);
+}
+
 /* Lap after lap: the place of a number that is handed out is one the tail has left. */
 static void wrap(struct kunit *test)
 {
@@ -214,6 +246,7 @@ static void no_lost_wakeup(struct kunit *test)
 static struct kunit_case segment_cases[] = {
 	KUNIT_CASE(fresh),
 	KUNIT_CASE(reserve),
+	KUNIT_CASE(reserve_grows),
 	KUNIT_CASE(wrap),
 	KUNIT_CASE(start_numbers),
 	KUNIT_CASE(slots),

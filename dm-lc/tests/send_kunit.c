@@ -43,7 +43,7 @@ static void direct(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
 	/* Large ones are the worker's. */
 	KUNIT_EXPECT_TRUE(test, sent_from_here(fake, 8, 2));
-	lc_lane_seal(fake->core.lane, true);
+	lc_lane_seal(fake->core.lanes[0], true, false);
 	KUNIT_EXPECT_FALSE(test, sent_from_here(fake, 9, 3));
 	fake_pass(fake);
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 3), 0);
@@ -75,12 +75,12 @@ static void direct_not_last(struct kunit *test)
 	struct lc_cursor cur = {};
 
 	fake_feed(fake);
-	KUNIT_ASSERT_EQ(test, lc_lane_reserve(fake->core.lane, 1, &cur), 0);
+	KUNIT_ASSERT_EQ(test, lc_lane_reserve(fake->core.lanes[0], 1, &cur), 0);
 	fake_put_block(fake, &cur, 5, 5);
-	KUNIT_EXPECT_EQ(test, lc_lane_flush(fake->core.lane, true), 1);
+	KUNIT_EXPECT_EQ(test, lc_head_flush(&fake->core, true), 1);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
-	lc_lane_release(&cur);
+	lc_cursor_release(&cur);
 	fake_wait(fake, 1);
 	KUNIT_EXPECT_PTR_NE(test, READ_ONCE(fake->sender), current);
 }
@@ -96,7 +96,7 @@ static void direct_stopped(struct kunit *test)
 		fake_write(fake, seq, 1);
 		KUNIT_EXPECT_EQ(test, fake_flush_direct(fake)->ended, FAKE_PENDING);
 	}
-	lc_lane_stop(fake->core.lane);
+	lc_head_stop(&fake->core);
 	lc_log_wait_stopped(fake->core.log);
 	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
@@ -200,7 +200,7 @@ static void turns_stopped(struct kunit *test)
 
 	lc_log_stop(fake->core.log);
 	expect_on_way(fake, 4);
-	lc_lane_stop(fake->core.lane);
+	lc_head_stop(&fake->core);
 	fake_finish(fake, 4, BLK_STS_OK);
 	fake_finish(fake, 1, BLK_STS_IOERR);
 	fake_finish(fake, 2, BLK_STS_OK);
@@ -234,35 +234,35 @@ static void unflushed(struct kunit *test)
 	fake_record(fake, 3);
 	fake_record(fake, 3);
 	fake_finish(fake, 2, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 0);
-	lc_lane_seal(fake->core.lane, true);
-	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 0);
+	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 0);
+	lc_lane_seal(fake->core.lanes[0], true, false);
+	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 0);
 	flush_workqueue(fake->core.wq);
 	refills = atomic_read(&fake->refills);
 	fake_finish(fake, 1, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 1);
 	flush_workqueue(fake->core.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
 	/* Another one, written before it is closed. */
 	fake_record(fake, 3);
 	fake_finish(fake, 3, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 1);
 	flush_workqueue(fake->core.wq);
 	refills = atomic_read(&fake->refills);
-	lc_lane_seal(fake->core.lane, true);
-	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 2);
+	lc_lane_seal(fake->core.lanes[0], true, false);
+	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 2);
 	flush_workqueue(fake->core.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
 	lc_log_relieve(log);
 	fake_finish(fake, 0, BLK_STS_IOERR);
-	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 0);
+	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 0);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 3, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 1);
 	fake_pass(fake);
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(log, 3), 0);
 	lc_log_quiesce(log);
-	KUNIT_EXPECT_EQ(test, lc_log_unflushed(log), 0);
+	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 0);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 0);
 }
 
@@ -372,7 +372,7 @@ static void through_dead(struct kunit *test)
 
 	fake_write(fake, 0, 1);
 	fio = fake_flush_direct(fake);
-	lc_lane_seal(fake->core.lane, true);
+	lc_lane_seal(fake->core.lanes[0], true, false);
 	lc_core_fail(&fake->core, "a test says so");
 	fake_finish(fake, 1, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
@@ -392,7 +392,7 @@ static void through_stopped(struct kunit *test)
 	bio = fake_take(fake, 1);
 	lc_log_stop(fake->core.log);
 	fake_end(bio, BLK_STS_OK);
-	lc_lane_seal(fake->core.lane, true);
+	lc_lane_seal(fake->core.lanes[0], true, false);
 	lc_log_wait_stopped(fake->core.log);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
@@ -407,7 +407,7 @@ static void through_retire(struct kunit *test)
 
 	fake_record(fake, 2);
 	fake_record(fake, 2);
-	lc_lane_seal(fake->core.lane, true);
+	lc_lane_seal(fake->core.lanes[0], true, false);
 	fake_finish(fake, 2, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
 	fake_finish(fake, 1, BLK_STS_OK);

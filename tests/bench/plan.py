@@ -43,7 +43,7 @@ QUICK = {
     "jobs": tuple(job for job in JOBS if job not in ("programs", "mixed", "locks",
                                                     "instructions", "native_write")),
     "left_out": {"drain": ("bcache",), "read_while_draining": ("bcache",)},
-    "memory_caches": (GIB, 4 * GIB),
+    "memory_caches": (4 * GIB, 16 * GIB),
     "repetitions": 1,
     "ram_ms": 1500,
     "ram_writes": 160_000,       # 625 MiB: fits the cache with the set, so nothing must drain

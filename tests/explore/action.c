@@ -82,12 +82,12 @@ static bool may_fail(const struct cmd *cmd)
 
 static void do_write(const struct action *a, bool fua)
 {
-	u32 i;
+	u32 lane = (a->b >> LANE_SHIFT) % nr_lanes(), nr = a->b & ((1u << LANE_SHIFT) - 1), i;
 
-	for (i = 0; i < a->b; i++) {
-		u8 mask = i + 1 < a->b ? 0xff : a->c;
+	for (i = 0; i < nr; i++) {
+		u8 mask = i + 1 < nr ? 0xff : a->c;
 
-		if (a->a + i >= world->params.blocks || !lane_put(a->a + i, mask))
+		if (a->a + i >= world->params.blocks || !lane_put(lane, a->a + i, mask))
 			return;
 	}
 	if (fua)
@@ -114,7 +114,7 @@ static bool do_user(const struct life *life, const struct action *a)
 		do_write(a, a->kind == ACTION_FUA);
 		break;
 	case ACTION_HOLE:
-		return lane_hole();
+		return lane_hole(a->a % nr_lanes());
 	case ACTION_FLUSH:
 		log_wait(lane_seal(false), world->nr_ops);
 		break;
@@ -261,6 +261,8 @@ void plan_draw(struct plan *p, const struct theme *theme, struct rng *rng, u64 h
 		.close = 20,
 		.eager = rnd(rng, 60),
 	};
+	if (nr_lanes() > 1)
+		p->lopsided = rnd(rng, 101);
 	if (chance(rng, theme->sparse)) {
 		p->seals = 20;
 		p->close = 90;
@@ -329,11 +331,13 @@ static void draw_write(struct action *a, u8 kind)
 	a->a = chance(rng, plan.hot) ? rnd(rng, 4) : rnd(rng, blocks);
 	if (a->a + a->b > blocks)
 		a->b = blocks - a->a;
-	if (chance(rng, plan.whole))
-		return;
-	first = rnd(rng, PAGE_SECTORS);
-	nr = 1 + rnd(rng, PAGE_SECTORS - first);
-	a->c = ((1u << nr) - 1) << first;
+	if (!chance(rng, plan.whole)) {
+		first = rnd(rng, PAGE_SECTORS);
+		nr = 1 + rnd(rng, PAGE_SECTORS - first);
+		a->c = ((1u << nr) - 1) << first;
+	}
+	if (nr_lanes() > 1 && !chance(rng, plan.lopsided))
+		a->b |= rnd(rng, nr_lanes()) << LANE_SHIFT;
 }
 
 static bool draw_user(struct action *a)
@@ -373,6 +377,8 @@ static bool draw_user(struct action *a)
 		break;
 	case 5:
 		*a = (struct action) { .kind = ACTION_HOLE };
+		if (nr_lanes() > 1)
+			a->a = rnd(rng, nr_lanes());
 		break;
 	default:
 		*a = (struct action) { .kind = ACTION_WRITEBACK, .a = chance(rng, 30) };

@@ -27,6 +27,9 @@
 	ACTION(DISCARD, discard, 2)	/* user: first block, blocks */ \
 	ACTION(STOP, stop, 0)		/* the device is removed: clean stop */
 
+/* The lane of a write is above the number of its blocks. */
+#define LANE_SHIFT	8
+
 enum action_kind {
 #define ACTION(id, name, args) ACTION_##id,
 	ACTIONS(ACTION)
@@ -59,6 +62,7 @@ struct plan {
 	u32 max_blocks;
 	u32 whole;		/* percent of writes that are of whole blocks */
 	u32 hot;		/* percent of writes that go to a few blocks */
+	u32 lopsided;		/* percent of writes that go to the first lane in any case */
 };
 
 extern const char *const action_names[NR_ACTIONS];

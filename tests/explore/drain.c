@@ -24,7 +24,7 @@
 
 static bool segment_settled(u64 number)
 {
-	return number < lc_lane_next_segment(world->core->lane) && !segment_of(number)->buf;
+	return number < world->core->head->next && !segment_of(number)->buf;
 }
 
 u64 drain_limit(void)
@@ -182,6 +182,53 @@ static void tail_for(u64 end, u64 *segment, u64 *tail_seq)
 	}
 }
 
+/* Has any record that replay would need been written again elsewhere? */
+static bool any_rewritten(void)
+{
+	u64 seq;
+
+	for (seq = world->core->sb.tail_seq; seq <= world->writer->last_seq; seq++) {
+		if (rec_of_seq(seq)->nr_places > 1)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * As writeback.c's find_tail() with several lanes: to the last cut at or below @end.  Of
+ * earlier lives only the start knows them, from the records or the checkpoint; with
+ * rewritten records there are none.  Return: whether there is one.
+ */
+static bool tail_at_cut(u64 first, u64 end, u64 *segment, u64 *tail_seq)
+{
+	const struct lc_head *head = world->core->head;
+	u64 low_segment, low_seq;
+
+	for (; end > first; end--) {
+		const struct lc_segment *seg = segment_of(end);
+
+		*tail_seq = 0;
+		if (seg->number == end)
+			*tail_seq = seg->cut_seq;
+		else if (nr_lanes() > 1 && end == head->cut)
+			*tail_seq = head->cut_seq;
+		else if (nr_lanes() == 1 && end >= head->next)
+			*tail_seq = world->writer->last_seq + 1;
+		if (*tail_seq)
+			break;
+	}
+	if (end == first)
+		return false;
+	*segment = end;
+	world->writer->nr_cuts++;
+	world->writer->nr_old_cuts += end < head->start;
+	tail_for(end, &low_segment, &low_seq);
+	if (low_seq != *tail_seq || low_segment < end)
+		trouble(BAD_INDEX, "segment %llu is no cut from record %llu on: %llu in %llu", end,
+			*tail_seq, low_seq, low_segment);
+	return true;
+}
+
 static void forget_skips(struct lc_sb *sb, u64 tail)
 {
 	u32 i, n = 0;
@@ -199,7 +246,16 @@ static void move_tail(struct drain *d)
 	struct writer *w = world->writer;
 	u64 segment, seq;
 
-	tail_for(d->end, &segment, &seq);
+	d->state = DRAIN_REST;
+	if (world->params.lanes < 2 || any_rewritten()) {
+		tail_for(d->end, &segment, &seq);
+	} else if (!tail_at_cut(d->first, d->end, &segment, &seq)) {
+		/* As await_cut(), when there is time. */
+		if (!d->nr_items)
+			log_want(lane_seal(true));
+		return;
+	}
+	d->state = DRAIN_TAIL;
 	say("%6u tail to record %llu in segment %llu", world->life->now, seq, segment);
 	forget_skips(&core->sb, segment);
 	w->meta_busy = true;

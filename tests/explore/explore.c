@@ -46,7 +46,7 @@ static struct {
 /* How often the states were of a kind: a run that meets none of one proves little. */
 static struct {
 	u64 states, seeds, starts, clean, warm, torn, rot, refused, in_start, rewritten, skips,
-	    tombstones, wraps, old_format;
+	    tombstones, wraps, old_format, lanes, cuts, old_cuts;
 } seen;
 
 /* --- messages ------------------------------------------------------------------- */
@@ -115,6 +115,8 @@ static void report(const struct life *life, const struct crash *crash, u64 seed,
 
 static void params_draw(struct params *p, struct rng *rng)
 {
+	struct rng lanes = { .state = ~rng->state };
+
 	/* Recovery reads 32 segments at a time: what it does behind them wants larger rings. */
 	p->segments = chance(rng, 75) ? 16 : 16 + rnd(rng, MAX_SEGMENTS - 15);
 	p->blocks = 8 + rnd(rng, MAX_BLOCKS - 7);
@@ -129,6 +131,12 @@ static void params_draw(struct params *p, struct rng *rng)
 	p->batch = 16 + rnd(rng, 100);
 	p->depth = 1 + rnd(rng, 4);
 	p->zeroing = rnd(rng, 2);
+	/* By numbers of its own: what a seed is with one lane does not change. */
+	p->lanes = chance(&lanes, 50) ? 0 : 2 + rnd(&lanes, MAX_LANES - 1);
+	p->round = p->lanes ? p->lanes + rnd(&lanes, p->segments / 2 - p->lanes) : 0;
+	p->mixed = p->lanes && chance(&lanes, 40);
+	if (p->lanes)
+		p->buffers = max(p->buffers, 2 * p->lanes);
 }
 
 static void count(const struct life *life, const struct crash *crash, const struct life *next,
@@ -161,6 +169,9 @@ static void count_life(const struct life *life)
 	}
 	seen.skips += world->core->sb.nr_skips != 0;
 	seen.wraps += lc_ring_head(world->core->ring) > world->params.segments;
+	seen.lanes += nr_lanes() > 1;
+	seen.cuts += world->writer->nr_cuts;
+	seen.old_cuts += world->writer->nr_old_cuts;
 }
 
 /* Judge one state of a life.  Return: whether all is fine. */
@@ -284,9 +295,10 @@ static int explore(void)
 	took = seconds() - begin;
 	printf("explore: %llu states, %llu seeds from %llu, %.1f s, %.0f states/s\n", seen.states,
 	       seen.seeds, first, took, seen.states / took);
-	printf("explore: met clean %llu warm %llu torn %llu rot %llu refused %llu in_start %llu rewritten %llu skips %llu tombstones %llu wraps %llu old_format %llu\n",
+	printf("explore: met clean %llu warm %llu torn %llu rot %llu refused %llu in_start %llu rewritten %llu skips %llu tombstones %llu wraps %llu old_format %llu lanes %llu cuts %llu old_cuts %llu\n",
 	       seen.clean, seen.warm, seen.torn, seen.rot, seen.refused, seen.in_start,
-	       seen.rewritten, seen.skips, seen.tombstones, seen.wraps, seen.old_format);
+	       seen.rewritten, seen.skips, seen.tombstones, seen.wraps, seen.old_format, seen.lanes,
+	       seen.cuts, seen.old_cuts);
 	return !fine;
 }
 

@@ -12,6 +12,7 @@
  * judgement only looks at what came since.
  */
 #include "history.h"
+#include "writer.h"
 
 void history_reset(void)
 {
@@ -98,6 +99,20 @@ struct rec *rec_of_seq(u64 seq)
 	return &world->recs[world->hist[seq]];
 }
 
+/* Is a write among what a crash left: the first ones, in records up to a seq? */
+bool op_survives(u32 n, u32 last_write, u64 last_seq)
+{
+	const struct op *op = &world->ops[n];
+	u64 seq;
+
+	if (n > last_write)
+		return false;
+	if (world->params.lanes < 2 || op->rec == NONE)
+		return true;
+	seq = world->recs[op->rec].seq;
+	return seq && seq <= last_seq;
+}
+
 /**
  * content_apply() - what operations make of the volume
  * @content: before, and after
@@ -105,8 +120,9 @@ struct rec *rec_of_seq(u64 seq)
  * @to: up to this one
  * @last_write: writes only up to here: a later discard may be in force although writes
  *	between were lost, for it also acts on the HDD
+ * @last_seq: and in records up to here
  */
-void content_apply(struct content *content, u32 from, u32 to, u32 last_write)
+void content_apply(struct content *content, u32 from, u32 to, u32 last_write, u64 last_seq)
 {
 	u32 n, s;
 
@@ -123,7 +139,7 @@ void content_apply(struct content *content, u32 from, u32 to, u32 last_write)
 			}
 			continue;
 		}
-		if (n > last_write)
+		if (!op_survives(n, last_write, last_seq))
 			continue;
 		for (s = 0; s < PAGE_SECTORS; s++) {
 			if (!(op->mask & 1u << s))
@@ -250,7 +266,7 @@ void history_cut(const struct life *life, u32 at, struct life *next, u64 last_se
 		rec->stage = REC_DURABLE;
 		rec->rewrite = false;
 	}
-	content_apply(&world->base, world->base_op, floor_op, floor_op);
+	content_apply(&world->base, world->base_op, floor_op, floor_op, last_seq);
 	map_apply(world->base_map, world->base_seq, floor_seq);
 	world->base_op = floor_op;
 	world->base_seq = floor_seq;

@@ -14,7 +14,8 @@ u32 rec_index(const struct rec *rec);
 struct rec *rec_of_seq(u64 seq);
 u32 rec_find_place(const struct rec *rec, const struct kept *kept, u32 at);
 
-void content_apply(struct content *content, u32 from, u32 to, u32 last_write);
+bool op_survives(u32 n, u32 last_write, u64 last_seq);
+void content_apply(struct content *content, u32 from, u32 to, u32 last_write, u64 last_seq);
 void map_apply(u32 *map, u64 from, u64 to);
 
 u32 ops_until(u32 time);

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Model of the lane: blocks into slots of the open record, records into segments.
+ * Model of the lanes: blocks into slots of the open record, records into segments.
  *
- * As buffer.c and write.c: one record is open; a block that is in it already is
- * overwritten in place, any other gets the next slot and brings the sectors along that
- * are dirty on the SSD only.  A record is closed when it is full or a flush wants it,
- * gets its seq then, and the next one opens behind it if a block fits.  Buffers come with
- * a segment from the module's own refill worker (core.c), which takes the number from the
- * ring and evicts what the index still maps there.
+ * As lane.c, head.c, buffer.c and write.c: each lane has one record open; a block that is in
+ * an open one already is overwritten there, any other gets the next slot and brings the
+ * sectors along that are dirty on the SSD only.  A record is closed when it is full or a
+ * flush wants it, gets its seq then, and the next one opens behind it if a block fits.
+ * Buffers and segments come from the module's own refill worker (core.c), which takes the
+ * numbers from the ring and evicts what the index still maps there.  What is done with all
+ * lanes locked is one step.
  */
 #include "history.h"
 #include "index.h"
 #include "life.h"
 #include "segment.h"
+#include "stats.h"
 #include "writer.h"
 
 struct lc_segment *segment_of(u64 number)
@@ -34,9 +36,19 @@ u32 slot_of(const struct rec *rec, u32 place, u32 entry)
 
 /* --- buffers ------------------------------------------------------------- */
 
-struct lc_pool *lc_pool_create(void)
+static u32 lanes_now = 1;
+
+/* Of this life. */
+u32 nr_lanes(void)
 {
-	return kzalloc(sizeof(struct lc_pool), GFP_KERNEL);
+	return lanes_now;
+}
+
+/* The core would take as many as there are segments for; here the path says how many. */
+struct lc_pool *lc_pool_create(u32 nr_homes)
+{
+	(void)nr_homes;
+	return kzalloc(sizeof(struct lc_pool) + MAX_LANES * sizeof(struct lc_home), GFP_KERNEL);
 }
 
 void lc_pool_destroy(struct lc_pool *pool)
@@ -54,15 +66,21 @@ int lc_buffers_alloc(struct lc_core *core, u32 nr, struct list_head *list)
 	for (i = 0; i < nr; i++) {
 		w->bufs[i] = (struct wbuf) { .free = true };
 		w->bufs[i].b.core = core;
+		w->bufs[i].b.home = i % nr_lanes();
 	}
 	return 0;
 }
 
 void lc_pool_add(struct lc_pool *pool, struct list_head *list)
 {
+	u32 i;
+
 	(void)list;
 	pool->nr = world->writer->nr_bufs;
-	pool->nr_free = pool->nr;
+	for (i = 0; i < pool->nr; i++) {
+		pool->homes[i % nr_lanes()].nr++;
+		pool->homes[i % nr_lanes()].nr_free++;
+	}
 }
 
 void lc_pool_shrink(struct lc_pool *pool, u32 nr)
@@ -77,24 +95,19 @@ void lc_params_store(struct lc_params *to, const struct lc_params *from)
 	*to = *from;
 }
 
-struct lc_buffer *lc_pool_get(struct lc_pool *pool)
+struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 home)
 {
 	struct writer *w = world->writer;
 	u32 i;
 
 	for (i = 0; i < w->nr_bufs; i++) {
-		if (w->bufs[i].free) {
+		if (w->bufs[i].free && w->bufs[i].b.home == home) {
 			w->bufs[i].free = false;
-			pool->nr_free--;
+			pool->homes[home].nr_free--;
 			return &w->bufs[i].b;
 		}
 	}
 	return NULL;
-}
-
-u32 lc_pool_used(struct lc_pool *pool)
-{
-	return pool->nr - pool->nr_free;
 }
 
 /* The SSD holds all of it that counts (B2). */
@@ -104,7 +117,7 @@ static void buf_retire(struct wbuf *buf)
 
 	segment_of(buf->b.segment)->buf = NULL;
 	buf->free = true;
-	core->pool->nr_free++;
+	core->pool->homes[buf->b.home].nr_free++;
 	queue_work(core->wq, &core->refill_work);
 }
 
@@ -125,66 +138,125 @@ void buf_close(struct wbuf *buf)
 		queue_work(world->core->wq, &world->core->refill_work);
 }
 
-/* --- lane ---------------------------------------------------------------- */
+/* --- head and lanes ------------------------------------------------------- */
 
-struct lc_lane *lc_lane_create(struct lc_core *core)
+int lc_head_create(struct lc_core *core, u32 nr)
 {
-	struct lc_lane *lane = kzalloc(sizeof(*lane), GFP_KERNEL);
+	u32 i;
 
-	lane->core = core;
-	return lane;
+	(void)nr;
+	lanes_now = world->params.lanes ?: 1;
+	if (world->params.mixed && core->sb.epoch % 2)
+		lanes_now = 1;
+	core->nr_lanes = nr_lanes();
+	core->head = kzalloc(sizeof(*core->head), GFP_KERNEL);
+	core->head->core = core;
+	core->head->round = nr_lanes() > 1 ? world->params.round : 0;
+	core->lanes = kcalloc(core->nr_lanes, sizeof(*core->lanes), GFP_KERNEL);
+	for (i = 0; i < core->nr_lanes; i++) {
+		core->lanes[i] = kzalloc(sizeof(*core->lanes[i]), GFP_KERNEL);
+		core->lanes[i]->core = core;
+		core->lanes[i]->index = i;
+	}
+	return 0;
 }
 
-void lc_lane_destroy(struct lc_lane *lane)
+void lc_head_destroy(struct lc_core *core)
 {
-	kfree(lane);
+	kfree(core->head);
 }
 
-void lc_lane_start(struct lc_lane *lane, u64 segment)
+void lc_head_start(struct lc_core *core, u64 segment, u64 next_seq)
 {
-	lane->start_segment = segment;
-	world->writer->next_segment = segment;
+	struct lc_head *head = core->head;
+
+	head->start = segment;
+	head->next = segment;
+	head->end = segment;
+	head->cut = segment;
+	head->cut_seq = next_seq;
+}
+
+void lc_head_add(struct lc_head *head, u64 number)
+{
+	head->end = number + 1;
+}
+
+static void ready_put(u32 lane, struct wbuf *buf)
+{
+	struct writer *w = world->writer;
+
+	w->lanes[lane].ready[w->lanes[lane].nr_ready++] = buf;
+	world->core->lanes[lane]->nr_ready = w->lanes[lane].nr_ready;
 }
 
 void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *b)
 {
 	struct wbuf *buf = container_of(b, struct wbuf, b);
-	struct writer *w = world->writer;
-	struct lc_segment *seg = segment_of(b->segment);
 
 	b->nr_records = 0;
 	b->undurable = 0;
 	b->closed = false;
 	buf->next_slot = 0;
 	buf->last_seq = 0;
-	seg->number = b->segment;
-	seg->first_seq = 0;
-	seg->buf = b;
-	w->ready[w->nr_ready++] = buf;
-	lane->nr_ready = w->nr_ready;
+	ready_put(lane->index, buf);
 }
 
-struct wbuf *lane_take_ready(void)
-{
-	struct writer *w = world->writer;
-	struct wbuf *buf = w->ready[0];
+static void cut(void);
 
-	if (!w->nr_ready)
+/* Could the lane open a segment now? */
+bool lane_can_open(u32 lane)
+{
+	const struct lc_head *head = world->core->head;
+
+	return world->writer->lanes[lane].nr_ready && head->next != head->end;
+}
+
+/* A ready buffer gets the next segment, which may begin a round. */
+struct wbuf *lane_take_ready(u32 lane)
+{
+	struct lc_head *head = world->core->head;
+	struct writer *w = world->writer;
+	struct wbuf *buf = w->lanes[lane].ready[0];
+	struct lc_segment *seg;
+
+	if (!lane_can_open(lane))
 		return NULL;
-	memmove(w->ready, w->ready + 1, --w->nr_ready * sizeof(w->ready[0]));
-	world->core->lane->nr_ready = w->nr_ready;
-	if (w->nr_ready * 2 < world->core->lane->max_ready)
-		queue_work(world->core->wq, &world->core->refill_work);
-	w->next_segment = buf->b.segment + 1;
+	memmove(w->lanes[lane].ready, w->lanes[lane].ready + 1,
+		--w->lanes[lane].nr_ready * sizeof(buf));
+	world->core->lanes[lane]->nr_ready = w->lanes[lane].nr_ready;
+	queue_work(world->core->wq, &world->core->refill_work);
+	if (nr_lanes() > 1 && head->next - head->cut >= head->round)
+		cut();
+	buf->b.segment = head->next++;
+	buf->b.position = lc_ring_position(world->core->ring, buf->b.segment);
+	buf->b.cut = nr_lanes() > 1 ? head->cut : 0;
+	seg = segment_of(buf->b.segment);
+	seg->number = buf->b.segment;
+	seg->cut_seq = seg->number == head->cut ? head->cut_seq : 0;
+	if (nr_lanes() == 1)
+		seg->cut_seq = w->last_seq + 1;
+	seg->buf = &buf->b;
 	return buf;
 }
 
-static void lane_close_buf(void)
+static void lane_close_buf(u32 lane)
 {
-	struct wbuf *buf = world->writer->lane_buf;
+	struct wbuf *buf = world->writer->lanes[lane].buf;
 
-	world->writer->lane_buf = NULL;
+	world->writer->lanes[lane].buf = NULL;
 	buf_close(buf);
+}
+
+/* Nothing was put into it: its segment stays without a record. */
+static void lane_return_buf(u32 lane)
+{
+	struct writer *w = world->writer;
+	struct wbuf *buf = w->lanes[lane].buf;
+
+	w->lanes[lane].buf = NULL;
+	segment_of(buf->b.segment)->buf = NULL;
+	ready_put(lane, buf);
 }
 
 /* A record gets its place, behind what the buffer holds already. */
@@ -199,98 +271,140 @@ void rec_place(struct rec *rec, struct wbuf *buf)
 }
 
 /* Open the next record of the lane's buffer if at least one block fits. */
-static bool record_open(u8 type)
+static bool record_open(u32 lane, u8 type)
 {
 	struct writer *w = world->writer;
 	u32 needed = LC_HEADER_SLOTS + (type == LC_RECORD_DATA);
 	struct rec *rec;
 
-	if (w->lane_buf->next_slot + needed > SEG_SLOTS)
+	if (w->lanes[lane].buf->next_slot + needed > SEG_SLOTS)
 		return false;
 	rec = rec_new();
 	rec->type = type;
 	rec->stage = REC_OPEN;
-	rec_place(rec, w->lane_buf);
-	w->open = rec_index(rec);
+	rec_place(rec, w->lanes[lane].buf);
+	w->lanes[lane].open = rec_index(rec);
 	return true;
 }
 
-static bool lane_open_next(u8 type)
+static bool lane_open_next(u32 lane, u8 type)
 {
 	struct writer *w = world->writer;
 
 	for (;;) {
-		if (w->lane_buf) {
-			if (record_open(type))
+		if (w->lanes[lane].buf) {
+			if (record_open(lane, type))
 				return true;
-			lane_close_buf();
+			lane_close_buf(lane);
 		}
-		w->lane_buf = lane_take_ready();
-		if (!w->lane_buf)
+		w->lanes[lane].buf = lane_take_ready(lane);
+		if (!w->lanes[lane].buf)
 			return false;
 	}
 }
 
 /* The open record gets its seq; nothing is open then. */
-static void record_close(bool want_durable)
+static void record_close(u32 lane, bool want_durable)
 {
 	struct writer *w = world->writer;
-	struct rec *rec = &world->recs[w->open];
+	struct rec *rec = &world->recs[w->lanes[lane].open];
 
-	w->open = NONE;
+	w->lanes[lane].open = NONE;
 	rec->buf->next_slot = rec->places[rec->cur].slot + LC_HEADER_SLOTS + rec->nr_slots;
+	rec->cut = rec->buf->b.cut;
 	log_append(rec, want_durable);
 }
 
 /* Take an open record that nobody touched back, as if it had never been opened. */
-static bool lane_retract(void)
+static bool lane_retract(u32 lane)
 {
 	struct writer *w = world->writer;
+	u32 open = w->lanes[lane].open;
 
-	if (w->open == NONE)
+	if (open == NONE)
 		return true;
-	if (world->recs[w->open].nr_slots)
+	if (world->recs[open].nr_slots)
 		return false;
-	w->lane_buf->b.nr_records--;
-	w->open = NONE;
+	w->lanes[lane].buf->b.nr_records--;
+	w->lanes[lane].open = NONE;
 	return true;
 }
 
+static void close_record(u32 lane, bool want_durable)
+{
+	if (!lane_retract(lane))
+		record_close(lane, want_durable);
+}
+
+/* All that is open is closed: the next number is a cut (N1). */
+static void cut(void)
+{
+	struct lc_head *head = world->core->head;
+	struct writer *w = world->writer;
+	u32 i;
+
+	for (i = 0; i < nr_lanes(); i++) {
+		close_record(i, true);
+		if (!w->lanes[i].buf)
+			continue;
+		if (w->lanes[i].buf->b.nr_records)
+			lane_close_buf(i);
+		else
+			lane_return_buf(i);
+	}
+	head->cut = head->next;
+	head->cut_seq = w->last_seq + 1;
+	say("%6u segment %llu is a cut, from record %llu on", world->life->now, head->cut,
+	    head->cut_seq);
+}
+
+static void lane_seal_one(u32 lane, bool close_segment)
+{
+	struct writer *w = world->writer;
+	u32 open = w->lanes[lane].open;
+	bool closed = open != NONE && world->recs[open].nr_slots;
+
+	if (closed)
+		record_close(lane, true);
+	if (close_segment && lane_retract(lane)) {
+		if (w->lanes[lane].buf && w->lanes[lane].buf->b.nr_records)
+			lane_close_buf(lane);
+	} else if (closed && !record_open(lane, LC_RECORD_DATA)) {
+		lane_close_buf(lane);
+	}
+}
+
 /**
- * lane_seal() - close the open record if it holds anything
- * @close_segment: put nothing more into its segment either
+ * lane_seal() - close the open records that hold anything
+ * @close_segment: put nothing more into their segments either
  *
  * Return: the highest seq given so far.
  */
 u64 lane_seal(bool close_segment)
 {
-	struct writer *w = world->writer;
-	bool closed = w->open != NONE && world->recs[w->open].nr_slots;
+	struct lc_core *core = world->core;
+	u32 i;
 
-	if (closed)
-		record_close(true);
-	if (close_segment && lane_retract()) {
-		if (w->lane_buf && w->lane_buf->b.nr_records)
-			lane_close_buf();
-	} else if (closed && !record_open(LC_RECORD_DATA)) {
-		lane_close_buf();
-	}
-	return w->last_seq;
+	if (nr_lanes() > 1 && close_segment && lc_head_used(core) > core->head->cut)
+		cut();
+	for (i = 0; i < nr_lanes(); i++)
+		lane_seal_one(i, close_segment && nr_lanes() == 1);
+	return world->writer->last_seq;
 }
 
 /* Is there a slot for one more block?  Opens the next record if need be. */
-bool lane_can_take(void)
+static bool lane_can_take(u32 lane)
 {
 	struct writer *w = world->writer;
 
-	if (w->open != NONE) {
-		const struct rec *rec = &world->recs[w->open];
+	if (w->lanes[lane].open != NONE) {
+		const struct rec *rec = &world->recs[w->lanes[lane].open];
 
 		if (rec->places[0].slot + LC_HEADER_SLOTS + rec->nr_slots < SEG_SLOTS)
 			return true;
-		record_close(false);
+		record_close(lane, false);
 	}
-	return lane_open_next(LC_RECORD_DATA);
+	return lane_open_next(lane, LC_RECORD_DATA);
 }
 
 /**
@@ -300,12 +414,14 @@ bool lane_can_take(void)
 void lane_give_up(struct wbuf *buf)
 {
 	struct writer *w = world->writer;
+	u32 i;
 
-	if (w->lane_buf != buf)
-		return;
-	if (!lane_retract())
-		record_close(true);
-	lane_close_buf();
+	for (i = 0; i < nr_lanes(); i++) {
+		if (w->lanes[i].buf != buf)
+			continue;
+		close_record(i, true);
+		lane_close_buf(i);
+	}
 }
 
 /**
@@ -318,18 +434,22 @@ void lane_give_up(struct wbuf *buf)
 struct rec *lane_append_range(u32 first, u32 nr)
 {
 	struct writer *w = world->writer;
-	struct rec *rec;
+	struct rec *rec = NULL;
+	u32 i;
 
-	if (!lane_retract())
-		record_close(true);
-	if (!lane_open_next(LC_RECORD_RANGE))
-		return NULL;
-	rec = &world->recs[w->open];
-	rec->range_first = first;
-	rec->range_nr = nr;
-	op_add(first, nr, 0, w->open);
-	record_close(true);
-	lane_open_next(LC_RECORD_DATA);
+	for (i = 0; i < nr_lanes(); i++)
+		close_record(i, true);
+	if (lane_open_next(0, LC_RECORD_RANGE)) {
+		rec = &world->recs[w->lanes[0].open];
+		rec->range_first = first;
+		rec->range_nr = nr;
+		op_add(first, nr, 0, rec_index(rec));
+		record_close(0, true);
+	}
+	for (i = 0; i < nr_lanes(); i++) {
+		if (w->lanes[i].buf && !record_open(i, LC_RECORD_DATA))
+			lane_close_buf(i);
+	}
 	return rec;
 }
 
@@ -348,20 +468,20 @@ static u32 entry_of(const struct rec *rec, u32 block)
 
 static void overwrite_in_place(u32 block, u8 mask, const struct lc_mapping *old, u32 bucket)
 {
-	struct writer *w = world->writer;
-	struct rec *rec = &world->recs[w->open];
+	struct rec *rec = &world->recs[world->newest[block]];
 	struct entry *entry = &rec->entries[entry_of(rec, block)];
 
-	op_stamp(entry->data, op_add(block, 0, mask, w->open), mask);
+	op_stamp(entry->data, op_add(block, 0, mask, rec_index(rec)), mask);
 	entry->mask |= mask;
 	lc_index_widen(world->core->index, bucket, old->slot, mask);
 }
 
-static void write_new_slot(u32 block, u8 mask, const struct lc_mapping *old, u32 bucket)
+static void write_new_slot(u32 lane, u32 block, u8 mask, const struct lc_mapping *old, u32 bucket)
 {
 	struct lc_mapping map = { .dirty = true }, replaced;
 	struct writer *w = world->writer;
-	struct rec *rec = &world->recs[w->open];
+	u32 open = w->lanes[lane].open;
+	struct rec *rec = &world->recs[open];
 	struct entry *entry = &rec->entries[rec->nr_slots];
 	/* What is clean is on the HDD and need not come along. */
 	u8 keep = old && old->dirty ? old->mask & ~mask : 0;
@@ -385,57 +505,67 @@ static void write_new_slot(u32 block, u8 mask, const struct lc_mapping *old, u32
 			entry->data->tags[i] = data->tags[i];
 		}
 	}
-	op_stamp(entry->data, op_add(block, 0, mask, w->open), mask);
+	op_stamp(entry->data, op_add(block, 0, mask, open), mask);
 	map.slot = slot_of(rec, rec->cur, rec->nr_slots++);
 	map.mask = entry->mask;
 	lc_index_set(world->core->index, bucket, block, &map, &replaced);
-	world->newest[block] = w->open;
+	world->newest[block] = open;
 }
 
 /**
  * lane_put() - the user writes part of a block
+ * @lane: that he uses
  * @block: the block
  * @mask: sectors
  *
  * Return: false if there is no buffer: nothing was written.
  */
-bool lane_put(u32 block, u8 mask)
+bool lane_put(u32 lane, u32 block, u8 mask)
 {
 	struct lc_index *index = world->core->index;
-	struct writer *w = world->writer;
 	struct lc_mapping old;
 	u32 bucket;
 	bool found;
 
-	if (!lane_can_take())
+	if (!lane_can_take(lane))
 		return false;
 	bucket = lc_index_lock(index, block);
 	found = lc_index_lookup(index, bucket, block, &old);
-	if (found && world->newest[block] == w->open)
+	/* Open, in whatever lane (B6). */
+	if (found && !world->recs[world->newest[block]].seq)
 		overwrite_in_place(block, mask, &old, bucket);
 	else
-		write_new_slot(block, mask, found ? &old : NULL, bucket);
+		write_new_slot(lane, block, mask, found ? &old : NULL, bucket);
 	lc_index_unlock(index, bucket);
 	return true;
 }
 
 /* A writer reserved a slot and could not give it back (B4). */
-bool lane_hole(void)
+bool lane_hole(u32 lane)
 {
-	struct writer *w = world->writer;
-
-	if (!lane_can_take())
+	if (!lane_can_take(lane))
 		return false;
-	world->recs[w->open].nr_slots++;
+	world->recs[world->writer->lanes[lane].open].nr_slots++;
 	return true;
 }
 
 /* --- for core.c ------------------------------------------------------------ */
 
+int lc_stats_create(struct lc_core *core)
+{
+	(void)core;
+	return 0;
+}
+
+void lc_stats_destroy(struct lc_core *core)
+{
+	(void)core;
+}
+
 /* First segment without a record: none of this life's records is in it or behind it. */
 u64 first_unused_segment(void)
 {
-	u64 number = world->core->lane->start_segment, seq;
+	u64 number = world->core->head->start, seq;
 
 	for (seq = world->life->start_seq + 1; seq <= world->writer->last_seq; seq++) {
 		const struct rec *rec = rec_of_seq(seq);
@@ -449,26 +579,30 @@ u64 first_unused_segment(void)
 	return number;
 }
 
-u64 lc_lane_next_segment(struct lc_lane *lane)
+u64 lc_head_used(struct lc_core *core)
 {
 	const struct writer *w = world->writer;
 	u64 number = first_unused_segment();
+	u32 i;
 
-	(void)lane;
-	/* The open record counts if anything is in it. */
-	if (w->open != NONE && world->recs[w->open].nr_slots && w->lane_buf->b.segment >= number)
-		number = w->lane_buf->b.segment + 1;
+	(void)core;
+	/* An open record counts if anything is in it. */
+	for (i = 0; i < nr_lanes(); i++) {
+		if (w->lanes[i].open != NONE && world->recs[w->lanes[i].open].nr_slots &&
+		    w->lanes[i].buf->b.segment >= number)
+			number = w->lanes[i].buf->b.segment + 1;
+	}
 	return number;
 }
 
-u64 lc_lane_seal(struct lc_lane *lane, bool close_segment)
+u64 lc_head_seal(struct lc_core *core, bool close_segments)
 {
-	(void)lane;
-	return lane_seal(close_segment);
+	(void)core;
+	return lane_seal(close_segments);
 }
 
-u64 lc_lane_mark(struct lc_lane *lane)
+u64 lc_head_mark(const struct lc_core *core)
 {
-	(void)lane;
+	(void)core;
 	return 0;
 }

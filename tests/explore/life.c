@@ -301,6 +301,7 @@ void life_prepare(struct life *life)
 static void writer_reset(void)
 {
 	struct writer *w = &the_writer;
+	u32 i;
 
 	/* The large arrays are empty by their counts. */
 	memset(w, 0, offsetof(struct writer, drain));
@@ -308,7 +309,8 @@ static void writer_reset(void)
 	w->drain.paused = true;
 	w->drain.flying = 0;
 	w->discard.state = DISCARD_REST;
-	w->open = NONE;
+	for (i = 0; i < MAX_LANES; i++)
+		w->lanes[i].open = NONE;
 	world->writer = w;
 }
 

@@ -126,11 +126,21 @@ void log_flush_submit(void)
 	cmd_new(world->life, SSD, OWNER_LOG_FLUSH)->flush = true;
 }
 
+static u32 bufs_used(void)
+{
+	const struct writer *w = world->writer;
+	u32 i, nr = 0;
+
+	for (i = 0; i < w->nr_bufs; i++)
+		nr += !w->bufs[i].free;
+	return nr;
+}
+
 /* durable_seq rose to @seq: what that sets free, and who waited for it. */
 static void set_durable(u64 seq)
 {
 	struct writer *w = world->writer;
-	u32 i, n = 0, nr_free = world->core->pool->nr_free;
+	u32 i, n = 0, used = bufs_used();
 
 	while (w->durable_seq < seq) {
 		struct rec *rec = rec_of_seq(++w->durable_seq);
@@ -138,7 +148,7 @@ static void set_durable(u64 seq)
 		rec->stage = REC_DURABLE;
 		buf_drop_record(rec->buf);
 	}
-	if (world->core->pool->nr_free != nr_free)
+	if (bufs_used() != used)
 		w->relief_seq = w->durable_seq;
 	for (i = 0; i < w->nr_waiters; i++) {
 		if (w->waiters[i].seq <= w->durable_seq)
@@ -210,7 +220,7 @@ static struct dpage *record_seal(struct rec *rec)
 	struct lc_record_info info = {
 		.segment = place->segment, .first_slot = place->slot, .seq = rec->seq,
 		.epoch = sb->epoch, .epoch_first_seq = sb->epoch_first_seq,
-		.tail_seq = lc_meta_tail_seq(world->core),
+		.cut = rec->cut, .tail_seq = lc_meta_tail_seq(world->core),
 		.durable_seq = world->writer->durable_seq,
 		.type = rec->type, .nr_entries = rec->nr_slots, .nr_slots = rec->nr_slots,
 	};
@@ -347,14 +357,15 @@ bool buf_lacks_flush(const struct wbuf *buf)
 	return true;
 }
 
-u32 lc_log_unflushed(struct lc_log *log)
+u32 lc_lane_unflushed(const struct lc_lane *lane)
 {
 	struct writer *w = world->writer;
 	u32 i, nr = 0;
 
-	(void)log;
-	for (i = 0; i < w->nr_bufs; i++)
-		nr += buf_lacks_flush(&w->bufs[i]);
+	for (i = 0; i < w->nr_bufs; i++) {
+		if (w->bufs[i].b.home == lane->index)
+			nr += buf_lacks_flush(&w->bufs[i]);
+	}
 	return nr;
 }
 

@@ -130,7 +130,7 @@ bool rewrite_possible(void)
 		if (world->recs[w->rewrites[i]].stage == REC_FLYING)
 			return false;
 	}
-	return rewrite_fits(&world->recs[w->rewrites[0]]) || w->nr_ready;
+	return rewrite_fits(&world->recs[w->rewrites[0]]) || lane_can_open(0);
 }
 
 /* Is all in lower segments written, but for what is to go elsewhere itself? */
@@ -182,7 +182,7 @@ void rewrite_one(void)
 	if (!rewrite_fits(rec)) {
 		if (w->rewrite_buf)
 			buf_close(w->rewrite_buf);
-		w->rewrite_buf = lane_take_ready();
+		w->rewrite_buf = lane_take_ready(0);
 	}
 	memmove(w->rewrites, w->rewrites + 1, --w->nr_rewrites * sizeof(w->rewrites[0]));
 	rec_place(rec, w->rewrite_buf);

@@ -74,6 +74,8 @@ void heap_reset(void)
 }
 #endif
 
+struct task_struct explore_task;
+
 void explore_log(const char *level, const char *format, ...)
 {
 	va_list args;

@@ -378,4 +378,28 @@ static inline const struct explore_utsname *init_utsname(void)
 	return &name;
 }
 
+#define BITS_TO_LONGS(nr)	(((nr) + 63) / 64)
+
+static inline void __set_bit(u64 nr, unsigned long *bits)
+{
+	bits[nr / 64] |= 1ULL << nr % 64;
+}
+
+static inline bool test_bit(u64 nr, const unsigned long *bits)
+{
+	return bits[nr / 64] >> nr % 64 & 1;
+}
+
+#define DECLARE_STATIC_KEY_FALSE(name) extern int name
+#define static_branch_unlikely(key)	(*(key))
+#define __percpu
+
+/* One memory node; current is nobody. */
+#define num_node_state(state)	1
+#define numa_node_id()		0
+#define ____cacheline_aligned_in_smp
+#define current			(&explore_task)
+
+extern struct task_struct { int pid; } explore_task;
+
 #endif /* EXPLORE_SHIM_H */

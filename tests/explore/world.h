@@ -41,6 +41,7 @@
 #define MAX_SECTORS	(MAX_BLOCKS * PAGE_SECTORS)
 #define MAX_ENTRIES	(SEG_SLOTS - 1)
 #define MAX_PLACES	12
+#define MAX_LANES	4
 #define MAX_OPS		32768
 #define MAX_RECS	8192
 #define MAX_SEQ		8192
@@ -63,7 +64,10 @@
 	PARAM(csum)		/* enum lc_csum_type */ \
 	PARAM(batch)		/* blocks of a writeback batch */ \
 	PARAM(depth)		/* runs of it in flight */ \
-	PARAM(zeroing)		/* the HDD zeroes some of what is discarded */
+	PARAM(zeroing)		/* the HDD zeroes some of what is discarded */ \
+	PARAM(lanes)		/* 0: one */ \
+	PARAM(round)		/* segments from one cut to the next, with several lanes */ \
+	PARAM(mixed)		/* every other life has one lane */
 
 struct params {
 #define PARAM(name) u32 name;
@@ -109,6 +113,7 @@ struct wbuf;
 struct rec {
 	u64 seq;		/* 0: open */
 	u64 epoch;
+	u64 cut;		/* of the round it was opened in; 0: one lane */
 	u8 type;		/* enum lc_record_type */
 	u8 stage;
 	bool want_durable;

@@ -14,6 +14,7 @@
 
 #include "world.h"
 #include "buffer.h"
+#include "lane.h"
 
 #define MAX_BUFFERS	12
 #define MAX_WAITERS	64
@@ -78,14 +79,15 @@ struct discard {
 };
 
 struct writer {
-	/* buffers and the lane */
+	/* buffers and the lanes */
 	u32 nr_bufs;
 	struct wbuf bufs[MAX_BUFFERS];
-	struct wbuf *lane_buf;
-	u32 open;		/* record, or NONE */
-	u32 nr_ready;
-	struct wbuf *ready[MAX_BUFFERS];
-	u64 next_segment;	/* behind the last one opened */
+	struct {
+		struct wbuf *buf;
+		u32 open;	/* record, or NONE */
+		u32 nr_ready;
+		struct wbuf *ready[MAX_BUFFERS];
+	} lanes[MAX_LANES];
 	/* the log */
 	u64 last_seq, written_seq, durable_seq, want_seq, relief_seq, flush_seq;
 	bool flushing;		/* from the decision to the completion */
@@ -100,6 +102,8 @@ struct writer {
 	u32 rewrites[MAX_QUEUE];
 	u32 nr_skips;		/* segments skipped, and those of them ... */
 	u32 nr_named;		/* that a durable superblock names (L8) */
+	u32 nr_cuts;		/* the tail moved to, and those of them ... */
+	u32 nr_old_cuts;	/* of earlier lives */
 	/* who else is at work */
 	bool meta_busy;		/* the superblock is being written */
 	bool place_taken;	/* wb->place_lock */
@@ -115,13 +119,14 @@ static inline bool skip_wanted(const struct writer *w)
 }
 
 /* lane.c */
-bool lane_put(u32 block, u8 mask);
-bool lane_hole(void);
+u32 nr_lanes(void);
+bool lane_put(u32 lane, u32 block, u8 mask);
+bool lane_hole(u32 lane);
 u64 lane_seal(bool close_segment);
-bool lane_can_take(void);
 struct rec *lane_append_range(u32 first, u32 nr);
 void lane_give_up(struct wbuf *buf);
-struct wbuf *lane_take_ready(void);
+bool lane_can_open(u32 lane);
+struct wbuf *lane_take_ready(u32 lane);
 void buf_drop_record(struct wbuf *buf);
 void buf_close(struct wbuf *buf);
 bool buf_lacks_flush(const struct wbuf *buf);

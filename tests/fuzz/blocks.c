@@ -62,6 +62,7 @@ void cache_from_input(struct input *in, struct lc_sb *sb)
 	u64 cache_bytes = input_bytes(in, 7);
 	u32 segment_bytes = LC_SEGMENT_BYTES_MIN << input_u8(in) % 7;
 	u64 sectors = input_bytes(in, 6) ^ 1 << 20;	/* zero is not the least of them */
+	u8 csum;
 
 	memset(sb, 0, sizeof(*sb));
 	if (lc_geometry_compute(&sb->geo, cache_bytes, segment_bytes) &&
@@ -69,7 +70,11 @@ void cache_from_input(struct input *in, struct lc_sb *sb)
 		abort();
 	sb->volume_sectors = 1 + sectors % (LC_MAX_BLOCKS * LC_BLOCK_SECTORS - 1);
 	sb->lane_limit = 1 + input_u16(in) % 1024;
-	sb->csum_type = input_u8(in) % 2 ? LC_CSUM_XXH64 : LC_CSUM_CRC32C;
+	csum = input_u8(in);
+	sb->csum_type = csum % 2 ? LC_CSUM_XXH64 : LC_CSUM_CRC32C;
+	sb->incompat = csum / 2 % 2 ? LC_INCOMPAT_LANES : 0;
+	sb->tail_seq = 1 + csum / 4;
+	sb->next_seq = sb->tail_seq + sb->lane_limit;
 	sb->epoch = input_bytes(in, 6);
 	sb->generation = input_u8(in);
 	memset(sb->cache_uuid, 0xca, 16);

@@ -34,6 +34,11 @@ static void fresh(struct input in, u8 *block, struct rng *rng)
 			.flags = rng_below(rng, 2),
 		};
 
+		if (sb.incompat && !rng_below(rng, 4)) {
+			item.flags = LC_CKPT_ENTRY_CUT;
+			item.slot -= item.slot % sb.geo.seg_slots;
+			item.seq = sb.tail_seq + rng_below(rng, sb.lane_limit + 1);
+		}
 		lc_ckpt_encode((struct lc_ckpt_block *)block, i, &item);
 	}
 	lc_ckpt_seal((struct lc_ckpt_block *)block, &sb, input_u64(&in), nr);
@@ -56,7 +61,7 @@ static void round_trip(const struct lc_sb *sb, const struct lc_ckpt_block *raw, 
 	lc_ckpt_encode(&made, i, item);
 	EXPECT(!memcmp(&made.entries[i], &raw->entries[i], sizeof(made.entries[i])));
 	EXPECT(!lc_ckpt_item_decode(&made, sb, i, &again));
-	EXPECT(again.block == item->block && again.slot == item->slot &&
+	EXPECT(again.seq == item->seq && again.block == item->block && again.slot == item->slot &&
 	       again.mask == item->mask && again.lost == item->lost &&
 	       again.flags == item->flags);
 }

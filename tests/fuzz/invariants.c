@@ -91,7 +91,7 @@ void expect_superblock(const struct lc_sb *sb)
 	expect_addresses(&sb->geo);
 	expect_backing(sb);
 	EXPECT(sb->csum_type == LC_CSUM_XXH64 || sb->csum_type == LC_CSUM_CRC32C);
-	EXPECT(!(sb->flags & ~3u));
+	EXPECT(!(sb->flags & ~3u) && !(sb->incompat & ~1ULL));
 	EXPECT(sb->epoch < TOP && sb->epoch_first_seq < TOP && sb->next_seq < TOP);
 	EXPECT(sb->tail_seq && sb->tail_seq < TOP);
 	EXPECT(sb->tail_segment && sb->tail_segment < TOP && sb->head_segment < TOP);
@@ -122,7 +122,7 @@ void expect_record(const struct lc_sb *sb, const struct lc_record_info *info)
 	EXPECT(info->seq && info->seq < TOP && info->epoch < TOP);
 	EXPECT(info->epoch_first_seq && info->epoch_first_seq <= info->seq);
 	EXPECT(info->durable_seq < info->seq);
-	EXPECT(info->lane < sb->lane_limit);
+	EXPECT(info->lane < sb->lane_limit && info->cut <= info->segment);
 }
 
 /* Sectors of a block that the volume has. */
@@ -153,6 +153,11 @@ void expect_entry(const struct lc_sb *sb, const struct lc_record_info *info,
 void expect_item(const struct lc_sb *sb, const struct lc_ckpt_item *item)
 {
 	EXPECT(item->slot < sb->geo.nr_slots);
+	if (item->flags == LC_CKPT_ENTRY_CUT) {
+		EXPECT(sb->incompat & LC_INCOMPAT_LANES && !(item->slot % sb->geo.seg_slots));
+		EXPECT(item->seq >= sb->tail_seq && item->seq <= sb->next_seq);
+		return;
+	}
 	EXPECT((wide)item->block * LC_BLOCK_SECTORS < sb->volume_sectors);
 	EXPECT(!(item->mask & item->lost) && (item->mask | item->lost));
 	EXPECT(!((item->mask | item->lost) & ~volume_mask(sb, item->block)));

@@ -3,7 +3,9 @@
 #include "kernel.h"
 #include "expect.h"
 #include "io.h"
+#include "lane.h"
 #include "log.h"
+#include "segment.h"
 
 struct kernel kernel;
 
@@ -96,6 +98,12 @@ void lc_log_fail(struct lc_log *log)
 {
 	(void)log;
 	EXPECT(!"a superblock could not be written");
+}
+
+/* Nothing is written behind what the start found. */
+u64 lc_head_used(struct lc_core *core)
+{
+	return lc_ring_head(core->ring);
 }
 
 void lc_log_void(struct lc_log *log);

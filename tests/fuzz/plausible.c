@@ -19,6 +19,8 @@ struct made {
 	bool dead;
 };
 
+#define MAX_LANES	3
+
 struct maker {
 	struct medium *m;
 	struct rng *rng;
@@ -26,9 +28,15 @@ struct maker {
 	struct made records[MAX_RECORDS];
 	unsigned int nr, life;		/* life: index of its first record */
 	u64 nr_blocks;			/* of the volume */
-	u64 segment, next_segment;
-	u32 slot;
-	bool open;			/* segment and slot are where the next record goes */
+	u64 next_segment;
+	struct {
+		u64 segment;
+		u32 slot;
+		bool open;		/* segment and slot are where the next record goes */
+	} lanes[MAX_LANES];
+	unsigned int nr_lanes;
+	u64 round;			/* segments from one cut to the next */
+	u64 cut;
 	u64 next_seq, durable;
 };
 
@@ -112,6 +120,12 @@ static void lay_out(struct maker *k)
 	sb->csum_type = rnd(k, 2) ? LC_CSUM_XXH64 : LC_CSUM_CRC32C;
 	sb->cache_lbs = 512 << rnd(k, 4);
 	sb->backing_lbs = 512 << rnd(k, 4);
+	k->nr_lanes = rnd(k, 3) ? 1 : 2 + rnd(k, MAX_LANES - 1);
+	k->round = k->nr_lanes > 1 ? k->nr_lanes + rnd(k, 6) : 1;
+	if (k->nr_lanes > 1) {
+		sb->incompat = LC_INCOMPAT_LANES;
+		sb->lane_limit = 16;
+	}
 	sb->epoch_first_seq = 1;
 	sb->tail_seq = 1;
 	sb->tail_segment = 1;
@@ -121,15 +135,26 @@ static void lay_out(struct maker *k)
 
 /* --- the log ------------------------------------------------------------ */
 
-static bool open_segment(struct maker *k, u32 slots)
+static void close_all(struct maker *k)
 {
-	if (k->open && k->slot + slots <= k->sb.geo.seg_slots && rnd(k, 6))
+	unsigned int i;
+
+	for (i = 0; i < MAX_LANES; i++)
+		k->lanes[i].open = false;
+	k->cut = k->next_segment;
+}
+
+static bool open_segment(struct maker *k, unsigned int lane, u32 slots)
+{
+	if (k->lanes[lane].open && k->lanes[lane].slot + slots <= k->sb.geo.seg_slots && rnd(k, 6))
 		return true;
 	if (k->next_segment + 1 >= k->sb.tail_segment + k->sb.geo.nr_segments)
 		return false;
-	k->segment = k->next_segment++;
-	k->slot = 0;
-	k->open = true;
+	if (k->next_segment - k->cut >= k->round)
+		close_all(k);
+	k->lanes[lane].segment = k->next_segment++;
+	k->lanes[lane].slot = 0;
+	k->lanes[lane].open = true;
 	return true;
 }
 
@@ -169,8 +194,8 @@ static void add_entry(struct maker *k, struct made *r, unsigned int i)
 static void add_record(struct maker *k)
 {
 	u32 most = k->sb.geo.seg_slots - LC_HEADER_SLOTS, slots;
+	unsigned int lane = rnd(k, k->nr_lanes), i;
 	struct made *r = &k->records[k->nr];
-	unsigned int i;
 
 	if (k->nr == MAX_RECORDS)
 		return;
@@ -179,10 +204,12 @@ static void add_record(struct maker *k)
 	r->info.nr_entries = rnd(k, 12) ? 1 + rnd(k, 4) : most;
 	r->info.nr_slots = r->info.type == LC_RECORD_DATA ? r->info.nr_entries : 0;
 	slots = LC_HEADER_SLOTS + r->info.nr_slots;
-	if (!open_segment(k, slots))
+	if (!open_segment(k, lane, slots))
 		return;
-	r->info.segment = k->segment;
-	r->info.first_slot = k->slot;
+	r->info.segment = k->lanes[lane].segment;
+	r->info.first_slot = k->lanes[lane].slot;
+	r->info.lane = lane;
+	r->info.cut = k->nr_lanes > 1 ? k->cut : 0;
 	r->info.seq = k->next_seq++;
 	r->info.epoch = k->sb.epoch;
 	r->info.epoch_first_seq = k->sb.epoch_first_seq;
@@ -191,8 +218,8 @@ static void add_record(struct maker *k)
 	for (i = 0; i < r->info.nr_entries; i++)
 		add_entry(k, r, i);
 	lc_record_seal(&r->raw, &k->sb, &r->info);
-	put(k, MEDIUM_SSD, slot_address(k, k->segment, k->slot), &r->raw);
-	k->slot += slots;
+	put(k, MEDIUM_SSD, slot_address(k, r->info.segment, r->info.first_slot), &r->raw);
+	k->lanes[lane].slot += slots;
 	k->nr++;
 }
 
@@ -211,8 +238,10 @@ static void move_tail(struct maker *k)
 		if (!r->dead && r->info.seq >= tail && r->info.segment < lowest)
 			lowest = r->info.segment;
 	}
-	if (k->open && k->segment < lowest)
-		lowest = k->segment;
+	for (i = 0; i < MAX_LANES; i++) {
+		if (k->lanes[i].open && k->lanes[i].segment < lowest)
+			lowest = k->lanes[i].segment;
+	}
 	k->sb.tail_seq = tail;
 	k->sb.tail_segment = lowest;
 	k->sb.sb_seq++;
@@ -223,7 +252,7 @@ static void live(struct maker *k)
 	unsigned int steps = rnd(k, 14);
 
 	k->life = k->nr;
-	k->open = false;
+	close_all(k);
 	k->sb.epoch++;
 	k->sb.epoch_first_seq = k->next_seq;
 	k->sb.sb_seq++;
@@ -308,8 +337,8 @@ static void old_lap(struct maker *k)
 	for (i = 0; i < nr; i++)
 		add_record(k);
 	k->nr = 0;
-	k->open = false;
 	k->next_segment = segment;
+	close_all(k);
 	k->next_seq += 40 - (k->next_seq - k->sb.epoch_first_seq);
 	k->sb = sb;
 }
@@ -336,8 +365,10 @@ static void apply(struct maker *k, struct copy *map, const struct made *r)
 		} else if (e.type == LC_ENTRY_DATA) {
 			map[e.block] = (struct copy){
 				.used = true,
-				.item = { e.block, (u32)(base + i), e.mask, e.lost,
-					  LC_CKPT_ENTRY_DIRTY },
+				.item = {
+					.block = e.block, .slot = (u32)(base + i), .mask = e.mask,
+					.lost = e.lost, .flags = LC_CKPT_ENTRY_DIRTY,
+				},
 			};
 		}
 	}
@@ -350,9 +381,36 @@ static int compare_slots(const void *a, const void *b)
 	return x->item.slot < y->item.slot ? -1 : x->item.slot > y->item.slot;
 }
 
+/* The cuts of a log of several lanes: where all lower seqs lie lower, and all others do not. */
+static void add_cuts(struct maker *k, struct copy *map)
+{
+	u64 highest = k->sb.tail_segment, lowest;
+	unsigned int i, j;
+
+	for (i = 0; k->sb.incompat && i < k->nr; i++) {
+		if (k->records[i].dead || k->records[i].info.seq < k->sb.tail_seq)
+			continue;
+		lowest = k->next_segment;
+		for (j = i; j < k->nr; j++) {
+			if (!k->records[j].dead && k->records[j].info.segment < lowest)
+				lowest = k->records[j].info.segment;
+		}
+		if (lowest > highest && k->records[i].info.seq < LC_CKPT_SEQ_END) {
+			map[i].used = true;
+			map[i].item = (struct lc_ckpt_item){
+				.seq = k->records[i].info.seq, .flags = LC_CKPT_ENTRY_CUT,
+				.slot = lc_format_position(&k->sb.geo, lowest) *
+					k->sb.geo.seg_slots,
+			};
+		}
+		if (k->records[i].info.segment > highest)
+			highest = k->records[i].info.segment;
+	}
+}
+
 static void write_checkpoint(struct maker *k)
 {
-	static struct copy map[MAX_BLOCKS];
+	static struct copy map[MAX_BLOCKS + MAX_RECORDS];
 	struct lc_ckpt_block raw;
 	u64 index = 0;
 	u32 i, nr = 0;
@@ -362,9 +420,10 @@ static void write_checkpoint(struct maker *k)
 		if (!k->records[i].dead && k->records[i].info.seq >= k->sb.tail_seq)
 			apply(k, map, &k->records[i]);
 	}
-	qsort(map, MAX_BLOCKS, sizeof(map[0]), compare_slots);
+	add_cuts(k, map + MAX_BLOCKS);
+	qsort(map, MAX_BLOCKS + MAX_RECORDS, sizeof(map[0]), compare_slots);
 	memset(&raw, 0, sizeof(raw));
-	for (i = 0; i < MAX_BLOCKS; i++) {
+	for (i = 0; i < MAX_BLOCKS + MAX_RECORDS; i++) {
 		if (!map[i].used)
 			continue;
 		lc_ckpt_encode(&raw, nr++, &map[i].item);

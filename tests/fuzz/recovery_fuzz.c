@@ -71,6 +71,7 @@ static int open_devices(struct lc_core *core)
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
 	EXPECT(core->meta && core->index && core->ring);
+	core->nr_lanes = 1 + core->sb.generation % 3;
 	return 0;
 }
 
@@ -92,9 +93,12 @@ static int load_clean(struct volume *v)
 		v->next_seq = core->sb.next_seq;
 		v->next_segment = core->sb.head_segment;
 		v->was_clean = true;
+		if (core->nr_lanes > 1 && !(core->sb.incompat & LC_INCOMPAT_LANES))
+			return lc_recovery_read_cuts(core);
 		return 0;
 	}
 	lc_index_clear(core->index);
+	lc_ring_forget_cuts(core->ring);
 	atomic64_set(&core->lost, 0);
 	ret = lc_recovery_run(core, &v->next_seq, &v->next_segment);
 	return !ret && v->next_seq != core->sb.next_seq ? -EUCLEAN : ret;

@@ -51,6 +51,20 @@ def accelerators(kernel):
     return ["-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", "max"], "acpi=off"
 
 
+def nodes(case):
+    """QEMU's words for a machine of several memory nodes, each with its processors."""
+    if not case.nodes:
+        return []
+    megabytes = int(case.memory.removesuffix("G")) * 1024 // case.nodes
+    each = case.smp // case.nodes
+    words = []
+    for node in range(case.nodes):
+        first = node * each
+        words += ["-object", f"memory-backend-ram,id=node{node},size={megabytes}M",
+                  "-numa", f"node,nodeid={node},cpus={first}-{first + each - 1},memdev=node{node}"]
+    return words
+
+
 def kvm_works(kernel):
     """/dev/kvm may open and its guests hang for ever: boot one that ends by itself."""
     flags = re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text("utf-8"), re.M)
@@ -124,15 +138,15 @@ class Boot:
         """The whole QEMU command line."""
         first = self.cases[0]
         machine, parameters = INSTRUCTIONS if first.icount else accelerators(self.kernel)
-        if first.cores:
-            parameters = ""  # of cores, only ACPI tells
+        if first.cores or first.nodes:
+            parameters = ""  # of cores and of memory nodes, only ACPI tells
         checked = CHECKED if self.kernel.checkers else ""
         append = " ".join(part for part in (APPEND, checked, parameters, first.append) if part)
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
                  "-no-reboot", *machine,
                  # Sockets: without ACPI, the MP table names one processor of each.
                  "-smp", f"{first.smp},{'cores' if first.cores else 'sockets'}={first.smp}",
-                 "-m", first.memory,
+                 "-m", first.memory, *nodes(first),
                  "-kernel", self.kernel.image, "-initrd", self.payload.initramfs,
                  "-append", append,
                  "-serial", f"file:{self.folder / 'console'}",

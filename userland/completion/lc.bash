@@ -6,7 +6,7 @@ _lc_options() {
 	case $1 in
 	format) echo "--backing= --in-place --no-mark --segment-size= --checksum= --label= \
 --option= --discard --yes --force= --help --version" ;;
-	resume) echo "--option= --print-table --help --version" ;;
+	resume) echo "--option= --iostats --print-table --help --version" ;;
 	flush) echo "--buffers --help --version" ;;
 	status) echo "--json --help --version" ;;
 	remove) echo "--no-flush --help --version" ;;
@@ -23,7 +23,7 @@ _lc_values() {
 	--force | -f) compgen -W "ssd-signature dirty-cache hdd-signature paired fs-at-end \
 same-disk" -- "$2" ;;
 	--option | -o) compgen -S = -W "buffers high_watermark low_watermark writeback_batch \
-writeback_depth idle_seal_ms writeback ssd_patience_ms" -- "$2" ;;
+writeback_depth idle_seal_ms writeback ssd_patience_ms verify_reads lanes stats" -- "$2" ;;
 	*) return 1 ;;
 	esac
 }

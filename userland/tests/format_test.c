@@ -68,6 +68,7 @@ static void random_sb(struct lc_sb *sb)
 	check(sb->geo.ckpt_offset + sb->geo.ckpt_bytes <= sb->geo.end_offset, "overlap");
 	sb->generation = rnd() | 1;
 	sb->sb_seq = rnd() >> 3;
+	sb->incompat = rnd() & LC_INCOMPAT_ALL;
 	sb->lane_limit = 1 + rnd() % 1024;
 	sb->csum_type = 1 + rnd() % 2;
 	sb->cache_lbs = 512 << rnd() % 4;
@@ -136,7 +137,8 @@ static void random_record(const struct lc_sb *sb, struct lc_record_header *raw)
 {
 	struct lc_record_info info = {
 		.segment = 77, .seq = 100, .epoch = 3, .epoch_first_seq = 50, .durable_seq = 99,
-		.type = LC_RECORD_DATA, .first_slot = 3,
+		.cut = rnd() % 78, .lane = rnd() % sb->lane_limit, .type = LC_RECORD_DATA,
+		.first_slot = 3,
 	};
 	u64 blocks = (sb->volume_sectors + 7) / 8;
 
@@ -229,6 +231,65 @@ static void partial_last_block(void)
 	}
 }
 
+/* No record of a higher seq is in a lower segment than the cut, so the record is not either. */
+static void cut_of_record(void)
+{
+	struct lc_record_info info = { .segment = 77, .seq = 2, .epoch_first_seq = 1,
+				       .type = LC_RECORD_RANGE, .nr_entries = 1 }, back;
+	struct lc_record_header raw;
+	struct lc_sb sb;
+
+	random_sb(&sb);
+	for (info.cut = 0; info.cut < 100; info.cut++) {
+		memset(&raw, 0, sizeof(raw));
+		lc_record_seal(&raw, &sb, &info);
+		check(!lc_record_decode(&raw, &sb, 77, 0, &back, NULL) == (info.cut <= 77),
+		      "a cut above the record's segment");
+		check(info.cut > 77 || back.cut == info.cut, "cut round trip");
+	}
+}
+
+static int recode(const struct lc_sb *sb, const struct lc_ckpt_item *item,
+		  struct lc_ckpt_item *back)
+{
+	struct lc_ckpt_block raw;
+
+	memset(&raw, 0, sizeof(raw));
+	lc_ckpt_encode(&raw, 7, item);
+	return lc_ckpt_item_decode(&raw, sb, 7, back);
+}
+
+/* Cuts in a checkpoint: of the start of a segment, seqs of the log, and of several lanes only. */
+static void cuts_of_checkpoint(void)
+{
+	struct lc_ckpt_item cut = { .flags = LC_CKPT_ENTRY_CUT }, bad, back;
+	struct lc_sb sb;
+
+	random_sb(&sb);
+	sb.incompat = LC_INCOMPAT_LANES;
+	sb.tail_seq = 1 + rnd() % (1ULL << (1 + rnd() % 55));
+	sb.next_seq = sb.tail_seq + rnd() % (LC_CKPT_SEQ_END - sb.tail_seq);
+	cut.seq = sb.tail_seq + rnd() % (sb.next_seq - sb.tail_seq + 1);
+	cut.slot = rnd() % sb.geo.nr_segments * sb.geo.seg_slots;
+	check(!recode(&sb, &cut, &back) && back.seq == cut.seq && back.slot == cut.slot &&
+	      back.flags == cut.flags, "round trip of a cut");
+	bad = cut;
+	bad.slot += 1 + rnd() % (sb.geo.seg_slots - 1);
+	check(recode(&sb, &bad, &back), "a cut within a segment");
+	bad.slot = sb.geo.nr_slots;
+	check(recode(&sb, &bad, &back), "a cut behind the last segment");
+	bad = cut;
+	bad.seq = sb.tail_seq - 1;
+	check(recode(&sb, &bad, &back), "a cut of a seq below the tail");
+	bad.seq = sb.next_seq + 1;
+	check(bad.seq == LC_CKPT_SEQ_END || recode(&sb, &bad, &back), "a cut of a seq nobody has");
+	bad = cut;
+	bad.flags |= LC_CKPT_ENTRY_DIRTY;
+	check(recode(&sb, &bad, &back), "a cut with another flag");
+	sb.incompat = 0;
+	check(recode(&sb, &cut, &back), "a cut in a log of one lane");
+}
+
 static void one_round(void)
 {
 	union {
@@ -257,6 +318,8 @@ static void one_round(void)
 	flip_all(raw.bytes, decode_ckpt, &sb);
 	hostile(&sb);
 	partial_last_block();
+	cut_of_record();
+	cuts_of_checkpoint();
 }
 
 int main(int argc, char **argv)

@@ -7,14 +7,17 @@
  * One command a line, "key=value" pairs behind it (defaults in the code):
  *
  *   sb     segment=65536 csum=1|2 epoch= first= tail= tail_segment= clean=0|1
- *          next= head= items= generation= sb_seq= volume= copies=0,1,2
- *   data   segment= slot= seq= epoch= first= durable= blocks=1,2,3 mask= lost=
- *   range  segment= slot= seq= epoch= first= durable= block= count= type=3|4|5
- *   ckpt   items=slot:block:dirty,...
+ *          next= head= items= generation= sb_seq= volume= copies=0,1,2 lanes=0|1
+ *   data   segment= slot= seq= epoch= first= durable= cut= lane= blocks=1,2,3 mask= lost=
+ *          torn=0|1
+ *   range  segment= slot= seq= epoch= first= durable= cut= lane= block= count= type=3|4|5
+ *   ckpt   items=slot:block:dirty,... cuts=slot:seq,...
  *   mark   file= epoch= state=1|2 offset= nr_lost=
  *
  * "sb" comes first.  Data slot of block b in seq s is filled with (b * 31 + s) & 0xff.
- * data, range and mark take forge=offset:byte, under a good checksum.
+ * With torn=1 no slot is what its checksum says.
+ * data, range and mark take forge=offset:byte, under a good checksum.  A log of several
+ * lanes has lanes=1, and as many segments side by side as the script says, with their cuts.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -113,6 +116,7 @@ static void make_sb(void)
 	sb.next_seq = number("next", 1);
 	sb.head_segment = number("head", 1);
 	sb.ckpt_entries = number("items", 0);
+	sb.incompat = number("lanes", 0) ? LC_INCOMPAT_LANES : 0;
 	for (i = 0; i < LC_SB_COPIES; i++) {
 		if (copies && !strchr(copies, '0' + (int)i))
 			continue;
@@ -131,6 +135,8 @@ static void seal(struct lc_record_header *raw, struct lc_record_info *info)
 	info->epoch = number("epoch", sb.epoch);
 	info->epoch_first_seq = number("first", sb.epoch_first_seq);
 	info->durable_seq = number("durable", 0);
+	info->cut = number("cut", 0);
+	info->lane = number("lane", 0);
 	info->tail_seq = sb.tail_seq;
 	lc_record_seal(raw, &sb, info);
 	forge(raw);
@@ -160,6 +166,7 @@ static void make_data(void)
 		memset(data, (int)(e.block * 31 + seq) & 0xff, sizeof(data));
 		e.csum = lc_format_slot_csum(&sb, e.block, data);
 		lc_entry_encode(&raw, info.nr_entries++, &e);
+		data[0] ^= number("torn", 0);
 		put(fd, data, lc_format_slot_address(&sb.geo,
 			lc_format_position(&sb.geo, segment), slot + info.nr_entries));
 	}
@@ -183,23 +190,48 @@ static void make_range(void)
 	seal(&raw, &info);
 }
 
+static void parse_block(const char *word, struct lc_ckpt_item *item)
+{
+	unsigned int dirty;
+
+	item->mask = 0xff;
+	if (sscanf(word, "%u:%llu:%u", &item->slot, &item->block, &dirty) != 3)
+		die("bad item");
+	item->flags = dirty ? LC_CKPT_ENTRY_DIRTY : 0;
+}
+
+static void parse_cut(const char *word, struct lc_ckpt_item *item)
+{
+	item->flags = LC_CKPT_ENTRY_CUT;
+	if (sscanf(word, "%u:%llu", &item->slot, &item->seq) != 2)
+		die("bad cut");
+}
+
+/* Add what a list names, if there is one. */
+static u32 add_items(struct lc_ckpt_block *raw, u32 nr, const char *key,
+		     void (*parse)(const char *word, struct lc_ckpt_item *item))
+{
+	const char *value = text_of(key);
+	char *list = strdup(value ? value : ""), *save = NULL, *word;
+
+	for (word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		struct lc_ckpt_item item = { .block = 0 };
+
+		parse(word, &item);
+		lc_ckpt_encode(raw, nr++, &item);
+	}
+	free(list);
+	return nr;
+}
+
 static void make_ckpt(void)
 {
-	char *items = strdup(text_of("items")), *save = NULL, *word;
 	struct lc_ckpt_block raw;
-	u32 nr = 0;
+	u32 nr;
 
 	memset(&raw, 0, sizeof(raw));
-	for (word = strtok_r(items, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
-		struct lc_ckpt_item item = { .mask = 0xff };
-		unsigned int dirty;
-
-		if (sscanf(word, "%u:%llu:%u", &item.slot, &item.block, &dirty) != 3)
-			die("bad item");
-		item.flags = dirty ? LC_CKPT_ENTRY_DIRTY : 0;
-		lc_ckpt_encode(&raw, nr++, &item);
-	}
-	free(items);
+	nr = add_items(&raw, 0, "items", parse_block);
+	nr = add_items(&raw, nr, "cuts", parse_cut);
 	lc_ckpt_seal(&raw, &sb, 0, nr);
 	put(fd, &raw, sb.geo.ckpt_offset);
 }

@@ -12,6 +12,8 @@
  *   - a prefix of what this life and, before it, the surviving part of the
  *     lives before wrote: no dead record ever comes back.
  *
+ * And it must find the cuts that the lanes have left in it.
+ *
  * With rot, one durable record vanishes besides.  Then replay may only succeed
  * if nothing that survived tells of it.
  *
@@ -388,6 +390,36 @@ static void check_run(struct lc_replay_record *out, size_t nr, struct lc_replay_
 		die("the next life would overwrite the run");
 }
 
+/* What a cut is, by looking at all pairs: lc_replay_find_cuts() must find the same. */
+static u64 cut_at(const struct lc_replay_record *out, size_t nr, const struct lc_replay_record *r)
+{
+	u64 cut = ~0ULL;
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		if (out[i].keep && out[i].seq >= r->seq && out[i].segment < cut)
+			cut = out[i].segment;
+	}
+	for (i = 0; i < nr; i++) {
+		if (out[i].keep && out[i].seq < r->seq && out[i].segment >= cut)
+			return 0;
+	}
+	return cut;
+}
+
+static void check_cuts(struct lc_replay_record *out, size_t nr)
+{
+	size_t i;
+
+	for (i = 0; i < nr; i++)
+		out[i].cut = rnd(100);	/* what the header told does not matter any more */
+	lc_replay_find_cuts(out, nr);
+	for (i = 0; i < nr; i++) {
+		if (out[i].cut != (out[i].keep ? cut_at(out, nr, &out[i]) : 0))
+			die("the tail may not move to a cut, or might to what is none");
+	}
+}
+
 static void replay(void)
 {
 	static struct lc_replay_record out[NR_SEGMENTS * SEG_SLOTS];
@@ -399,6 +431,7 @@ static void replay(void)
 	if (ret)
 		die(ret == -EUCLEAN ? "a torn tail was called damage" : "replay refused");
 	check_run(out, nr, &run);
+	check_cuts(out, nr);
 	last_seq = run.last_seq;
 	next_segment = run.next_segment;
 	acked = last_seq;

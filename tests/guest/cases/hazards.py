@@ -226,12 +226,13 @@ class FullLog:
     Writeback wants that segment, and is held at its first read of it until the log is full.
     """
 
-    def __init__(self, ctx, disks, ssd):
+    def __init__(self, ctx, disks, ssd, **options):
         self.disks = disks
         self.ssd = ssd
         disks.fault_clear()
-        self.stack = LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off",
-                             idle_seal_ms=0, buffers=8, ssd_patience_ms=0)
+        self.stack = LcStack(ctx.hdd, ssd.path, format=SMALL,
+                             **{"writeback": "off", "idle_seal_ms": 0, "buffers": 8,
+                                "ssd_patience_ms": 0, **options})
         self.first = 0      # where the oldest segment lies on the SSD
         self.written = 0
 
@@ -263,10 +264,17 @@ class FullLog:
         self.written += 1
         return True
 
+    def round(self):
+        """Segments that the tail passes at once; 0: one lane."""
+        fields = self.stack.fields()
+        return min(16 * fields["lanes"], fields["segments"] // 16) if fields["lanes"] > 1 else 0
+
     def fill_up(self, refused=DATA_SLOTS):
         """Write until nothing more can be taken, and have the HDD refuse the oldest blocks."""
         self.ssd.hold(self.first, 16 * BLOCK)
         keep = max(1, min(4, self.stack.fields()["segments"] // 16))
+        if self.round():
+            keep += 2 * (self.round() - 1)
         tries = 0
 
         def full():
@@ -311,7 +319,7 @@ class FullLog:
         assert fields["mode"] == "rw" and fields["lost"] == lost, fields
         assert 0 < fields["refused"] <= refused, fields     # the last ones where they were
         with self.stack.open() as raw:
-            fill(raw, 2000, 100, "more")
+            fill(raw, self.written, 100, "more")
             raw.flush()
             for block in (*range(refused), *range(refused + lost, self.written)):
                 assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
@@ -376,6 +384,29 @@ def reserve_outlives_many_refused(ctx):
         log.fill_up(refused)
         ssd.heal()
         log.goes_on(refused)
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "24M", kind="recorded"), RECORDED[1]),
+      timeout=FULL_LOG_SECONDS)
+def full_round_is_drained_in_batches(ctx):
+    """With several lanes, a refused block of a full log does not make batches small (D8)."""
+    batch = 4               # segments
+    with Disks() as disks, Holding("ssd1", ctx.ssd) as ssd:
+        log = FullLog(ctx, disks, ssd, lanes=4, buffers=16, writeback_batch=batch * 16)
+        log.begin(1)
+        log.fill_up(1)
+        before = commands(ctx.hdd)["flush"]
+        # Behind the cut: writeback gets there when the tail has.
+        ssd.hold(log.first + log.round() * 16 * BLOCK, 16 * BLOCK)
+        wait.until(ssd.held, 120, "the tail at the next cut")
+        flushes = commands(ctx.hdd)["flush"] - before
+        fields = log.stack.fields()
+        ctx.figure("segments of a round", log.round())
+        ctx.figure("flushes of the HDD", flushes)
+        ssd.heal()
+        assert fields["relogged"] == 1 and fields["mode"] == "rw", fields
+        assert flushes <= log.round() // batch + 4, f"{flushes} for {log.round()} segments"
+        log.goes_on(1)
 
 
 # --- the log is as good as full -----------------------------------------------------------------

@@ -4,8 +4,9 @@
 import errno
 import json
 import os
+import pathlib
 
-from lclib import case, sh
+from lclib import case, dm, sh
 from lclib.disk import MIB, Device
 from lclib.lc import LcStack
 from lclib.registry import Disk
@@ -141,3 +142,26 @@ def no_mark_old_superblock(ctx):
     with Device(stack.path) as volume:
         assert volume.read(0, 4096) == b"\x02" * 4096
     stack.remove()
+
+
+def statistics(name):
+    """Does the kernel keep I/O statistics of a mapped device?"""
+    number = os.stat(f"/dev/mapper/{name}").st_rdev
+    path = f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/queue/iostats"
+    return pathlib.Path(path).read_text(encoding="ascii").strip()
+
+
+@case(disks=PAIR, timeout=60)
+def statistics_are_off(ctx):
+    """lc-resume switches the volume's I/O statistics off, or leaves them if told to."""
+    with dm.Device("plain", dm.linear(ctx.hdd)):
+        usual = statistics("plain")  # 0 on Linux 6.1: off for all of device mapper
+    ctx.figure("usual", usual)
+    stack = LcStack(ctx.hdd, ctx.ssd)
+    stack.format()
+    stack.activate()
+    assert statistics("lc0") == "0"
+    sh.run("lc-remove", "lc0")
+    sh.run("lc-resume", "--iostats", "lc0", ctx.ssd, ctx.hdd)
+    assert statistics("lc0") == usual
+    sh.run("lc-remove", "lc0")

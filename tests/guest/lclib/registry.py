@@ -61,6 +61,7 @@ class Case:
     fault: tuple     # device, what goes wrong, required behaviour; or empty
     no_memory: bool  # the kernel may say that an allocation failed
     cores: bool      # the processors are cores of one, with a cache in common
+    nodes: int       # memory nodes that share processors and memory evenly; 0: the machine's one
     icount: bool     # the clock counts instructions: one a nanosecond
 
     @property
@@ -70,7 +71,7 @@ class Case:
 
 
 def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=2,
-         memory="1G", long=(), append="", fault=(), no_memory=False, cores=False,
+         memory="1G", long=(), append="", fault=(), no_memory=False, cores=False, nodes=0,
          icount=False):
     """Register the function below as a guest case; it must have a docstring.
 
@@ -88,7 +89,7 @@ def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=
         only_long = tuple(kernels) if long is True else tuple(long)
         CASES[name] = Case(name, function, tuple(kernels), tuple(disks), timeout, module, smp,
                            memory, only_long, append, tuple(fault), no_memory, cores,
-                           icount)
+                           nodes, icount)
         return function
     return register
 

@@ -86,7 +86,8 @@ class Volume:
     @classmethod
     def drawn(cls, ctx, rng, **fixed):
         """A volume of some layout, with some options, but those that are given."""
-        layout = ["--segment-size=" + rng.choice(("64K", "64K", "128K")),
+        sizes = ("64K", "64K", "128K") if "lanes" not in fixed else ("64K",)
+        layout = ["--segment-size=" + rng.choice(sizes),
                   "--checksum=" + rng.choice(("xxh64", "crc32c"))]
         layout += rng.choice(([], ["--in-place"]))
         high = rng.choice((20, 40, 60, 90))

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One lane.  See lane.h, and buffer.h for what it opens and closes.
+ *
+ * Writers come here for a record they can reserve slots in.  Everything but that
+ * (closing a record, opening the next, taking a ready buffer) happens under lane->lock, a
+ * few hundred cycles once per record.
+ */
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+
+#include "lc.h"
+#include "buffer.h"
+#include "lane.h"
+#include "log.h"
+#include "segment.h"
+
+/**
+ * lc_lane_create() - allocate a lane of a core
+ * @core: the volume
+ * @index: which one
+ *
+ * May sleep.  Return: the lane or NULL.
+ */
+struct lc_lane *lc_lane_create(struct lc_core *core, u32 index)
+{
+	struct lc_lane *lane = kzalloc_node(sizeof(*lane), GFP_KERNEL,
+					    core->pool->homes[index].node);
+
+	if (!lane)
+		return NULL;
+	lane->core = core;
+	lane->index = index;
+	spin_lock_init(&lane->lock);
+	INIT_LIST_HEAD(&lane->ready);
+	return lane;
+}
+
+/* Its buffers belong to the pool. */
+void lc_lane_destroy(struct lc_lane *lane)
+{
+	kfree(lane);
+}
+
+/**
+ * lc_lane_add_ready() - hand a free buffer to its lane
+ * @lane: the lane
+ * @buf: from lc_pool_get()
+ *
+ * Process context.
+ */
+void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
+{
+	memset(buf->slots[0], 0, LC_SLOT_BYTES);
+	buf->nr_records = 0;
+	buf->undurable = 0;
+	buf->unwritten = 0;
+	buf->closed = false;
+	spin_lock(&lane->lock);
+	list_add_tail(&buf->list, &lane->ready);
+	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);
+	spin_unlock(&lane->lock);
+}
+
+/* --- opening and closing, under lane->lock -------------------------------- */
+
+/* The lane is done with its buffer; records may still be in flight. */
+static void close_buffer(struct lc_lane *lane)
+{
+	struct lc_buffer *buf = lane->buf;
+
+	lane->buf = NULL;
+	lc_log_close_buffer(lane->core->log, buf);
+}
+
+/* Nothing was put into the segment: it stays empty, and the buffer is for another one. */
+static void return_buffer(struct lc_lane *lane)
+{
+	struct lc_buffer *buf = lane->buf;
+
+	lane->buf = NULL;
+	rcu_assign_pointer(lane->core->ring->segments[buf->position].buf, NULL);
+	list_add(&buf->list, &lane->ready);
+	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);
+}
+
+/**
+ * lc_lane_close_record() - close the open record, or take it back if nobody touched it
+ * @lane: the lane
+ * @want_durable: a flush waits for it
+ * @closed: gets it, by rec->turn, to be put when no lane is locked
+ *
+ * Under lane->lock.
+ */
+void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_head *closed)
+{
+	struct lc_record *rec = lane->open;
+
+	if (!rec)
+		return;
+	if (!lc_record_retract(rec)) {
+		lc_log_append(lane->core->log, rec, want_durable);
+		list_add_tail(&rec->turn, closed);
+	}
+	WRITE_ONCE(lane->open, NULL);
+}
+
+/**
+ * lc_lane_close_segment() - put nothing more into the open segment
+ * @lane: the lane
+ * @want_durable: a flush waits for what is in it
+ * @closed: as for lc_lane_close_record()
+ *
+ * Under lane->lock.
+ */
+void lc_lane_close_segment(struct lc_lane *lane, bool want_durable, struct list_head *closed)
+{
+	lc_lane_close_record(lane, want_durable, closed);
+	if (!lane->buf)
+		return;
+	if (lane->buf->nr_records)
+		close_buffer(lane);
+	else
+		return_buffer(lane);
+}
+
+static struct lc_record *open_record(struct lc_lane *lane, u8 type)
+{
+	lane->incarnation = (lane->incarnation + 1) & 0x7fffffff;
+	return lc_record_open(lane->buf, type, lane->incarnation);
+}
+
+/**
+ * lc_lane_reopen() - make lane->open the next record of the open segment
+ * @lane: no record of it is open
+ *
+ * Under lane->lock.  If no block fits, the segment is closed.
+ */
+void lc_lane_reopen(struct lc_lane *lane)
+{
+	struct lc_record *rec = NULL;
+
+	if (lane->buf && !lane->stopped) {
+		rec = open_record(lane, LC_RECORD_DATA);
+		if (!rec)
+			close_buffer(lane);
+	}
+	/* Pairs with the acquire in lane_reserve(): the record is set up. */
+	smp_store_release(&lane->open, rec);
+}
+
+/**
+ * lc_lane_open_next() - open a record, in the next segment if need be
+ * @lane: no record of it is open
+ * @type: LC_RECORD_*
+ * @relog: for what is logged again
+ * @ret: gets 0, -EAGAIN: no buffer or no segment, or -EBUSY: it is time for a turn
+ *
+ * Under lane->lock.  Does not set lane->open.  Return: the record or NULL.
+ */
+struct lc_record *lc_lane_open_next(struct lc_lane *lane, u8 type, bool relog, int *ret)
+{
+	struct lc_buffer *buf;
+	struct lc_record *rec;
+
+	*ret = -EAGAIN;
+	if (lane->stopped)
+		return NULL;
+	for (;;) {
+		if (lane->buf) {
+			rec = open_record(lane, type);
+			if (rec) {
+				*ret = 0;
+				return rec;
+			}
+			close_buffer(lane);
+		}
+		buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
+		if (!buf)
+			return NULL;
+		*ret = lc_head_take(lane, relog, buf);
+		if (*ret)
+			return NULL;
+		list_del(&buf->list);
+		WRITE_ONCE(lane->nr_ready, lane->nr_ready - 1);
+		lane->buf = buf;
+	}
+}
+
+/* --- writers --------------------------------------------------------------- */
+
+/* Replace @old, which is full, closed or NULL, as the open record. */
+static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
+{
+	struct lc_core *core = lane->core;
+	struct lc_record *rec;
+	int ret;
+
+	spin_lock(&lane->lock);
+	if (lane->open != old) {
+		spin_unlock(&lane->lock);
+		return 0;
+	}
+	if (old)
+		lc_log_append(core->log, old, false);
+	rec = lc_lane_open_next(lane, LC_RECORD_DATA, relog, &ret);
+	/* Pairs with the acquire in lane_reserve(): the record is set up. */
+	smp_store_release(&lane->open, rec);
+	spin_unlock(&lane->lock);
+
+	if (old)
+		lc_record_put(old, false);
+	if (READ_ONCE(lane->nr_ready) * 2 < READ_ONCE(lane->max_ready) ||
+	    lc_head_ready(core->head) * 2 < READ_ONCE(core->head->max_ready))
+		queue_work(core->wq, &core->refill_work);
+	if (ret != -EBUSY)
+		return ret;
+	lc_head_turn(core->head, relog);
+	return 0;
+}
+
+static int lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor *cur)
+{
+	const bool *refuse = relog ? NULL : &lane->core->head->relog_wanted;
+	struct lc_record *rec;
+	int ret;
+
+	for (;;) {
+		/* Without a reference yet, its buffer may be retired and freed. */
+		rcu_read_lock();
+		/* Pairs with the releases of lane->open. */
+		rec = smp_load_acquire(&lane->open);
+		ret = rec ? lc_record_get(rec, want, refuse, cur) : -ESTALE;
+		rcu_read_unlock();
+		if (ret != -ESTALE)
+			return ret;
+		if (advance(lane, rec, relog))
+			return -EAGAIN;
+	}
+}
+
+/**
+ * lc_lane_reserve() - get slots of the open record, and a reference on it
+ * @lane: the lane
+ * @want: slots wanted, at least 1
+ * @cur: gets 1..@want slots
+ *
+ * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready,
+ * or writeback needs the reserve (B5).  The refill worker has been told, or writeback
+ * queues unpark_work when it is done.
+ */
+int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur)
+{
+	return lane_reserve(lane, want, false, cur);
+}
+
+/**
+ * lc_lane_relog() - as lc_lane_reserve(), one slot for what must be logged again
+ * @lane: the lane
+ * @cur: gets the slot
+ *
+ * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready.
+ * With head->relog_starved set, the refill worker takes one of the reserve for it (D1).
+ */
+int lc_lane_relog(struct lc_lane *lane, struct lc_cursor *cur)
+{
+	return lane_reserve(lane, 1, true, cur);
+}
+
+/**
+ * lc_lane_seal() - close the open record if it holds anything
+ * @lane: the lane
+ * @close_segment: put nothing more into its segment either, if that holds anything and
+ *	relogging does not need it (B5)
+ * @direct: whoever sent the bio that waits for it may submit others
+ *
+ * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
+ * submit_bio() does.
+ *
+ * Return: the highest seq given so far.  Every write to the lane completed before the call
+ * is in a record of that seq or a lower one.
+ */
+u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
+{
+	struct lc_record *rec, *tmp;
+	LIST_HEAD(closed);
+	u64 seq;
+
+	spin_lock(&lane->lock);
+	rec = lane->open;
+	close_segment &= !READ_ONCE(lane->core->head->relog_wanted);
+	if (close_segment && lane->buf && (lane->buf->nr_records > 1 ||
+					   (rec ? !lc_record_untouched(rec) :
+						  lane->buf->nr_records))) {
+		lc_lane_close_segment(lane, true, &closed);
+	} else if (rec && lc_record_used(rec)) {
+		lc_lane_close_record(lane, true, &closed);
+		lc_lane_reopen(lane);
+	}
+	seq = lc_log_last_seq(lane->core->log);
+	spin_unlock(&lane->lock);
+	list_for_each_entry_safe(rec, tmp, &closed, turn)
+		lc_record_put(rec, direct);
+	return seq;
+}
+
+/**
+ * lc_lane_mark() - a value that changes whenever something is put into the lane
+ * @lane: the lane
+ */
+u64 lc_lane_mark(const struct lc_lane *lane)
+{
+	struct lc_record *rec;
+	u64 mark;
+
+	rcu_read_lock();	/* as in lane_reserve() */
+	/* Pairs with the releases of lane->open. */
+	rec = smp_load_acquire(&lane->open);
+	mark = rec ? atomic64_read(&rec->state) : 0;
+	rcu_read_unlock();
+	return mark;
+}
+
+/* Closed buffers that are written, but not durable; a hint. */
+u32 lc_lane_unflushed(const struct lc_lane *lane)
+{
+	return READ_ONCE(lane->nr_unflushed);
+}

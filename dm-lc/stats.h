@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Counters that cost nothing while no table has the option `stats` on: a static key, which
+ * tables hold from their construction to their end, keeps them out of the way of a write, and
+ * each CPU has its own.
+ */
+#ifndef LC_STATS_H
+#define LC_STATS_H
+
+#include <linux/jump_label.h>
+#include <linux/types.h>
+
+struct lc_core;
+
+struct lc_stats {
+	u64 local, remote;	/* blocks copied to memory of the writer's node, or another's */
+	u64 parked;		/* writes that found no buffer or segment */
+};
+
+DECLARE_STATIC_KEY_FALSE(lc_stats_wanted);
+
+int lc_stats_create(struct lc_core *core);
+void lc_stats_destroy(struct lc_core *core);
+void lc_stats_sum(const struct lc_core *core, struct lc_stats *sum);
+void lc_stats_add_copy(struct lc_core *core, const void *to);
+void lc_stats_add_parked(struct lc_core *core);
+
+/* A block was copied to a write buffer.  Any context. */
+static inline void lc_stats_copy(struct lc_core *core, const void *to)
+{
+	if (static_branch_unlikely(&lc_stats_wanted))
+		lc_stats_add_copy(core, to);
+}
+
+static inline void lc_stats_parked(struct lc_core *core)
+{
+	if (static_branch_unlikely(&lc_stats_wanted))
+		lc_stats_add_parked(core);
+}
+
+#endif /* LC_STATS_H */

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Several lanes, one writer at a time: seqs over lanes, blocks that another lane has open,
+ * turns and cuts, FLUSH, tombstones.  lane_kunit.c has many writers at once.
+ */
+#include <kunit/test.h>
+
+#include "fake.h"
+
+#define SEG	16	/* slots of a segment */
+
+static struct fake *several(struct kunit *test, u32 lanes, u32 round)
+{
+	const struct fake_options options = { .lanes = lanes, .buffers = 8 * lanes };
+	struct fake *fake = fake_create(test, &options);
+
+	KUNIT_ASSERT_EQ(test, fake->core.nr_lanes, lanes);
+	fake->core.head->round = round;
+	return fake;
+}
+
+static void reserve(struct fake *fake, u32 lane, u32 want, struct lc_cursor *cur)
+{
+	int ret = lc_lane_reserve(fake->core.lanes[lane], want, cur);
+
+	if (ret) {
+		KUNIT_ASSERT_EQ(fake->test, ret, -EAGAIN);
+		KUNIT_ASSERT_TRUE(fake->test, fake_feed_lane(fake, lane));
+		ret = lc_lane_reserve(fake->core.lanes[lane], want, cur);
+	}
+	KUNIT_ASSERT_EQ(fake->test, ret, 0);
+}
+
+/* Write one block in a lane.  Return: its slot. */
+static u32 put(struct fake *fake, u32 lane, u64 block, u8 fill)
+{
+	struct lc_cursor cur = {};
+	u32 slot;
+
+	reserve(fake, lane, 1, &cur);
+	slot = fake_put_block(fake, &cur, block, fill);
+	lc_cursor_release(&cur);
+	return slot;
+}
+
+/* Fill a lane's open segment, or a new one, to its end. */
+static void fill(struct fake *fake, u32 lane)
+{
+	u32 i;
+
+	for (i = 0; i < SEG - LC_HEADER_SLOTS; i++)
+		put(fake, lane, 1000 + lane * 100 + i, i);
+}
+
+static void expect_place(struct fake *fake, u64 seq, u64 segment, u64 cut)
+{
+	struct bio *bio = fake_take(fake, seq);
+	struct lc_record_info info = {};
+
+	KUNIT_EXPECT_EQ(fake->test, fake_decode(fake, bio, &info), 0);
+	KUNIT_EXPECT_EQ(fake->test, info.seq, seq);
+	KUNIT_EXPECT_EQ(fake->test, info.segment, segment);
+	KUNIT_EXPECT_EQ(fake->test, info.cut, cut);
+	fake_end(bio, BLK_STS_OK);
+}
+
+/* Records get their seqs in the order in which they are closed, whatever the lane. */
+static void seqs_over_lanes(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 8);
+
+	put(fake, 0, 1, 1);
+	put(fake, 1, 2, 2);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes[1], false, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes[0], false, false), 2);
+	put(fake, 0, 3, 3);
+	put(fake, 1, 4, 4);
+	KUNIT_EXPECT_EQ(test, lc_head_seal(&fake->core, false), 4);
+	expect_place(fake, 1, 2, 1);
+	expect_place(fake, 2, 1, 1);
+	expect_place(fake, 3, 1, 1);
+	expect_place(fake, 4, 2, 1);
+}
+
+/* B6: the reference keeps the other lane's record from being submitted. */
+static void open_elsewhere(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 8);
+	struct lc_cursor cur = {}, other = {};
+	u32 slot = put(fake, 1, 7, 1);
+
+	reserve(fake, 0, 1, &cur);
+	KUNIT_ASSERT_EQ(test, lc_cursor_compare(&cur, slot, &other), LC_ORDER_OPEN);
+	KUNIT_ASSERT_NOT_NULL(test, other.rec);
+	KUNIT_EXPECT_PTR_EQ(test, other.rec->buf, fake->core.lanes[1]->buf);
+	lc_lane_seal(fake->core.lanes[1], false, false);
+	memset(lc_cursor_image(&other, slot), 9, LC_SLOT_BYTES);
+	fake_settle(fake);
+	KUNIT_EXPECT_EQ(test, fake->nr_records, 0);
+	lc_cursor_release(&other);
+	KUNIT_EXPECT_NULL(test, other.rec);
+	fake_finish(fake, 1, BLK_STS_OK);
+	lc_cursor_release(&cur);
+}
+
+/* Closed before ours, which is still open: older.  Ours closed, too: nobody can tell. */
+static void closed_elsewhere(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 8);
+	struct lc_cursor cur = {}, other = {};
+	u32 slot = put(fake, 1, 7, 1);
+
+	reserve(fake, 0, 2, &cur);
+	fake_put_block(fake, &cur, 8, 1);
+	lc_lane_seal(fake->core.lanes[1], false, false);
+	KUNIT_EXPECT_EQ(test, lc_cursor_compare(&cur, slot, &other), LC_ORDER_OLDER);
+	lc_lane_seal(fake->core.lanes[0], false, false);
+	KUNIT_EXPECT_EQ(test, lc_cursor_compare(&cur, slot, &other), LC_ORDER_NEWER);
+	KUNIT_EXPECT_NULL(test, other.rec);
+	lc_cursor_release(&cur);
+}
+
+/* Durable: older than any record that a writer is in. */
+static void durable_elsewhere(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 8);
+	struct lc_cursor cur = {}, other = {};
+	u32 slot = put(fake, 1, 7, 1);
+
+	lc_head_seal(&fake->core, true);
+	fake_finish(fake, 1, BLK_STS_OK);
+	lc_log_want_durable(fake->core.log, 1);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
+	reserve(fake, 0, 1, &cur);
+	KUNIT_EXPECT_EQ(test, lc_cursor_compare(&cur, slot, &other), LC_ORDER_OLDER);
+	lc_cursor_release(&cur);
+}
+
+/* N1, N2: before the first segment of a round is opened, all are closed. */
+static void turn(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 3);
+	struct lc_core *core = &fake->core;
+
+	fake_pass(fake);
+	put(fake, 1, 1, 1);
+	fill(fake, 0);
+	fill(fake, 0);
+	KUNIT_EXPECT_EQ(test, core->head->next, 4);
+	KUNIT_EXPECT_EQ(test, core->head->cut, 1);
+	KUNIT_EXPECT_PTR_NE(test, core->lanes[1]->buf, NULL);
+	KUNIT_EXPECT_EQ(test, lc_head_cut_seq(core, 3), 0);
+	put(fake, 0, 2, 2);
+	KUNIT_EXPECT_EQ(test, core->head->cut, 4);
+	KUNIT_EXPECT_PTR_EQ(test, core->lanes[1]->buf, NULL);
+	/* Two of the first lane's, and what the second one had open. */
+	KUNIT_EXPECT_EQ(test, lc_log_last_seq(core->log), 3);
+	KUNIT_EXPECT_EQ(test, core->head->cut_seq, 4);
+	KUNIT_EXPECT_EQ(test, lc_head_cut_seq(core, 4), 4);
+	KUNIT_EXPECT_EQ(test, core->lanes[0]->buf->cut, 4);
+	put(fake, 1, 3, 3);
+	KUNIT_EXPECT_EQ(test, core->lanes[1]->buf->segment, 5);
+	KUNIT_EXPECT_EQ(test, lc_head_cut_seq(core, 5), 0);
+}
+
+/* A segment that nothing was put into stays without a record, its buffer is used again. */
+static void untouched(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 8);
+	struct lc_core *core = &fake->core;
+	struct lc_cursor cur = {};
+
+	reserve(fake, 1, 1, &cur);
+	lc_cursor_release(&cur);
+	KUNIT_EXPECT_EQ(test, lc_head_used(core), 1);
+	lc_head_seal(core, true);
+	KUNIT_EXPECT_EQ(test, core->head->cut, 1);	/* no reason for one */
+	put(fake, 0, 1, 1);
+	KUNIT_EXPECT_EQ(test, lc_head_used(core), 3);
+	lc_head_seal(core, true);
+	KUNIT_EXPECT_EQ(test, core->head->cut, 3);
+	KUNIT_EXPECT_EQ(test, core->lanes[1]->nr_ready, 1);
+	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(core->ring->segments[1].buf), NULL);
+	KUNIT_EXPECT_EQ(test, lc_head_cut_seq(core, 3), 2);
+	KUNIT_EXPECT_EQ(test, lc_head_used(core), 3);
+}
+
+/* N3: a FLUSH waits for what is in any lane. */
+static void flush_of_all(struct kunit *test)
+{
+	struct fake *fake = several(test, 3, 8);
+	struct fake_io *fio;
+	u32 i;
+
+	for (i = 0; i < 3; i++)
+		put(fake, i, i, i);
+	fio = fake_flush(fake);
+	fake_wait(fake, 3);
+	fake_finish(fake, 3, BLK_STS_OK);
+	fake_finish(fake, 1, BLK_STS_OK);
+	fake_expect_flushes(fake, 0);
+	fake_finish(fake, 2, BLK_STS_OK);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 3);
+}
+
+/* N4: what a tombstone drops lies below its bounds, in each lane; what comes later does not. */
+static void tombstone(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 8);
+	const struct lc_bound *bounds = fake->core.head->bounds;
+	u32 before[2], behind[2], i;
+
+	for (i = 0; i < 2; i++)
+		before[i] = put(fake, i, i, 1);
+	KUNIT_ASSERT_EQ(test, lc_head_append_range(&fake->core, 0, 9, LC_ENTRY_RANGE_TOMBSTONE), 0);
+	/* Both that were open, then the tombstone. */
+	KUNIT_EXPECT_EQ(test, lc_log_last_seq(fake->core.log), 3);
+	for (i = 0; i < 2; i++) {
+		behind[i] = put(fake, i, i, 2);
+		KUNIT_EXPECT_EQ(test, bounds[i].segment, 1 + i);
+		KUNIT_EXPECT_LT(test, before[i] % SEG, bounds[i].slot);
+		KUNIT_EXPECT_GE(test, behind[i] % SEG, bounds[i].slot);
+	}
+	KUNIT_EXPECT_EQ(test, lc_head_seal(&fake->core, false), 5);
+}
+
+/* B5: while something is logged again nobody else opens a segment or closes one. */
+static void relogging(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 8);
+	struct lc_core *core = &fake->core;
+	struct lc_cursor cur = {};
+
+	put(fake, 0, 1, 1);
+	fake_feed_lane(fake, 1);
+	WRITE_ONCE(core->head->relog_wanted, true);
+	KUNIT_EXPECT_EQ(test, lc_lane_reserve(core->lanes[1], 1, &cur), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, core->head->next, 2);
+	lc_head_seal(core, true);
+	KUNIT_EXPECT_EQ(test, core->head->cut, 1);
+	KUNIT_EXPECT_PTR_NE(test, core->lanes[0]->buf, NULL);
+	KUNIT_EXPECT_EQ(test, lc_lane_relog(core->lanes[0], &cur), 0);
+	lc_cursor_release(&cur);
+	WRITE_ONCE(core->head->relog_wanted, false);
+	KUNIT_EXPECT_EQ(test, lc_lane_reserve(core->lanes[1], 1, &cur), 0);
+	lc_cursor_release(&cur);
+}
+
+/* Each lane keeps its share of the buffers. */
+static void homes(struct kunit *test)
+{
+	struct fake *fake = several(test, 3, 8);
+	struct lc_pool *pool = fake->core.pool;
+
+	KUNIT_EXPECT_EQ(test, pool->nr, 24);
+	lc_pool_shrink(pool, 13);
+	KUNIT_EXPECT_EQ(test, pool->nr, 13);
+	KUNIT_EXPECT_EQ(test, pool->homes[0].nr, 5);
+	KUNIT_EXPECT_EQ(test, pool->homes[1].nr, 4);
+	KUNIT_EXPECT_EQ(test, pool->homes[2].nr, 4);
+}
+
+static struct kunit_case lanes_cases[] = {
+	KUNIT_CASE(seqs_over_lanes),
+	KUNIT_CASE(open_elsewhere),
+	KUNIT_CASE(closed_elsewhere),
+	KUNIT_CASE(durable_elsewhere),
+	KUNIT_CASE(turn),
+	KUNIT_CASE(untouched),
+	KUNIT_CASE(flush_of_all),
+	KUNIT_CASE(tombstone),
+	KUNIT_CASE(relogging),
+	KUNIT_CASE(homes),
+	{}
+};
+
+static struct kunit_suite lanes_suite = {
+	.name = "dm_lc_lanes",
+	.test_cases = lanes_cases,
+};
+
+kunit_test_suite(lanes_suite);
