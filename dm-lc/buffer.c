@@ -224,15 +224,6 @@ void lc_cursor_release(struct lc_cursor *cur)
 	lc_record_put(rec, false);
 }
 
-/* The cursor's next slot, numbered over the whole SSD. */
-u32 lc_cursor_slot(const struct lc_cursor *cur)
-{
-	const struct lc_record *rec = cur->rec;
-
-	return (rec->buf->position << rec->buf->core->ring->slot_shift) + rec->first_slot +
-	       LC_HEADER_SLOTS + cur->next;
-}
-
 /*
  * Is this slot of its segment in the record the cursor has a reference on?  Slots
  * behind the reserved ones may belong to the next record of the segment.
@@ -298,11 +289,6 @@ enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc
 		return compare_lanes(cur, seg, in_segment, other);
 	/* Within a lane, records get their seqs in the order of their places. */
 	return seg->number > buf->segment ? LC_ORDER_NEWER : LC_ORDER_OLDER;
-}
-
-void *lc_cursor_image(const struct lc_cursor *cur, u32 slot)
-{
-	return lc_buffer_slot(cur->rec->buf->core, cur->rec->buf, slot);
 }
 
 /**

@@ -33,7 +33,9 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
-struct lc_core;
+#include "lc.h"
+#include "segment.h"
+
 struct lc_lane;
 struct lc_record_header;
 
@@ -131,11 +133,8 @@ u32 lc_pool_used(const struct lc_pool *pool);
 
 struct lc_buffer *lc_buffer_pin(struct lc_core *core, u32 slot);
 void lc_buffer_unpin(struct lc_buffer *buf);
-void *lc_buffer_slot(struct lc_core *core, const struct lc_buffer *buf, u32 slot);
 
-u32 lc_cursor_slot(const struct lc_cursor *cur);
 enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc_cursor *other);
-void *lc_cursor_image(const struct lc_cursor *cur, u32 slot);
 void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost);
 void lc_cursor_release(struct lc_cursor *cur);
 
@@ -149,5 +148,24 @@ bool lc_record_untouched(const struct lc_record *rec);
 u32 lc_buffer_end(const struct lc_buffer *buf);
 void lc_record_put(struct lc_record *rec, bool direct);
 struct lc_record_header *lc_record_image(const struct lc_record *rec);
+
+static inline void *lc_buffer_slot(struct lc_core *core, const struct lc_buffer *buf, u32 slot)
+{
+	return buf->slots[lc_ring_slot_in_segment(core->ring, slot)];
+}
+
+/* The cursor's next slot, numbered over the whole SSD. */
+static inline u32 lc_cursor_slot(const struct lc_cursor *cur)
+{
+	const struct lc_record *rec = cur->rec;
+
+	return (rec->buf->position << rec->buf->core->ring->slot_shift) + rec->first_slot +
+	       LC_HEADER_SLOTS + cur->next;
+}
+
+static inline void *lc_cursor_image(const struct lc_cursor *cur, u32 slot)
+{
+	return lc_buffer_slot(cur->rec->buf->core, cur->rec->buf, slot);
+}
 
 #endif /* LC_BUFFER_H */

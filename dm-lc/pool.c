@@ -294,8 +294,3 @@ struct lc_buffer *lc_buffer_pin(struct lc_core *core, u32 slot)
 	rcu_read_unlock();
 	return buf;
 }
-
-void *lc_buffer_slot(struct lc_core *core, const struct lc_buffer *buf, u32 slot)
-{
-	return buf->slots[lc_ring_slot_in_segment(core->ring, slot)];
-}

@@ -47,12 +47,10 @@ struct run {
 /* How many of the sectors from @first on, at most @nr, are all in or all out of @mask? */
 static u32 uniform_sectors(u8 mask, u32 first, u32 nr)
 {
-	bool in = mask & 1u << first;
-	u32 n = 1;
+	/* The others; the last one is behind the block. */
+	u32 others = mask & 1u << first ? ~(u32)mask : mask | 1u << LC_BLOCK_SECTORS;
 
-	while (n < nr && !!(mask & 1u << (first + n)) == in)
-		n++;
-	return n;
+	return min_t(u32, __ffs(others >> first), nr);
 }
 
 static bool ssd_continues(struct lc_core *core, const struct run *run, u32 slot, u32 first)

@@ -53,22 +53,14 @@ static u8 sector_mask(u32 first, u32 nr)
 
 static void copy_sectors(void *to, const void *from, u8 mask)
 {
-	u32 i;
-
-	for (i = 0; i < LC_BLOCK_SECTORS; i++) {
-		if (mask & 1u << i)
-			memcpy(to + (i << 9), from + (i << 9), 512);
-	}
+	for (; mask; mask &= mask - 1)
+		memcpy(to + (__ffs(mask) << 9), from + (__ffs(mask) << 9), 512);
 }
 
 static void zero_sectors(void *to, u8 mask)
 {
-	u32 i;
-
-	for (i = 0; i < LC_BLOCK_SECTORS; i++) {
-		if (mask & 1u << i)
-			memset(to + (i << 9), 0, 512);
-	}
+	for (; mask; mask &= mask - 1)
+		memset(to + (__ffs(mask) << 9), 0, 512);
 }
 
 static void account_lost(struct lc_core *core, u8 before, u8 after)
@@ -187,7 +179,8 @@ static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor 
 	else
 		ret = -ESTALE;
 	lc_index_unlock(core->index, bucket);
-	lc_cursor_release(&other);
+	if (other.rec)
+		lc_cursor_release(&other);
 	return ret;
 }
 
