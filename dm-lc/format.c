@@ -59,15 +59,43 @@ u32 lc_format_slot_csum(const struct lc_sb *sb, u64 block, const void *slot)
 	return sb->csum_type == LC_CSUM_XXH64 ? (u32)sum ^ (u32)(sum >> 32) : (u32)sum;
 }
 
-/* All metadata blocks: 4 KiB, an 8-byte checksum at byte 8 summed as zero. */
-static u64 meta_csum(u32 csum_type, u64 seed, const void *block)
+/* The first bytes of a metadata block: an 8-byte checksum at byte 8 is summed as zero. */
+static u64 head_csum(u32 csum_type, u64 seed, const void *block, u32 len)
 {
 	static const u8 zero[8];
 	u64 sum;
 
 	sum = lc_format_csum64(csum_type, seed, block, 8);
 	sum = lc_format_csum64(csum_type, sum, zero, 8);
-	return lc_format_csum64(csum_type, sum, (const u8 *)block + 16, LC_SLOT_BYTES - 16);
+	return lc_format_csum64(csum_type, sum, (const u8 *)block + 16, len - 16);
+}
+
+/* All metadata blocks but record headers: 4 KiB. */
+static u64 meta_csum(u32 csum_type, u64 seed, const void *block)
+{
+	return head_csum(csum_type, seed, block, LC_SLOT_BYTES);
+}
+
+/**
+ * lc_record_csum() - checksum of a record header
+ * @raw: header
+ * @sb: generation, checksum type and features
+ *
+ * With short sums, what lies behind the last entry is not summed, and means nothing: most
+ * records that a FLUSH waits for have few entries, and it waits for the sum, too.
+ */
+u64 lc_record_csum(const struct lc_record_header *raw, const struct lc_sb *sb)
+{
+	u32 nr = le16_to_cpu(raw->nr_entries);
+	u64 sum;
+
+	if (nr > LC_RECORD_ENTRIES)
+		nr = LC_RECORD_ENTRIES;
+	if (!(sb->incompat & LC_INCOMPAT_SHORT_SUMS))
+		return meta_csum(sb->csum_type, sb->generation, raw);
+	sum = head_csum(sb->csum_type, sb->generation, raw,
+			offsetof(struct lc_record_header, entries) + nr * sizeof(struct lc_entry));
+	return lc_format_csum64(sb->csum_type, sum, raw->lost, nr);
 }
 
 static bool is_pow2(u64 n)
@@ -608,7 +636,7 @@ void lc_record_seal(struct lc_record_header *raw, const struct lc_sb *sb,
 	raw->nr_slots = cpu_to_le16(info->nr_slots);
 	memset(raw->reserved0, 0, sizeof(raw->reserved0));
 	memset(raw->reserved, 0, sizeof(raw->reserved));
-	raw->csum = cpu_to_le64(meta_csum(sb->csum_type, sb->generation, raw));
+	raw->csum = cpu_to_le64(lc_record_csum(raw, sb));
 }
 
 /* Sectors of a block that the volume has: all, but of the last block. */
@@ -665,7 +693,7 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
 	if (le64_to_cpu(raw->generation) != sb->generation ||
 	    memcmp(raw->cache_uuid, sb->cache_uuid, 16))
 		return bad(why, -ESTALE, "record of an earlier format or another device");
-	if (le64_to_cpu(raw->csum) != meta_csum(sb->csum_type, sb->generation, raw))
+	if (le64_to_cpu(raw->csum) != lc_record_csum(raw, sb))
 		return bad(why, -EBADMSG, "record header checksum does not match");
 	if (le64_to_cpu(raw->address) != lc_format_slot_address(&sb->geo, position, first_slot))
 		return bad(why, -EXDEV, "record found at an address that is not its own");

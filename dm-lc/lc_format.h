@@ -66,7 +66,8 @@
 #define LC_COMPAT_ALL		0ULL
 #define LC_RO_COMPAT_ALL	0ULL
 #define LC_INCOMPAT_LANES	(1ULL << 0)	/* segments may have been open side by side */
-#define LC_INCOMPAT_ALL		LC_INCOMPAT_LANES
+#define LC_INCOMPAT_SHORT_SUMS	(1ULL << 1)	/* headers of records: no sum of unused entries */
+#define LC_INCOMPAT_ALL		(LC_INCOMPAT_LANES | LC_INCOMPAT_SHORT_SUMS)
 
 enum lc_csum_type {
 	LC_CSUM_CRC32C	= 1,
@@ -212,7 +213,7 @@ struct lc_mark {
 
 struct lc_record_header {
 	__u8   magic[LC_MAGIC_LEN];
-	__le64 csum;			/*    8 */
+	__le64 csum;			/*    8: see LC_INCOMPAT_SHORT_SUMS */
 	__le64 generation;		/*   16 */
 	__u8   cache_uuid[16];		/*   24 */
 	__le64 address;			/*   40: own byte address */

@@ -655,7 +655,7 @@ def test_check_torn_tail_is_no_damage(image):
     done = check(disk)
     assert done.code == 0 and "record 4 was not completely written" in done.out.lower()
     disk = image(LOG)
-    disk.write(slot_at(2, 0) + 600, b"torn")
+    disk.write(slot_at(2, 0) + 104, b"torn")
     assert check(disk).code == 0
     assert run_of(disk) == (1, 3)
 
@@ -687,7 +687,7 @@ def test_check_damage_hides_no_durable_records(image):
     disk = image("sb epoch=1\n" + "".join(
         f"data segment=1 slot={2 * n} seq={n + 1} durable={n} blocks={n}\n" for n in range(8)))
     assert check(disk).code == 0 and run_of(disk) == (1, 8)
-    disk.write(slot_at(1, 6) + 700, b"rot")
+    disk.write(slot_at(1, 6) + 104, b"rot")
     done = check(disk)
     assert done.code == 4 and "record 4 is missing" in done.out, done.out
     assert_repairs(disk)
@@ -698,7 +698,7 @@ def test_check_damage_hides_no_durable_records(image):
 def test_check_damaged_header(image, slot, seq, last):
     """At the start, in the middle and at the end of a segment: the records behind come back."""
     disk = image(LOG)
-    disk.write(slot_at(1, slot) + 200, b"rot")
+    disk.write(slot_at(1, slot) + 104, b"rot")
     assert run_of(disk)[1] < seq
     done = check(disk)
     assert done.code == 4 and f"record {seq} is missing" in done.out, done.out
@@ -734,7 +734,7 @@ def test_check_keeps_lives_apart(image, rotten):
     disk = image(LIVES)
     good = {(r["segment"], r["slot"]): r for r in dump(disk.path, "--entries")["records"]}
     for segment, slot in rotten:
-        disk.write(slot_at(segment, slot) + 200, b"rot")
+        disk.write(slot_at(segment, slot) + 104, b"rot")
         del good[segment, slot]
     assert_repairs(disk)
     assert run_of(disk) == (1, 7)
@@ -1141,7 +1141,7 @@ def test_check_lanes_damaged_header(image, rotten, said):
     assert check(disk).code == 0 and run_of(disk) == (100, 106)
     good = places_of(disk)
     for segment, slot in rotten:
-        disk.write(slot_at(segment, slot) + 200, b"rot")
+        disk.write(slot_at(segment, slot) + 104, b"rot")
     assert_repairs(disk)
     assert run_of(disk) == (100, 106)
     assert places_of(disk) == {**good, **said}
@@ -1167,7 +1167,7 @@ def test_check_lanes_hidden_in_the_lower_segment(image):
                      "data segment=10 slot=2 seq=102 durable=99 cut=10 blocks=3\n"
                      "data segment=10 slot=4 seq=103 durable=102 cut=10 blocks=4\n")
         assert check(disk).code == 0 and run_of(disk) == (100, 103)
-        disk.write(slot_at(10, 2) + 200, b"rot")
+        disk.write(slot_at(10, 2) + 104, b"rot")
         done = check(disk)
         assert done.code == code and run_of(disk) == (100, 101)
         if code:
@@ -1182,7 +1182,7 @@ def test_check_lanes_hole_for_what_is_below_the_tail(image):
                  "data segment=10 slot=0 seq=98 durable=97 cut=10 blocks=2\n"
                  "data segment=10 slot=2 seq=101 durable=100 cut=10 blocks=3\n"
                  "data segment=11 slot=2 seq=102 durable=101 cut=10 blocks=4\n")
-    disk.write(slot_at(10, 0) + 200, b"rot")
+    disk.write(slot_at(10, 0) + 104, b"rot")
     assert_repairs(disk)
     assert run_of(disk) == (100, 102)
     records = dump(disk.path, "--records")["records"]
@@ -1208,9 +1208,12 @@ def test_checkpoint_with_cuts(image):
     assert done.code == 0 and "2 blocks in the checkpoint" in done.out, done.out
     found = dump(disk.path, "--segments")
     assert found["cuts"] == [{"segment": 12, "seq": 106}]
-    assert found["superblock"]["incompat"] == "lanes"
+    assert found["superblock"]["incompat"] == "lanes short_sums"
     assert "cuts:\n  segment 12  seq 106" in run_tool("dump", "-s", disk.path, san=True).out
-    assert dump(image(CLEAN).path)["superblock"]["incompat"] == "none"
+    for words, features in (("", "short_sums"), (" long_sums=1", "none"),
+                            (" long_sums=1 lanes=1", "lanes")):
+        other = CLEAN.replace("sb ", f"sb{words} ", 1)
+        assert dump(image(other).path)["superblock"]["incompat"] == features
 
 
 @pytest.mark.parametrize("cuts, says", [
@@ -1381,7 +1384,7 @@ def test_check_random_lanes(image):
         good = records_of(disk)
         for record in rotten:
             place = record["segment"], record["slot"]
-            disk.write(slot_at(*place) + 200, b"rot")
+            disk.write(slot_at(*place) + 104, b"rot")
             del good[place]
         print(f"log {number}: rotten {[(r['seq'], r['segment'], r['slot']) for r in rotten]}")
         assert_repairs(disk)

@@ -109,6 +109,16 @@ static void add_life(json_object *obj, const struct lc_sb *sb)
 	json_object_object_add(obj, "earlier_lives", lives);
 }
 
+/* Of a superblock that was decoded all bits are known. */
+static const char *features_text(u64 incompat)
+{
+	if (incompat == LC_INCOMPAT_ALL)
+		return "lanes short_sums";
+	if (incompat & LC_INCOMPAT_LANES)
+		return "lanes";
+	return incompat & LC_INCOMPAT_SHORT_SUMS ? "short_sums" : "none";
+}
+
 /**
  * dump_superblock() - every field
  */
@@ -122,8 +132,7 @@ json_object *dump_superblock(const struct lc_sb *sb)
 	add_text(obj, "volume_uuid", uuid_text(sb->volume_uuid));
 	add_text(obj, "label", sb->label);
 	add_u64(obj, "sb_seq", sb->sb_seq);
-	/* Of a superblock that was decoded all bits are known. */
-	add_text(obj, "incompat", sb->incompat & LC_INCOMPAT_LANES ? "lanes" : "none");
+	add_text(obj, "incompat", features_text(sb->incompat));
 	snprintf(version, sizeof(version), "%u.%u.%u", sb->creator_version >> 16,
 		 sb->creator_version >> 8 & 0xff, sb->creator_version & 0xff);
 	add_text(obj, "creator_version", version);

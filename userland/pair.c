@@ -127,6 +127,7 @@ int pair_layout(const struct pair_request *req, const struct pair_choices *choic
 	copy_text(sb->backing_serial, sizeof(sb->backing_serial), id->serial);
 	copy_text(sb->backing_partuuid, sizeof(sb->backing_partuuid), id->partuuid);
 	copy_text(sb->backing_dm_uuid, sizeof(sb->backing_dm_uuid), id->dm_uuid);
+	sb->incompat = LC_INCOMPAT_SHORT_SUMS;
 	sb->csum_type = choices->csum_type;
 	sb->cache_lbs = req->ssd->lbs;
 	sb->creator_version = LC_VERSION_MAJOR << 16 | LC_VERSION_MINOR << 8 | LC_VERSION_PATCH;

@@ -504,6 +504,46 @@ static void record_bits(struct kunit *test)
 	check_bits(test, &record_kind, 3);
 }
 
+/* Is this byte of the example among those that a short sum is of, its own field included? */
+static bool in_short_sum(u32 byte)
+{
+	return byte < offsetof(struct lc_record_header, entries[2]) ||
+	       byte - offsetof(struct lc_record_header, lost) < 2;
+}
+
+/* A short sum is of all that is used, and of nothing else. */
+static void record_short_sum(struct kunit *test)
+{
+	union example_block *raw = example_block_alloc(test);
+	u32 type, bit;
+
+	for (type = LC_CSUM_CRC32C; type <= LC_CSUM_XXH64; type++) {
+		struct lc_sb *sb = example_sb_alloc(test, type);
+
+		sb->incompat = LC_INCOMPAT_SHORT_SUMS;
+		make_record(raw, sb);
+		for (bit = 0; bit < LC_SLOT_BYTES * 8; bit += 3) {
+			raw->bytes[bit / 8] ^= 1 << bit % 8;
+			if (!decode_record(raw, sb) == in_short_sum(bit / 8))
+				KUNIT_FAIL(test, "flipped bit %u: %d", bit, decode_record(raw, sb));
+			raw->bytes[bit / 8] ^= 1 << bit % 8;
+		}
+		KUNIT_EXPECT_EQ(test, decode_record(raw, sb), 0);
+		/* Of a number of entries that cannot be, nothing is read behind the last one. */
+		raw->record.nr_entries = cpu_to_le16(0xffff);
+		KUNIT_EXPECT_EQ(test, decode_record(raw, sb), -EBADMSG);
+		raw->record.csum = cpu_to_le64(lc_record_csum(&raw->record, sb));
+		KUNIT_EXPECT_EQ(test, decode_record(raw, sb), -ERANGE);
+		/* Neither kind passes for the other. */
+		make_record(raw, sb);
+		sb->incompat = 0;
+		KUNIT_EXPECT_EQ(test, decode_record(raw, sb), -EBADMSG);
+		make_record(raw, sb);
+		sb->incompat = LC_INCOMPAT_SHORT_SUMS;
+		KUNIT_EXPECT_EQ(test, decode_record(raw, sb), -EBADMSG);
+	}
+}
+
 /* The same bytes in another place, of another lap or in another cache. */
 static void record_place(struct kunit *test)
 {
@@ -677,6 +717,7 @@ static void golden_blocks(struct kunit *test)
 		u32 csum_type;
 		u64 csum;
 		u32 block_crc;
+		u64 incompat;
 	} golden[] = {
 		{ &sb_kind, LC_CSUM_CRC32C, 0x823f0cfb7dc0f304, 0x2bbdadd5 },
 		{ &sb_kind, LC_CSUM_XXH64, 0xda5bbcfbc5fbf10f, 0x36360cde },
@@ -684,6 +725,10 @@ static void golden_blocks(struct kunit *test)
 		{ &mark_kind, LC_CSUM_XXH64, 0xb1a2f760b7b1fd2f, 0x2fb306ad },
 		{ &record_kind, LC_CSUM_CRC32C, 0x759505808a6afa7f, 0xec35ddd6 },
 		{ &record_kind, LC_CSUM_XXH64, 0x0edd0dcf658a66fc, 0x458e6641 },
+		{ &record_kind, LC_CSUM_CRC32C, 0xc46884f43b977b0b, 0x1d049263,
+		  LC_INCOMPAT_SHORT_SUMS },
+		{ &record_kind, LC_CSUM_XXH64, 0x0dde6a5c67e21836, 0x37f3030b,
+		  LC_INCOMPAT_SHORT_SUMS },
 		{ &ckpt_kind, LC_CSUM_CRC32C, 0xe4b472261b4b8dd9, 0x02a61bb1 },
 		{ &ckpt_kind, LC_CSUM_XXH64, 0xd08d7e8c01e52902, 0xb8878c90 },
 	};
@@ -693,6 +738,7 @@ static void golden_blocks(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(golden); i++) {
 		struct lc_sb *sb = example_sb_alloc(test, golden[i].csum_type);
 
+		sb->incompat = golden[i].incompat;
 		golden[i].kind->make(raw, sb);
 		KUNIT_EXPECT_EQ_MSG(test, le64_to_cpu(raw->sb.csum), golden[i].csum, "block %u", i);
 		KUNIT_EXPECT_EQ_MSG(test, ~crc32c(~0, raw->bytes, LC_SLOT_BYTES),
@@ -754,6 +800,7 @@ static struct kunit_case format_cases[] = {
 	KUNIT_CASE(record_bounds),
 	KUNIT_CASE_PARAM(record_field, record_fields_gen_params),
 	KUNIT_CASE(record_bits),
+	KUNIT_CASE(record_short_sum),
 	KUNIT_CASE(ckpt_items),
 	KUNIT_CASE_PARAM(ckpt_field, ckpt_fields_gen_params),
 	KUNIT_CASE(ckpt_bits),

@@ -197,6 +197,7 @@ static void format_sb(struct lc_sb *sb)
 	}
 	sb->sb_seq = 1;
 	sb->lane_limit = p->lane_limit;
+	sb->incompat = LC_INCOMPAT_SHORT_SUMS;
 	sb->csum_type = p->csum;
 	sb->cache_lbs = 512;
 	sb->backing_lbs = 512;

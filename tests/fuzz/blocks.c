@@ -72,8 +72,9 @@ void cache_from_input(struct input *in, struct lc_sb *sb)
 	sb->lane_limit = 1 + input_u16(in) % 1024;
 	csum = input_u8(in);
 	sb->csum_type = csum % 2 ? LC_CSUM_XXH64 : LC_CSUM_CRC32C;
-	sb->incompat = csum / 2 % 2 ? LC_INCOMPAT_LANES : 0;
-	sb->tail_seq = 1 + csum / 4;
+	sb->incompat = (csum / 2 % 2 ? LC_INCOMPAT_LANES : 0) |
+		       (csum / 4 % 2 ? LC_INCOMPAT_SHORT_SUMS : 0);
+	sb->tail_seq = 1 + csum / 8;
 	sb->next_seq = sb->tail_seq + sb->lane_limit;
 	sb->epoch = input_bytes(in, 6);
 	sb->generation = input_u8(in);

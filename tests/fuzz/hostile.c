@@ -80,7 +80,7 @@ static void adopt(struct target *t, u8 *block, u64 nr)
 	} else if (kind == KIND_CKPT && t->has_sb) {
 		seal_adopt_ckpt(block, &t->sb, nr - (t->sb.geo.ckpt_offset >> LC_SLOT_SHIFT));
 	} else if (kind != KIND_OTHER) {
-		seal_block(block, t->sb.csum_type);
+		seal_block(block, &t->sb);
 	}
 }
 
@@ -110,7 +110,7 @@ static void spoil(struct target *t)
 	if (!block)
 		return;
 	field = seal_spoil_field(block, kind, t->has_sb ? &t->sb : NULL, t->rng);
-	seal_block(block, t->sb.csum_type);
+	seal_block(block, &t->sb);
 	snprintf(t->note, HOSTILE_NOTE, "field %s of %s block %llu", field, name_of(disk), nr);
 }
 
@@ -130,7 +130,7 @@ static void spoil_both(struct target *t)
 		again = *t->rng;
 		field = seal_spoil_field(block, KIND_SUPERBLOCK, t->has_sb ? &t->sb : NULL,
 					 &again);
-		seal_block(block, 0);
+		seal_block(block, NULL);
 	}
 	*t->rng = again;
 	snprintf(t->note, HOSTILE_NOTE, "field %s of both superblocks", field);
@@ -262,7 +262,7 @@ static void twin(struct target *t)
 
 		entries[to] = entries[from];
 	}
-	seal_block(block, t->sb.csum_type);
+	seal_block(block, &t->sb);
 	snprintf(t->note, HOSTILE_NOTE, "entry %llu of %s block %llu as entry %llu", to,
 		 name_of(disk), nr, from);
 }

@@ -16,7 +16,7 @@ static void reseal(struct medium *m)
 		/* Superblocks are the first: the rest is summed as they say. */
 		for (i = 0; i < m->nr_blocks[disk]; i++) {
 			if (m->block[disk][i] && seal_kind(m->block[disk][i]) != KIND_OTHER)
-				seal_block(m->block[disk][i], sb.csum_type);
+				seal_block(m->block[disk][i], &sb);
 			if (i << LC_SLOT_SHIFT == LC_SB_COPY_STRIDE)
 				medium_superblock(m, &sb);
 		}

@@ -91,7 +91,7 @@ void expect_superblock(const struct lc_sb *sb)
 	expect_addresses(&sb->geo);
 	expect_backing(sb);
 	EXPECT(sb->csum_type == LC_CSUM_XXH64 || sb->csum_type == LC_CSUM_CRC32C);
-	EXPECT(!(sb->flags & ~3u) && !(sb->incompat & ~1ULL));
+	EXPECT(!(sb->flags & ~3u) && !(sb->incompat & ~3ULL));
 	EXPECT(sb->epoch < TOP && sb->epoch_first_seq < TOP && sb->next_seq < TOP);
 	EXPECT(sb->tail_seq && sb->tail_seq < TOP);
 	EXPECT(sb->tail_segment && sb->tail_segment < TOP && sb->head_segment < TOP);

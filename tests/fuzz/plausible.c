@@ -118,12 +118,13 @@ static void lay_out(struct maker *k)
 	sb->sb_seq = 1 + rnd(k, 100);
 	sb->lane_limit = rnd(k, 3) ? 16 : 1 + rnd(k, 4);
 	sb->csum_type = rnd(k, 2) ? LC_CSUM_XXH64 : LC_CSUM_CRC32C;
+	sb->incompat = rnd(k, 4) ? LC_INCOMPAT_SHORT_SUMS : 0;
 	sb->cache_lbs = 512 << rnd(k, 4);
 	sb->backing_lbs = 512 << rnd(k, 4);
 	k->nr_lanes = rnd(k, 3) ? 1 : 2 + rnd(k, MAX_LANES - 1);
 	k->round = k->nr_lanes > 1 ? k->nr_lanes + rnd(k, 6) : 1;
 	if (k->nr_lanes > 1) {
-		sb->incompat = LC_INCOMPAT_LANES;
+		sb->incompat |= LC_INCOMPAT_LANES;
 		sb->lane_limit = 16;
 	}
 	sb->epoch_first_seq = 1;
@@ -387,7 +388,7 @@ static void add_cuts(struct maker *k, struct copy *map)
 	u64 highest = k->sb.tail_segment, lowest;
 	unsigned int i, j;
 
-	for (i = 0; k->sb.incompat && i < k->nr; i++) {
+	for (i = 0; k->sb.incompat & LC_INCOMPAT_LANES && i < k->nr; i++) {
 		if (k->records[i].dead || k->records[i].info.seq < k->sb.tail_seq)
 			continue;
 		lowest = k->next_segment;

@@ -129,19 +129,29 @@ static void put(u8 *at, unsigned int size, u64 value)
 		*at++ = (u8)value;
 }
 
-void seal_block(u8 *block, u32 csum_type)
+void seal_block(u8 *block, const struct lc_sb *sb)
 {
 	static const u8 zero[8];
 	enum block_kind kind = seal_kind(block);
 	u64 sum = get(block + 16, 8);	/* the generation, in all four */
+	u32 csum_type = sb ? sb->csum_type : 0, nr = LC_RECORD_ENTRIES, len = LC_SLOT_BYTES;
+	bool is_short = kind == KIND_RECORD && sb && sb->incompat & LC_INCOMPAT_SHORT_SUMS;
 
+	if (is_short) {
+		nr = get(block + offsetof(struct lc_record_header, nr_entries), 2);
+		nr = nr < LC_RECORD_ENTRIES ? nr : LC_RECORD_ENTRIES;
+		len = offsetof(struct lc_record_header, entries) + nr * sizeof(struct lc_entry);
+	}
 	if (kind == KIND_SUPERBLOCK)
 		csum_type = get(block + offsetof(struct lc_superblock, csum_type), 4);
 	else if (kind == KIND_MARK)
 		csum_type = block[offsetof(struct lc_mark, csum_type)];
 	sum = lc_format_csum64(csum_type, sum, block, 8);
 	sum = lc_format_csum64(csum_type, sum, zero, 8);
-	sum = lc_format_csum64(csum_type, sum, block + 16, LC_SLOT_BYTES - 16);
+	sum = lc_format_csum64(csum_type, sum, block + 16, len - 16);
+	if (is_short)
+		sum = lc_format_csum64(csum_type, sum,
+				       block + offsetof(struct lc_record_header, lost), nr);
 	put(block + 8, 8, sum);
 }
 
@@ -155,7 +165,7 @@ void seal_adopt_record(u8 *block, const struct lc_sb *sb, u64 segment, u32 slot)
 	put(block + offsetof(struct lc_record_header, address), 8,
 	    lc_format_slot_address(&sb->geo, position, slot));
 	put(block + offsetof(struct lc_record_header, segment), 8, segment);
-	seal_block(block, sb->csum_type);
+	seal_block(block, sb);
 }
 
 void seal_adopt_ckpt(u8 *block, const struct lc_sb *sb, u64 index)
@@ -164,7 +174,7 @@ void seal_adopt_ckpt(u8 *block, const struct lc_sb *sb, u64 index)
 	put(block + offsetof(struct lc_ckpt_block, generation), 8, sb->generation);
 	put(block + offsetof(struct lc_ckpt_block, epoch), 8, sb->epoch);
 	put(block + offsetof(struct lc_ckpt_block, index), 8, index);
-	seal_block(block, sb->csum_type);
+	seal_block(block, sb);
 }
 
 /* Numbers that mean something to this cache. */

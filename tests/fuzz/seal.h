@@ -23,9 +23,10 @@ void seal_magic(u8 *block, enum block_kind kind);
 
 /*
  * Make the checksum right.  Superblock and mark say how they are summed, the other
- * two are summed as their superblock says: @csum_type.
+ * two are summed as their superblock says: @sb,
+ * which may be NULL for the first two.
  */
-void seal_block(u8 *block, u32 csum_type);
+void seal_block(u8 *block, const struct lc_sb *sb);
 
 /* Make a record or checkpoint block one of this cache, at this place. */
 void seal_adopt_record(u8 *block, const struct lc_sb *sb, u64 segment, u32 slot);

@@ -32,7 +32,7 @@ static void reseal(struct input in, u8 *block)
 	seal_magic(block, KIND_SUPERBLOCK);
 	for (i = 0; i < 8; i++)
 		block[offsetof(struct lc_superblock, address) + i] = (u8)(address >> 8 * i);
-	seal_block(block, 0);
+	seal_block(block, NULL);
 }
 
 static void fresh(struct input in, u8 *block, struct rng *rng)

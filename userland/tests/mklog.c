@@ -6,7 +6,7 @@
  *
  * One command a line, "key=value" pairs behind it (defaults in the code):
  *
- *   sb     segment=65536 csum=1|2 epoch= first= tail= tail_segment= clean=0|1
+ *   sb     segment=65536 csum=1|2 epoch= first= tail= tail_segment= clean=0|1 long_sums=0|1
  *          next= head= items= generation= sb_seq= volume= copies=0,1,2 lanes=0|1
  *   data   segment= slot= seq= epoch= first= durable= cut= lane= blocks=1,2,3 mask= lost=
  *          torn=0|1
@@ -80,6 +80,11 @@ static void forge(void *block)
 	if (sscanf(word, "%u:%u", &offset, &value) != 2 || offset >= LC_SLOT_BYTES)
 		die("bad forge");
 	bytes[offset] = value;
+	if (!memcmp(bytes, LC_RECORD_MAGIC, LC_MAGIC_LEN)) {
+		csum = cpu_to_le64(lc_record_csum(block, &sb));
+		memcpy(bytes + 8, &csum, sizeof(csum));
+		return;
+	}
 	sum = lc_format_csum64(sb.csum_type, sb.generation, bytes, 8);
 	sum = lc_format_csum64(sb.csum_type, sum, zero, 8);
 	csum = cpu_to_le64(lc_format_csum64(sb.csum_type, sum, bytes + 16, LC_SLOT_BYTES - 16));
@@ -116,7 +121,8 @@ static void make_sb(void)
 	sb.next_seq = number("next", 1);
 	sb.head_segment = number("head", 1);
 	sb.ckpt_entries = number("items", 0);
-	sb.incompat = number("lanes", 0) ? LC_INCOMPAT_LANES : 0;
+	sb.incompat = (number("lanes", 0) ? LC_INCOMPAT_LANES : 0) |
+		      (number("long_sums", 0) ? 0 : LC_INCOMPAT_SHORT_SUMS);
 	for (i = 0; i < LC_SB_COPIES; i++) {
 		if (copies && !strchr(copies, '0' + (int)i))
 			continue;
