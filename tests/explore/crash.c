@@ -419,7 +419,8 @@ static void rot(const struct crash *crash, struct life *next)
 	struct dpage *bad = dpage_new();
 
 	*bad = *image_page(&next->base[disk], page);
-	bad->bytes[200] ^= 0x40;
+	/* Summed in each kind of block, however few entries a record has. */
+	bad->bytes[offsetof(struct lc_record_header, wall_clock)] ^= 0x40;
 	say("       page %u of the %s rots", page, disk == SSD ? "SSD" : "HDD");
 	next->base[disk].pages[page] = bad;
 }
