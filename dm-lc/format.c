@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The codec of the on-disk format.  See format.h for the contract and lc_format.h for the
- * drawing.  The only file that touches __le fields.
+ * drawing.  With csum.c, which has the checksums, the only file that touches __le fields.
  *
  * Decoders read the raw bytes once, and bound numbers against the geometry (itself bounded
  * first) and the device size before they multiply them: nothing overflows 64 bits.
@@ -9,8 +9,6 @@
 #include <linux/types.h>
 #include <linux/errno.h>
 #include <linux/string.h>
-#include <linux/xxhash.h>
-#include <linux/crc32.h>
 #ifdef __KERNEL__
 #include <linux/math64.h>
 #endif
@@ -24,78 +22,6 @@ static int bad(const char **why, int err, const char *text)
 	if (why)
 		*why = text;
 	return err;
-}
-
-/**
- * lc_format_csum64() - checksum of a metadata block or slot
- * @csum_type: enum lc_csum_type, already validated
- * @seed: mixed in, so that equal data elsewhere has another checksum
- * @data: bytes to sum
- * @len: how many
- *
- * CRC32C has 32 bits only; the upper half is its complement: a zeroed field never matches.
- */
-u64 lc_format_csum64(u32 csum_type, u64 seed, const void *data, u32 len)
-{
-	u32 crc;
-
-	if (csum_type == LC_CSUM_XXH64)
-		return xxh64(data, len, seed);
-	/* Summed, not xored: the halves of a sum of ours are complements and would cancel. */
-	crc = crc32c(~((u32)seed + 2 * (u32)(seed >> 32)), data, len);
-	return (u64)~crc << 32 | crc;
-}
-
-/**
- * lc_format_slot_csum() - checksum of a data slot holding @block
- * @sb: whose generation and checksum type apply
- * @block: block number the slot belongs to
- * @slot: LC_SLOT_BYTES of data
- */
-u32 lc_format_slot_csum(const struct lc_sb *sb, u64 block, const void *slot)
-{
-	u64 sum = lc_format_csum64(sb->csum_type, sb->generation + block, slot, LC_SLOT_BYTES);
-
-	return sb->csum_type == LC_CSUM_XXH64 ? (u32)sum ^ (u32)(sum >> 32) : (u32)sum;
-}
-
-/* The first bytes of a metadata block: an 8-byte checksum at byte 8 is summed as zero. */
-static u64 head_csum(u32 csum_type, u64 seed, const void *block, u32 len)
-{
-	static const u8 zero[8];
-	u64 sum;
-
-	sum = lc_format_csum64(csum_type, seed, block, 8);
-	sum = lc_format_csum64(csum_type, sum, zero, 8);
-	return lc_format_csum64(csum_type, sum, (const u8 *)block + 16, len - 16);
-}
-
-/* All metadata blocks but record headers: 4 KiB. */
-static u64 meta_csum(u32 csum_type, u64 seed, const void *block)
-{
-	return head_csum(csum_type, seed, block, LC_SLOT_BYTES);
-}
-
-/**
- * lc_record_csum() - checksum of a record header
- * @raw: header
- * @sb: generation, checksum type and features
- *
- * With short sums, what lies behind the last entry is not summed, and means nothing: most
- * records that a FLUSH waits for have few entries, and it waits for the sum, too.
- */
-u64 lc_record_csum(const struct lc_record_header *raw, const struct lc_sb *sb)
-{
-	u32 nr = le16_to_cpu(raw->nr_entries);
-	u64 sum;
-
-	if (nr > LC_RECORD_ENTRIES)
-		nr = LC_RECORD_ENTRIES;
-	if (!(sb->incompat & LC_INCOMPAT_SHORT_SUMS))
-		return meta_csum(sb->csum_type, sb->generation, raw);
-	sum = head_csum(sb->csum_type, sb->generation, raw,
-			offsetof(struct lc_record_header, entries) + nr * sizeof(struct lc_entry));
-	return lc_format_csum64(sb->csum_type, sum, raw->lost, nr);
 }
 
 static bool is_pow2(u64 n)
@@ -296,7 +222,7 @@ void lc_sb_encode(const struct lc_sb *sb, unsigned int copy, struct lc_superbloc
 		raw->lives[i].epoch = cpu_to_le64(sb->lives[i].epoch);
 		raw->lives[i].first_seq = cpu_to_le64(sb->lives[i].first_seq);
 	}
-	raw->csum = cpu_to_le64(meta_csum(sb->csum_type, sb->generation, raw));
+	raw->csum = cpu_to_le64(lc_block_csum(sb->csum_type, sb->generation, raw));
 }
 
 static int sb_check_head(const struct lc_superblock *raw, const char **why)
@@ -310,7 +236,7 @@ static int sb_check_head(const struct lc_superblock *raw, const char **why)
 		return bad(why, -EOPNOTSUPP, "format version is newer than this software");
 	if (!csum_type_known(type))
 		return bad(why, -EBADMSG, "unknown checksum type");
-	if (le64_to_cpu(raw->csum) != meta_csum(type, le64_to_cpu(raw->generation), raw))
+	if (le64_to_cpu(raw->csum) != lc_block_csum(type, le64_to_cpu(raw->generation), raw))
 		return bad(why, -EBADMSG, "superblock checksum does not match");
 	if (!raw->version)
 		return bad(why, -ERANGE, "format version 0");
@@ -511,7 +437,7 @@ void lc_mark_encode(const struct lc_mark_info *mark, u32 csum_type, u64 mark_off
 		raw->lost[i].nr_sectors = cpu_to_le64(mark->lost[i].nr_sectors);
 	}
 	raw->csum_type = csum_type;
-	raw->csum = cpu_to_le64(meta_csum(csum_type, mark->generation, raw));
+	raw->csum = cpu_to_le64(lc_block_csum(csum_type, mark->generation, raw));
 }
 
 /**
@@ -532,8 +458,8 @@ int lc_mark_decode(const struct lc_mark *raw, u64 mark_offset, unsigned int copy
 	if (le32_to_cpu(raw->version) > LC_FORMAT_VERSION)
 		return bad(why, -EOPNOTSUPP, "mark version is newer than this software");
 	if (!csum_type_known(raw->csum_type) ||
-	    le64_to_cpu(raw->csum) != meta_csum(raw->csum_type,
-						le64_to_cpu(raw->generation), raw))
+	    le64_to_cpu(raw->csum) != lc_block_csum(raw->csum_type,
+						    le64_to_cpu(raw->generation), raw))
 		return bad(why, -EBADMSG, "mark checksum does not match");
 	if (!raw->version)
 		return bad(why, -ERANGE, "mark version 0");
@@ -760,7 +686,7 @@ void lc_ckpt_seal(struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 index, 
 	raw->index = cpu_to_le64(index);
 	raw->nr_entries = cpu_to_le32(nr_entries);
 	memset(raw->reserved, 0, sizeof(raw->reserved));
-	raw->csum = cpu_to_le64(meta_csum(sb->csum_type, sb->generation, raw));
+	raw->csum = cpu_to_le64(lc_block_csum(sb->csum_type, sb->generation, raw));
 }
 
 /**
@@ -778,7 +704,7 @@ int lc_ckpt_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 
 		return bad(why, -ENODATA, "no checkpoint block");
 	if (le64_to_cpu(raw->generation) != sb->generation || le64_to_cpu(raw->epoch) != sb->epoch)
 		return bad(why, -ESTALE, "checkpoint block of another life");
-	if (le64_to_cpu(raw->csum) != meta_csum(sb->csum_type, sb->generation, raw))
+	if (le64_to_cpu(raw->csum) != lc_block_csum(sb->csum_type, sb->generation, raw))
 		return bad(why, -EBADMSG, "checkpoint block checksum does not match");
 	if (le64_to_cpu(raw->index) != index)
 		return bad(why, -EXDEV, "checkpoint block out of place");

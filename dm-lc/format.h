@@ -142,8 +142,10 @@ static inline bool lc_life_possible(u64 epoch, u64 next_seq, u64 next_segment)
 	return epoch < end && next_seq < end && next_segment < end;
 }
 
+/* csum.c */
 u64 lc_format_csum64(u32 csum_type, u64 seed, const void *data, u32 len);
 u32 lc_format_slot_csum(const struct lc_sb *sb, u64 block, const void *slot);
+u64 lc_block_csum(u32 csum_type, u64 seed, const void *block);
 u64 lc_record_csum(const struct lc_record_header *raw, const struct lc_sb *sb);
 
 int lc_geometry_compute(struct lc_geometry *geo, u64 cache_bytes, u32 segment_bytes);

@@ -1446,8 +1446,9 @@ def test_replay_mutants(rule, tmp_path):
     mutant = tmp_path / "replay.c"
     mutant.write_text(source.replace(old, new), encoding="ascii")
     host.run("gcc", "-O2", "-w", "-D_GNU_SOURCE", f"-I{USERLAND}/kernel", f"-I{host.TOP}/dm-lc",
-             USERLAND / "tests/replay_test.c", mutant, USERLAND / "build/shared/format.o",
-             USERLAND / "build/crc32c.o", "-o", tmp_path / "mutant")
+             USERLAND / "tests/replay_test.c", mutant, USERLAND / "build/shared/csum.o",
+             USERLAND / "build/shared/format.o", USERLAND / "build/crc32c.o", "-o",
+             tmp_path / "mutant")
     done = subprocess.run([tmp_path / "mutant", "30000", "1"], capture_output=True, check=False)
     assert done.returncode == 1, "the mutant survived"
 
