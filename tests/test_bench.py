@@ -34,7 +34,8 @@ def tree(job, good):
     if job == "read":
         return {f"{kind}_{n}": rate for kind in ("hit", "miss") for n in (1, 2)}
     if job == "commands":
-        kinds = {"sync_1": 1.0, "sync_4": 0.5, "sync_16": 0.2, "sync_every_8": 0.9}
+        kinds = {"sync_1": 1.0, "sync_4": 0.5, "sync_16": 0.2, "sync_every_8": 0.9,
+                 "journal_1": 1.0, "journal_4": 0.5, "journal_16": 0.2}
         found = {kind: {"ssd": dict.fromkeys(PER_DISK, factor * (1 if good else 10)),
                         "hdd": dict.fromkeys(PER_DISK, 0 if good else 1)}
                  for kind, factor in kinds.items()}

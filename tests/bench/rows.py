@@ -138,15 +138,19 @@ def row_2_rate(figures):
 
 def row_2_counts(figures):
     """What a lone FLUSH sends."""
-    one, four, sixteen = (figures.get("commands", f"sync_{n}.ssd.commands", LC)
-                          for n in (1, 4, 16))
-    return [at_most(figures, "commands", "sync_1.ssd.commands", 2.05),
-            at_most(figures, "commands", "sync_1.ssd.kib", 8.2),
-            at_most(figures, "commands", "sync_1.hdd.commands", 0),
+    tests = []
+    for kind in ("sync", "journal"):
+        one, four, sixteen = (figures.get("commands", f"{kind}_{n}.ssd.commands", LC)
+                              for n in (1, 4, 16))
+        tests += [at_most(figures, "commands", f"{kind}_1.ssd.commands", 2.05),
+                  at_most(figures, "commands", f"{kind}_1.ssd.kib", 8.2),
+                  at_most(figures, "commands", f"{kind}_1.hdd.commands", 0),
+                  Test(f"{kind}, 4 threads: commands to those of 1", four / one, 0.999, False),
+                  Test(f"{kind}, 16 threads: commands to those of 4", sixteen / four, 0.999,
+                       False)]
+    return [*tests,
             at_most(figures, "fua_disk", "writes", 1.02),
-            at_most(figures, "fua_disk", "flushes", 0.02),
-            Test("4 threads: commands to those of 1", four / one, 0.999, False),
-            Test("16 threads: commands to those of 4", sixteen / four, 0.999, False)]
+            at_most(figures, "fua_disk", "flushes", 0.02)]
 
 
 def row_4(figures):
@@ -251,11 +255,12 @@ ROWS = (
         + shown("instructions", ("synced_write", "instructions"),
                 ("synced_write_4", "instructions"), ("journal_write", "instructions"),
                 ("journal_write_4", "instructions"))),
-    Row("2b", "FLUSH after every 4 KiB write: what is sent",
+    Row("2b", "FLUSH after every 4 KiB write (sync), PREFLUSH+FUA writes (journal): what is sent",
         "2.05 SSD commands with the flush (1 where the SSD has FUA), 8.2 KiB, nothing on the "
         "HDD; fewer with more threads",
         row_2_counts,
-        shown("commands", *((f"sync_{n}.{disk}.{what}", unit) for n in (1, 4, 16)
+        shown("commands", *((f"{kind}_{n}.{disk}.{what}", unit)
+                            for kind in ("sync", "journal") for n in (1, 4, 16)
                             for disk, what, unit in (("ssd", "commands", "commands"),
                                                      ("ssd", "kib", "KiB"),
                                                      ("hdd", "commands", "commands"))))

@@ -135,7 +135,9 @@ def commands(bench, name):
         "sync_4": {"threads": 4, "flush_every": 1},
         "sync_16": {"threads": 16, "flush_every": 1},
         "sync_every_8": {"threads": 1, "flush_every": 8, "depth": 8},
-        "fua_1": {"threads": 1, "preflush": 1, "fua": 1},
+        "journal_1": {"threads": 1, "preflush": 1, "fua": 1},
+        "journal_4": {"threads": 4, "preflush": 1, "fua": 1},
+        "journal_16": {"threads": 16, "preflush": 1, "fua": 1},
     }
     with bench.system(name) as system:
         system.warm(span)
