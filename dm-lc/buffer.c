@@ -33,12 +33,20 @@ struct lc_record_header *lc_record_image(const struct lc_record *rec)
 	return rec->buf->slots[rec->first_slot];
 }
 
+/* A reference is held: whoever waits for the write to complete sees it, too (G7). */
+static void record_owe(struct lc_record *rec, const struct lc_cursor *cur)
+{
+	/* Shared with all who write to the record: set once. */
+	if (cur->owes && !READ_ONCE(rec->owed))
+		WRITE_ONCE(rec->owed, true);
+}
+
 /**
  * lc_record_get() - reserve slots, together with a reference
  * @rec: the record
  * @want: slots wanted, at least 1
  * @refuse: head->relog_wanted, or NULL for what is logged again
- * @cur: gets 1..@want slots
+ * @cur: gets 1..@want slots; owes is set
  *
  * Under RCU.  The wish is read behind the state, which is set behind the wish in a record
  * of the reserve (B5), also in one that was an ordinary record when @rec was read.
@@ -65,6 +73,7 @@ int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc
 	cur->rec = rec;
 	cur->next = next;
 	cur->end = next + nr;
+	record_owe(rec, cur);
 	return 0;
 }
 
@@ -185,6 +194,7 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
 		limit = min_t(u32, LC_RECORD_ENTRIES, seg_slots - first - LC_HEADER_SLOTS);
 	WRITE_ONCE(rec->limit, limit);
 	rec->nr_slots = 0;
+	WRITE_ONCE(rec->owed, false);
 	rec->type = type;
 	rec->stage = LC_RECORD_OPEN;
 	/* That of the first one is clear: lane->lock is not held for it each time. */
@@ -256,6 +266,7 @@ static enum lc_order compare_lanes(const struct lc_cursor *cur, const struct lc_
 	rcu_read_unlock();
 	if (joined) {
 		*other = (struct lc_cursor) { .rec = rec };
+		record_owe(rec, cur);
 		return LC_ORDER_OPEN;
 	}
 	return (u64)atomic64_read(&cur->rec->state) & STATE_CLOSED ? LC_ORDER_NEWER :

@@ -57,6 +57,7 @@ struct lc_record {
 	u32 limit;			/* data slots it may hold; READ_ONCE() */
 	u32 nr_slots;			/* data slots it holds; set when closed */
 	u8 type;
+	bool owed;			/* to the next FLUSH (G7); READ_ONCE() */
 	/* below: log->lock */
 	u8 stage;
 	bool want_durable;		/* closed on behalf of a flush */
@@ -112,6 +113,7 @@ struct lc_cursor {
 	struct lc_record *rec;
 	u32 next;			/* data slot index to use next */
 	u32 end;
+	bool owes;			/* the write completes before it is durable (G7) */
 };
 
 /* How the record of a mapped slot and the cursor's are to each other. */

@@ -17,6 +17,12 @@
 #include <linux/crc32c.h>
 #endif
 
+/* 6.18 asks for a flag where queues were bound to a CPU without one. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#include <linux/workqueue.h>
+#define WQ_PERCPU 0
+#endif
+
 /* 6.5 gave block device modes a type and names of their own. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 #include <linux/fs.h>

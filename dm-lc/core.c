@@ -15,8 +15,9 @@
  * left, so no bio, message or status call can come.  postsuspend ran for the live
  * table, or no bio ever came (core_free()), and device mapper waited for its bios; what
  * may still be queued are workers, and each is cancelled or flushed here in the order in
- * which they can queue one another: idle -> pace -> log -> rescue -> refill -> unpark.  Refill
- * can wish for a FLUSH in turn, but not once the log is stopped.
+ * which they can queue one another: idle -> pace -> log -> rescue -> refill -> unpark ->
+ * commit.  Refill can wish for a FLUSH in turn, but not once the log is stopped; commit finds
+ * no bio by then, and does nothing.
  */
 #include <linux/mempool.h>
 #include <linux/slab.h>
@@ -537,6 +538,11 @@ static void core_free(struct lc_core *core)
 		destroy_workqueue(core->verify_wq);
 	if (core->patient_wq)
 		destroy_workqueue(core->patient_wq);
+	/* No bio is left that they could find; behind all workers that may have queued them. */
+	if (core->wq)
+		cancel_delayed_work_sync(&core->commit_late);
+	if (core->commit_wq)
+		destroy_workqueue(core->commit_wq);
 	lc_log_destroy(core->log);
 	lc_send_destroy(core->send);
 	if (core->wq)
@@ -563,12 +569,14 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	core->ring = lc_ring_create(&core->sb.geo);
 	core->pool = lc_pool_create(nr_lanes);
 	core->wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	/* As device mapper's own: see commit() in write.c. */
+	core->commit_wq = alloc_workqueue("lc-commit", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
 	core->patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
 					   WQ_MAX_ACTIVE);
 	core->verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	core->slow_wq = alloc_ordered_workqueue("lc-slow", WQ_MEM_RECLAIM);
 	if (!core->meta || !core->index || !core->ring || !core->pool || !core->wq ||
-	    !core->patient_wq || !core->verify_wq || !core->slow_wq)
+	    !core->commit_wq || !core->patient_wq || !core->verify_wq || !core->slow_wq)
 		return -ENOMEM;
 	if (lc_head_create(core, nr_lanes) || lc_stats_create(core))
 		return -ENOMEM;
@@ -593,6 +601,9 @@ static void core_init(struct lc_core *core)
 	spin_lock_init(&core->parked_lock);
 	INIT_LIST_HEAD(&core->parked);
 	INIT_WORK(&core->unpark_work, lc_write_unpark_work);
+	init_llist_head(&core->commits);
+	INIT_WORK(&core->commit_work, lc_write_commit_work);
+	INIT_DELAYED_WORK(&core->commit_late, lc_write_commit_late);
 	INIT_WORK(&core->refill_work, refill_work);
 	INIT_DELAYED_WORK(&core->pace_work, pace_work);
 	INIT_DELAYED_WORK(&core->idle_work, idle_work);

@@ -172,22 +172,48 @@ u64 lc_head_seal(struct lc_core *core, bool close_segments)
 	return seq;
 }
 
-/**
- * lc_head_flush() - close the open records on behalf of a bio that waits for them
- * @core: the volume
- * @direct: whoever sent that bio may submit others
- *
- * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
- * submit_bio() does.  Return: as lc_head_seal().
- */
-u64 lc_head_flush(struct lc_core *core, bool direct)
+/* Return: the highest seq given when the last lane was looked at. */
+static u64 close_open(struct lc_core *core, bool all, bool direct)
 {
 	u64 seq = 0;
 	u32 i;
 
-	for (i = 0; i < core->nr_lanes; i++)
-		seq = lc_lane_seal(core->lanes[i], false, direct);
+	for (i = 0; i < core->nr_lanes; i++) {
+		struct lc_lane *lane = core->lanes[i];
+
+		/* Not after it is sent: by then others may have got higher ones. */
+		if (all || lc_lane_owes(lane))
+			seq = lc_lane_seal(lane, false, direct);
+		else
+			seq = lc_log_last_seq(core->log);
+	}
 	return seq;
+}
+
+/**
+ * lc_head_flush() - close what a FLUSH has to make durable
+ * @core: the volume
+ * @direct: whoever sent the FLUSH may submit others
+ *
+ * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
+ * submit_bio() does.  Return: the highest seq given so far.  Every write without FUA that
+ * completed before the call is in a record of that seq or a lower one (N3, G7).
+ */
+u64 lc_head_flush(struct lc_core *core, bool direct)
+{
+	return close_open(core, false, direct);
+}
+
+/**
+ * lc_head_commit() - close all open records on behalf of FUA writes that are in them
+ * @core: the volume
+ * @direct: as for lc_head_flush()
+ *
+ * Context and return as lc_head_flush(), of every write whose data is in a lane.
+ */
+u64 lc_head_commit(struct lc_core *core, bool direct)
+{
+	return close_open(core, true, direct);
 }
 
 /**

@@ -308,6 +308,27 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
 }
 
 /**
+ * lc_lane_owes() - does a FLUSH have to close the open record?
+ * @lane: the lane
+ *
+ * Any context.  If not, whatever was completed without FUA before the call is in a record
+ * that has its seq by then (G7): what was put into the open one before it became owed has
+ * not completed, and if it is not the open one any more, it has been closed.
+ */
+bool lc_lane_owes(const struct lc_lane *lane)
+{
+	struct lc_record *rec;
+	bool owes;
+
+	rcu_read_lock();	/* as in lane_reserve() */
+	/* Pairs with the releases of lane->open. */
+	rec = smp_load_acquire(&lane->open);
+	owes = rec && READ_ONCE(rec->owed);
+	rcu_read_unlock();
+	return owes;
+}
+
+/**
  * lc_lane_mark() - a value that changes whenever something is put into the lane
  * @lane: the lane
  */

@@ -91,6 +91,7 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf);
 int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur);
 int lc_lane_relog(struct lc_lane *lane, struct lc_cursor *cur);
 u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct);
+bool lc_lane_owes(const struct lc_lane *lane);
 u64 lc_lane_mark(const struct lc_lane *lane);
 u32 lc_lane_unflushed(const struct lc_lane *lane);
 
@@ -109,6 +110,7 @@ int lc_head_take(struct lc_lane *lane, bool relog, struct lc_buffer *buf);
 void lc_head_turn(struct lc_head *head, bool relog);
 u64 lc_head_seal(struct lc_core *core, bool close_segments);
 u64 lc_head_flush(struct lc_core *core, bool direct);
+u64 lc_head_commit(struct lc_core *core, bool direct);
 void lc_head_stop(struct lc_core *core);
 u64 lc_head_mark(const struct lc_core *core);
 int lc_head_append_range(struct lc_core *core, u64 block, u64 nr_blocks, u8 entry_type);

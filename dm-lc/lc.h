@@ -27,6 +27,7 @@
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
+#include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/sched/mm.h>
@@ -131,7 +132,15 @@ struct lc_core {
 	u64 idle_seen;			/* lane mark at the last tick; idle_work only */
 	unsigned long last_write;	/* jiffies, approximate, for idle detection; READ_ONCE() */
 
-	struct work_struct event_work;
+	/* FUA writes that met in a worker, all of whose data is in a lane: commit_later() */
+	struct workqueue_struct *commit_wq;
+	struct work_struct commit_work;
+	struct delayed_work commit_late;
+	/* Not in a line with what every write reads: each FLUSH writes this. */
+	struct llist_head commits ____cacheline_aligned_in_smp;
+	atomic_t nr_flushes;		/* since the last FUA write in a worker; a hint */
+
+	struct work_struct event_work ____cacheline_aligned_in_smp;
 	struct dm_table *table;		/* bound table, for events; under life_lock */
 	atomic64_t lost;		/* LOST blocks in the index */
 	atomic64_t relogged;		/* blocks logged again by writeback */
@@ -139,7 +148,10 @@ struct lc_core {
 
 /* Per-bio state; bio is the clone device mapper gave to map(). */
 struct lc_io {
-	struct list_head list;
+	union {
+		struct list_head list;
+		struct llist_node commit;	/* core->commits */
+	};
 	struct lc_core *core;
 	struct bvec_iter iter;		/* write: what is left; read: as submitted */
 	struct work_struct work;

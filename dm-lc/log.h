@@ -27,6 +27,11 @@
  *  G6 A wish for buffers, lc_log_relieve(), holds until a buffer comes back, which lets
  *     the refill worker look again, or until all that was given when it came is
  *     durable (D3).  Each FLUSH for it covers what is written by then.
+ *  G7 rec->owed of an open record is set before a write without FUA completes that is in
+ *     it, and a FLUSH closes the open records that are owed (F5).  What else is there no
+ *     FLUSH has to wait for: FUA writes complete when they are durable, and what is logged
+ *     again is durable where it was, until the tail moves, and before that the whole log
+ *     is made durable (L5).
  */
 #ifndef LC_LOG_H
 #define LC_LOG_H

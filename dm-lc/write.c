@@ -22,6 +22,7 @@
 #include <linux/bio.h>
 #include <linux/ioprio.h>
 #include <linux/jiffies.h>
+#include <linux/llist.h>
 #include <linux/mempool.h>
 #include <linux/sched.h>
 
@@ -39,6 +40,7 @@
 #include "write.h"
 
 #define MERGE_PATIENCE_MS	8000u	/* at least: sectors are at stake */
+#define COMMIT_TICKS		2	/* what meets may wait for a worker */
 
 /* An old slot read from the SSD; valid while segment is referenced. */
 struct merge {
@@ -214,7 +216,7 @@ static int reserve(struct lc_core *core, u32 want, bool waited, struct lc_cursor
 static int write_run(struct lc_core *core, struct lc_io *io, bool waited,
 		     const struct merge *merge)
 {
-	struct lc_cursor cur = {};
+	struct lc_cursor cur = { .owes = !(lc_io_bio(io)->bi_opf & REQ_FUA) };
 	int ret = 0;
 
 	while (io->iter.bi_size) {
@@ -243,14 +245,76 @@ static void write_end(struct lc_io *io, blk_status_t status)
 	bio_endio(bio);
 }
 
+/* --- FUA writes that meet ------------------------------------------------ */
+
+/*
+ * A write with PREFLUSH and FUA comes from a worker of device mapper, one after the other,
+ * whoever sent them.  If others come, too, its record stays open until the worker is through
+ * with them: commit_work waits for the same pool of workers on the same CPU, which starts it
+ * when the one at work has nothing left, or sleeps.  So all that met there are one record.
+ * The worker may be at it for long, or others before us: commit_late does not wait for that.
+ */
+static void commit(struct lc_core *core)
+{
+	struct llist_node *ios = llist_reverse_order(llist_del_all(&core->commits));
+	struct lc_io *io, *next;
+	u64 seq;
+
+	/* The other work has taken them; perhaps the volume is at rest by now. */
+	if (!ios)
+		return;
+	seq = lc_head_commit(core, true);
+	llist_for_each_entry_safe(io, next, ios, commit)
+		lc_log_flush_io(core->log, io, seq);
+}
+
+/**
+ * lc_write_commit_work() - make FUA writes durable that have met
+ * @work: core->commit_work
+ *
+ * May sleep, as submit_bio() does.
+ */
+void lc_write_commit_work(struct work_struct *work)
+{
+	commit(container_of(work, struct lc_core, commit_work));
+}
+
+/* The same as core->commit_late. */
+void lc_write_commit_late(struct work_struct *work)
+{
+	commit(container_of(to_delayed_work(work), struct lc_core, commit_late));
+}
+
+/* May the bio wait for others?  Of a lone writer each write is preceded by one FLUSH. */
+static bool others_come(struct lc_core *core)
+{
+	return current->flags & PF_WQ_WORKER && is_percpu_thread() &&
+	       (atomic_xchg(&core->nr_flushes, 0) > 1 || !llist_empty(&core->commits));
+}
+
+/* The bio ends when its data is durable. */
+static void commit_later(struct lc_core *core, struct lc_io *io)
+{
+	if (!llist_add(&io->commit, &core->commits))
+		return;
+	queue_work(core->commit_wq, &core->commit_work);
+	queue_delayed_work(core->wq, &core->commit_late, COMMIT_TICKS);
+}
+
 /* End the bio when all that was completed so far is durable. */
 static void flush_io(struct lc_core *core, struct lc_io *io, bool direct)
 {
+	u64 seq;
+
 	/* Everybody waits for the record: it is not sent by one that may be kept waiting. */
 	if (lc_io_bio(io)->bi_opf & REQ_NOWAIT || current->policy == SCHED_IDLE ||
 	    IOPRIO_PRIO_CLASS(get_current_ioprio()) == IOPRIO_CLASS_IDLE)
 		direct = false;
-	lc_log_flush_io(core->log, io, lc_head_flush(core, direct));
+	if (lc_io_bio(io)->bi_opf & REQ_FUA)
+		seq = lc_head_commit(core, direct);
+	else
+		seq = lc_head_flush(core, direct);
+	lc_log_flush_io(core->log, io, seq);
 }
 
 /* All data is in a lane. */
@@ -261,10 +325,12 @@ static void write_finish(struct lc_core *core, struct lc_io *io)
 	/* A shared cache line: touched once a tick, not once a write. */
 	if (READ_ONCE(core->last_write) != now)
 		WRITE_ONCE(core->last_write, now);
-	if (lc_io_bio(io)->bi_opf & REQ_FUA)
-		flush_io(core, io, true);
-	else
+	if (!(lc_io_bio(io)->bi_opf & REQ_FUA))
 		write_end(io, BLK_STS_OK);
+	else if (others_come(core))
+		commit_later(core, io);
+	else
+		flush_io(core, io, true);
 }
 
 /* --- old slot must be read ---------------------------------------------- */
@@ -476,6 +542,7 @@ int lc_write_map(struct lc_core *core, struct bio *bio)
  */
 int lc_write_flush_map(struct lc_core *core, struct bio *bio, bool alone)
 {
+	atomic_inc(&core->nr_flushes);
 	flush_io(core, lc_bio_io(bio), alone);
 	return DM_MAPIO_SUBMITTED;
 }

@@ -415,7 +415,7 @@ static inline struct fake_io *fake_flush(struct fake *fake)
 {
 	struct fake_io *fio = fake_io(fake);
 
-	lc_log_flush_io(fake->core.log, &fio->io, lc_head_flush(&fake->core, false));
+	lc_log_flush_io(fake->core.log, &fio->io, lc_head_commit(&fake->core, false));
 	return fio;
 }
 
@@ -424,7 +424,7 @@ static inline struct fake_io *fake_flush_direct(struct fake *fake)
 {
 	struct fake_io *fio = fake_io(fake);
 
-	lc_log_flush_io(fake->core.log, &fio->io, lc_head_flush(&fake->core, true));
+	lc_log_flush_io(fake->core.log, &fio->io, lc_head_commit(&fake->core, true));
 	return fio;
 }
 

@@ -222,7 +222,7 @@ static int sealer_thread(void *data)
 			break;
 		case 2:
 		case 3:
-			lc_log_want_durable(core->log, lc_head_flush(core, true));
+			lc_log_want_durable(core->log, lc_head_commit(core, true));
 			break;
 		default:
 			lc_log_want_durable(core->log, lc_head_seal(core, false));

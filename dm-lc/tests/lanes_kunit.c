@@ -82,6 +82,57 @@ static void seqs_over_lanes(struct kunit *test)
 	expect_place(fake, 4, 2, 1);
 }
 
+/* As put(), of a write without FUA. */
+static void put_owed(struct fake *fake, u32 lane, u64 block, u8 fill)
+{
+	struct lc_cursor cur = { .owes = true };
+
+	reserve(fake, lane, 1, &cur);
+	fake_put_block(fake, &cur, block, fill);
+	lc_cursor_release(&cur);
+}
+
+/* G7: of the open records a FLUSH closes those that hold what it owes somebody. */
+static void flush_closes_what_is_owed(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 8);
+
+	put(fake, 0, 1, 1);
+	put(fake, 1, 2, 2);
+	KUNIT_EXPECT_EQ(test, lc_head_flush(&fake->core, false), 0);
+	put_owed(fake, 1, 3, 3);
+	put(fake, 1, 4, 4);
+	KUNIT_EXPECT_EQ(test, lc_head_flush(&fake->core, false), 1);
+	fake_finish(fake, 1, BLK_STS_OK);
+	/* The next record of the same lane begins without debts. */
+	put(fake, 1, 5, 5);
+	KUNIT_EXPECT_EQ(test, lc_head_flush(&fake->core, false), 1);
+	/* Who waits for his own data closes all, and so does whoever is no bio's FLUSH. */
+	KUNIT_EXPECT_EQ(test, lc_head_commit(&fake->core, false), 3);
+	put(fake, 0, 6, 6);
+	KUNIT_EXPECT_EQ(test, lc_head_seal(&fake->core, false), 4);
+}
+
+/* G7, B6: a write without FUA lands in a record that another lane has open for one with it. */
+static void owed_elsewhere(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 8);
+	struct lc_cursor fua = {}, plain = { .owes = true }, other = {};
+	u32 slot = put(fake, 1, 7, 1);
+
+	reserve(fake, 0, 1, &fua);
+	KUNIT_ASSERT_EQ(test, lc_cursor_compare(&fua, slot, &other), LC_ORDER_OPEN);
+	lc_cursor_release(&other);
+	lc_cursor_release(&fua);
+	KUNIT_EXPECT_EQ(test, lc_head_flush(&fake->core, false), 0);
+	reserve(fake, 0, 1, &plain);
+	KUNIT_ASSERT_EQ(test, lc_cursor_compare(&plain, slot, &other), LC_ORDER_OPEN);
+	lc_cursor_release(&other);
+	lc_cursor_release(&plain);
+	KUNIT_EXPECT_EQ(test, lc_head_flush(&fake->core, false), 1);
+	expect_place(fake, 1, 1, 1);
+}
+
 /* B6: the reference keeps the other lane's record from being submitted. */
 static void open_elsewhere(struct kunit *test)
 {
@@ -265,6 +316,8 @@ static void homes(struct kunit *test)
 
 static struct kunit_case lanes_cases[] = {
 	KUNIT_CASE(seqs_over_lanes),
+	KUNIT_CASE(flush_closes_what_is_owed),
+	KUNIT_CASE(owed_elsewhere),
 	KUNIT_CASE(open_elsewhere),
 	KUNIT_CASE(closed_elsewhere),
 	KUNIT_CASE(durable_elsewhere),

@@ -77,7 +77,7 @@ static void direct_not_last(struct kunit *test)
 	fake_feed(fake);
 	KUNIT_ASSERT_EQ(test, lc_lane_reserve(fake->core.lanes[0], 1, &cur), 0);
 	fake_put_block(fake, &cur, 5, 5);
-	KUNIT_EXPECT_EQ(test, lc_head_flush(&fake->core, true), 1);
+	KUNIT_EXPECT_EQ(test, lc_head_commit(&fake->core, true), 1);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
 	lc_cursor_release(&cur);

@@ -158,6 +158,16 @@ void lc_write_unpark_work(struct work_struct *work)
 	(void)work;
 }
 
+void lc_write_commit_work(struct work_struct *work)
+{
+	(void)work;
+}
+
+void lc_write_commit_late(struct work_struct *work)
+{
+	(void)work;
+}
+
 /* --- format -------------------------------------------------------------------- */
 
 static void format_layout(struct lc_sb *sb)

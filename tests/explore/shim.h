@@ -161,6 +161,19 @@ struct list_head {
 	struct list_head *next, *prev;
 };
 
+struct llist_node {
+	struct llist_node *next;
+};
+
+struct llist_head {
+	struct llist_node *first;
+};
+
+static inline void init_llist_head(struct llist_head *head)
+{
+	head->first = NULL;
+}
+
 #define LIST_HEAD(name) struct list_head name = { &(name), &(name) }
 
 static inline void INIT_LIST_HEAD(struct list_head *head)
@@ -256,6 +269,7 @@ struct workqueue_struct;
 
 #define WQ_MEM_RECLAIM	0
 #define WQ_UNBOUND	0
+#define WQ_PERCPU	0
 #define HZ		250
 #define MSEC_PER_SEC	1000
 #define INIT_WORK(w, f)		((w)->func = (f), (w)->queued = false)

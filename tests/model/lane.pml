@@ -14,6 +14,9 @@
  * before it.  The one lock that is held over several steps is that of the index bucket.
  * The reference on a record is one atomic step here; record.pml takes it apart.
  *
+ * Not here: FUA writes of the user, and the records that a FLUSH leaves open because there is
+ * nothing else in them (G7).
+ *
  * Sizes
  *  LANES    1, or 2: then writer n uses lane n, a block in any open record is
  *           overwritten there, and a cursor in a closed record is dropped whenever the
