@@ -18,24 +18,32 @@
 
 /* --- the second reading -------------------------------------------------- */
 
-enum { WRITEBACK = 6, VERIFY_READS = 8, NR_OPTIONS = 9 };
+enum { NR_OPTIONS = 11 };
+
+#define AT(field)	offsetof(struct lc_params, field)
 
 static const struct {
 	const char *name;
 	size_t offset;
 	u64 low, high;
 	bool only_table;
+	bool is_switch;
 } known[NR_OPTIONS] = {
-	{ "buffers", offsetof(struct lc_params, buffers), 4, 65536, true },
-	{ "high_watermark", offsetof(struct lc_params, high_watermark), 1, 99, false },
-	{ "low_watermark", offsetof(struct lc_params, low_watermark), 0, 98, false },
-	{ "writeback_batch", offsetof(struct lc_params, writeback_batch), 64, 1048576, false },
-	{ "writeback_depth", offsetof(struct lc_params, writeback_depth), 1, 256, false },
-	{ "idle_seal_ms", offsetof(struct lc_params, idle_seal_ms), 0, 3600000, false },
-	{ "writeback", offsetof(struct lc_params, writeback), 0, 1, false },
-	{ "ssd_patience_ms", offsetof(struct lc_params, ssd_patience_ms), 0, 3600000, false },
-	{ "verify_reads", offsetof(struct lc_params, verify_reads), 0, 1, false },
+	{ "buffers", AT(buffers), 4, 65536, true, false },
+	{ "high_watermark", AT(high_watermark), 1, 99, false, false },
+	{ "low_watermark", AT(low_watermark), 0, 98, false, false },
+	{ "writeback_batch", AT(writeback_batch), 64, 1048576, false, false },
+	{ "writeback_depth", AT(writeback_depth), 1, 256, false, false },
+	{ "idle_seal_ms", AT(idle_seal_ms), 0, 3600000, false, false },
+	{ "writeback", AT(writeback), 0, 1, false, true },
+	{ "ssd_patience_ms", AT(ssd_patience_ms), 0, 3600000, false, false },
+	{ "verify_reads", AT(verify_reads), 0, 1, false, true },
+	{ "lanes", AT(lanes), 0, 128, true, false },
+	{ "stats", AT(stats), 0, 1, false, true },
 };
+
+/* Besides `given` all of it is options: one that is missing here would be taken for a bug. */
+_Static_assert(sizeof(struct lc_params) == (NR_OPTIONS + 1) * sizeof(u32), "a new option");
 
 static u32 option_of(const struct lc_params *params, unsigned int i)
 {
@@ -75,7 +83,7 @@ static bool read_option(struct lc_params *params, const char *name, const char *
 
 	if (i < 0)
 		return false;
-	if (i == WRITEBACK || i == VERIFY_READS) {
+	if (known[i].is_switch) {
 		if (strcmp(text, "on") && strcmp(text, "off"))
 			return false;
 		value = !strcmp(text, "on");
