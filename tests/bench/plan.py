@@ -30,6 +30,9 @@ COMMON = {
     "nowait_bytes": 32 * MIB,    # less than dm-lc buffers in RAM
     "endurance_cache": 128 * MIB,
     "endurance_set": 512 * MIB,
+    # So short that at the SSD model's rate the log does not fill up: then the HDD is the limit.
+    "throttled_ms": 5000,
+    "swap_ms": 7000,
     "lock_writes": 100_000,
     "icount_writes": 65_536,     # 256 MiB
     "mixed_seconds": 4,
@@ -106,6 +109,8 @@ SMOKE = {
     "fill_ms": 1000,
     "full_ms": 1000,
     "latency_ms": 1000,
+    "throttled_ms": 1000,
+    "swap_ms": 3000,
     "restart_caches": (64 * MIB, 96 * MIB),
     "memory_caches": (GIB, 2 * GIB),
     "nowait_bytes": 4 * MIB,

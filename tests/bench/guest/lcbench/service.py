@@ -160,7 +160,7 @@ def throttled(bench, name):
         load.run(system.path, depth=32, span=bench.plan["counted_set"], seed=bench.seed,
                  count=bench.plan["evict"] // BLOCK)
         got = load.run(system.path, threads=4, depth=16, span=bench.plan["counted_set"],
-                       seed=bench.seed + 1, ms=bench.plan["latency_ms"])
+                       seed=bench.seed + 1, ms=bench.plan["throttled_ms"])
         timed(bench, False)
     return {"iops": got["iops"], "latency": latencies(got, "write"),
             "fairness": got["thread_least"] / got["thread_most"]}
@@ -184,7 +184,7 @@ def swap_table(bench, name):
 
         def loaded():
             found.update(load.run(system.path, threads=2, depth=8, seed=bench.seed,
-                                  ms=3 * bench.plan["latency_ms"],
+                                  ms=bench.plan["swap_ms"],
                                   span=bench.plan["counted_set"]))
 
         writer = threading.Thread(target=loaded)
