@@ -46,7 +46,8 @@ def setting(got):
     kind = "an emulated CPU (TCG): only ratios within this run mean anything" \
         if machine["emulated"] else "KVM"
     yield f"Commit {got['commit']}, {got['date']}, {got['length']} run of {got['seconds']} s, " \
-          f"seed {got['seed']}, {got['plan']['repetitions']} repetition(s) in rotated order."
+          f"seed {got['seed']}, {got['plan']['repetitions']} repetition(s) in rotated order, one " \
+          f"of {', '.join(got['plan']['once'])}."
     yield ""
     yield "; ".join(
         f"Linux {boot['kernel']} ({boot['name']}), {boot['guest'].get('cpus', '?')} CPUs, clock "

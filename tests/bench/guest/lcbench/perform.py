@@ -31,6 +31,8 @@ def perform(send, bench, where):
     plan = bench.plan
     for repetition in range(plan["repetitions"]):
         for name in plan["jobs"]:
+            if repetition and name in plan["once"]:
+                continue
             job = jobs.JOBS[name]
             wanted = [system for system in job.systems if system in plan["systems"]
                       and system not in plan["left_out"].get(name, ())]
