@@ -17,7 +17,7 @@
 #include <linux/crc32c.h>
 #endif
 
-/* 6.18 asks for a flag where queues were bound to a CPU without one. */
+/* New kernels ask for a flag where queues were bound to a CPU without one. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
 #include <linux/workqueue.h>
 #define WQ_PERCPU 0

@@ -285,7 +285,10 @@ void lc_write_commit_late(struct work_struct *work)
 	commit(container_of(to_delayed_work(work), struct lc_core, commit_late));
 }
 
-/* May the bio wait for others?  Of a lone writer each write is preceded by one FLUSH. */
+/*
+ * May the bio wait for others?  Only in a worker that is bound to its CPU, as commit_work's
+ * is.  Of a lone writer each write is preceded by one FLUSH.
+ */
 static bool others_come(struct lc_core *core)
 {
 	return current->flags & PF_WQ_WORKER && is_percpu_thread() &&
