@@ -15,9 +15,10 @@
  * left, so no bio, message or status call can come.  postsuspend ran for the live
  * table, or no bio ever came (core_free()), and device mapper waited for its bios; what
  * may still be queued are workers, and each is cancelled or flushed here in the order in
- * which they can queue one another: idle -> pace -> log -> rescue -> refill -> unpark ->
- * commit.  Refill can wish for a FLUSH in turn, but not once the log is stopped; commit finds
- * no bio by then, and does nothing.
+ * which they can queue one another: idle -> pace -> log -> rescue -> refill -> meter ->
+ * unpark -> commit.  Refill can wish for a FLUSH in turn, but not once the log is stopped;
+ * unpark and commit find no bio by then, so that the one does not start the meter's clock
+ * again, and the other does nothing.
  */
 #include <linux/mempool.h>
 #include <linux/slab.h>
@@ -495,6 +496,7 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	flush_work(&core->refill_work);
 	cancel_delayed_work_sync(&core->pace_work);
 	flush_work(&core->refill_work);
+	lc_write_rest(core);
 	if (ret)
 		lc_err(core, "the log could not be made durable");
 	else if (lc_core_mode(core) == LC_MODE_DEGRADED)
@@ -528,6 +530,8 @@ static void core_free(struct lc_core *core)
 	lc_rescue_destroy(core->rescue);
 	if (core->wq) {
 		cancel_work_sync(&core->refill_work);
+		/* The other does not start it again: no bio is parked. */
+		cancel_delayed_work_sync(&core->meter_work);
 		cancel_work_sync(&core->unpark_work);
 	}
 	lc_writeback_destroy(core->wb);
@@ -601,6 +605,7 @@ static void core_init(struct lc_core *core)
 	spin_lock_init(&core->parked_lock);
 	INIT_LIST_HEAD(&core->parked);
 	INIT_WORK(&core->unpark_work, lc_write_unpark_work);
+	INIT_DELAYED_WORK(&core->meter_work, lc_write_meter_work);
 	init_llist_head(&core->commits);
 	INIT_WORK(&core->commit_work, lc_write_commit_work);
 	INIT_DELAYED_WORK(&core->commit_late, lc_write_commit_late);

@@ -36,6 +36,7 @@
 #include <linux/workqueue.h>
 
 #include "format.h"
+#include "meter.h"
 #include "params.h"
 
 #undef DM_MSG_PREFIX
@@ -121,6 +122,10 @@ struct lc_core {
 	bool requeue;			/* noflush suspend: give bios back to DM (D4) */
 	struct dm_target *requeue_ti;	/* whom to ask whether it still wants them */
 	struct work_struct unpark_work;
+	/* All writes queue there until nothing waits and there is plenty of room; READ_ONCE() */
+	bool metered;
+	struct lc_meter meter;		/* unpark_work only */
+	struct delayed_work meter_work;	/* queues unpark_work while the meter holds bios back */
 
 	/* Has free buffers and segments at hand for the lanes; these three are its own. */
 	struct work_struct refill_work;

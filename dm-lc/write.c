@@ -11,7 +11,7 @@
  *
  * Two detours:
  *  - no buffer is ready, or writeback needs the reserve (D1): the bio is parked, first
- *    come first served, and a worker continues it (C7, D3);
+ *    come first served, and a worker continues it (C7, D3), by and by (meter.h);
  *  - part of a block is written whose older sectors are dirty on the SSD only:
  *    a worker reads and verifies the old slot, and the block is looked up again
  *    under its lock before anything is merged (C2, C3).
@@ -295,12 +295,13 @@ static bool others_come(struct lc_core *core)
 	       (atomic_xchg(&core->nr_flushes, 0) > 1 || !llist_empty(&core->commits));
 }
 
-/* The bio ends when its data is durable. */
-static void commit_later(struct lc_core *core, struct lc_io *io)
+/* The bio ends when its data is durable.  @batch: whoever calls commits it soon. */
+static void commit_later(struct lc_core *core, struct lc_io *io, bool batch)
 {
 	if (!llist_add(&io->commit, &core->commits))
 		return;
-	queue_work(core->commit_wq, &core->commit_work);
+	if (!batch)
+		queue_work(core->commit_wq, &core->commit_work);
 	queue_delayed_work(core->wq, &core->commit_late, COMMIT_TICKS);
 }
 
@@ -320,8 +321,8 @@ static void flush_io(struct lc_core *core, struct lc_io *io, bool direct)
 	lc_log_flush_io(core->log, io, seq);
 }
 
-/* All data is in a lane. */
-static void write_finish(struct lc_core *core, struct lc_io *io)
+/* All data is in a lane.  @batch: whoever calls commits what it has continued. */
+static void write_finish(struct lc_core *core, struct lc_io *io, bool batch)
 {
 	unsigned long now = jiffies;
 
@@ -330,8 +331,8 @@ static void write_finish(struct lc_core *core, struct lc_io *io)
 		WRITE_ONCE(core->last_write, now);
 	if (!(lc_io_bio(io)->bi_opf & REQ_FUA))
 		write_end(io, BLK_STS_OK);
-	else if (others_come(core))
-		commit_later(core, io);
+	else if (batch || others_come(core))
+		commit_later(core, io, batch);
 	else
 		flush_io(core, io, true);
 }
@@ -361,7 +362,7 @@ static bool merge_find(struct lc_core *core, struct lc_io *io, struct lc_mapping
 
 static void park(struct lc_core *core, struct lc_io *io);
 
-static void write_continue(struct lc_core *core, struct lc_io *io, int ret);
+static void write_continue(struct lc_core *core, struct lc_io *io, int ret, bool batch);
 
 /*
  * Read the old slot and go on.  Return: as write_run(), or -EIO: the slot cannot be
@@ -405,15 +406,28 @@ static void merge_work(struct work_struct *work)
 		schedule_timeout_idle(pause);
 		pause = min_t(unsigned long, pause * 2, 4 * HZ);
 	}
-	write_continue(io->core, io, ret);
+	write_continue(io->core, io, ret, false);
 }
 
 /* --- no buffer ready ---------------------------------------------------- */
 
-static bool must_park(struct lc_core *core)
+static bool must_park(struct lc_core *core, const struct bio *bio)
 {
 	/* Without the lock: who comes while the list changes may be before or behind. */
-	return !list_empty(&core->parked);
+	if (!list_empty(&core->parked))
+		return true;
+	/* Who cannot wait is not in the way of others if nobody does. */
+	return READ_ONCE(core->metered) && !(bio->bi_opf & REQ_NOWAIT);
+}
+
+/* Segments at hand for writers. */
+static u64 room(struct lc_core *core)
+{
+	u32 nr = 0, i;
+
+	for (i = 0; i < core->nr_lanes; i++)
+		nr += READ_ONCE(core->lanes[i]->nr_ready);
+	return min_t(u64, nr, lc_head_ready(core->head));
 }
 
 /*
@@ -442,12 +456,12 @@ static void park(struct lc_core *core, struct lc_io *io)
 		queue_work(core->wq, &core->unpark_work);
 }
 
-static void write_continue(struct lc_core *core, struct lc_io *io, int ret)
+static void write_continue(struct lc_core *core, struct lc_io *io, int ret, bool batch)
 {
 	if (lc_core_mode(core) == LC_MODE_FAIL && ret == -EAGAIN)
 		ret = -EIO;
 	if (!ret) {
-		write_finish(core, io);
+		write_finish(core, io, batch);
 	} else if (ret == -EAGAIN) {
 		park(core, io);
 	} else if (ret == -EINPROGRESS) {
@@ -469,15 +483,52 @@ static struct lc_io *first_parked(struct lc_core *core, bool *requeue)
 	return io;
 }
 
-/**
- * lc_write_unpark_work() - continue parked bios in their order
- * @work: embedded in the core
- *
- * The bio at work stays first in the list, so that later ones queue behind it.
- */
-void lc_write_unpark_work(struct work_struct *work)
+/* Write on what is left of a parked bio.  Return: as write_run(), -EBUSY: not yet (M1). */
+static int unpark(struct lc_core *core, struct lc_io *io)
 {
-	struct lc_core *core = container_of(work, struct lc_core, unpark_work);
+	u32 before = io->iter.bi_size;
+	int ret;
+
+	if (!lc_meter_may(&core->meter, jiffies) &&
+	    !lc_meter_may_exceed(&core->meter, jiffies, room(core),
+				 READ_ONCE(core->head->max_ready))) {
+		queue_delayed_work(core->wq, &core->meter_work, 1);
+		return -EBUSY;
+	}
+	ret = write_run(core, io, true, NULL);
+	lc_meter_count(&core->meter, jiffies,
+		       DIV_ROUND_UP(before - io->iter.bi_size, LC_SLOT_BYTES));
+	if (ret == -EAGAIN) {
+		lc_meter_dry(&core->meter);
+		WRITE_ONCE(core->metered, true);
+	}
+	return ret;
+}
+
+/* No bio is parked.  One that comes now queues the work, which then finds the same. */
+static void unpark_end(struct lc_core *core)
+{
+	if (!core->metered || (lc_core_mode(core) == LC_MODE_RW &&
+			       2 * room(core) < READ_ONCE(core->head->max_ready)))
+		return;
+	lc_meter_stop(&core->meter);
+	WRITE_ONCE(core->metered, false);
+}
+
+/**
+ * lc_write_meter_work() - look again at what the meter has held back (M1)
+ * @work: core->meter_work
+ */
+void lc_write_meter_work(struct work_struct *work)
+{
+	struct lc_core *core = container_of(to_delayed_work(work), struct lc_core, meter_work);
+
+	queue_work(core->wq, &core->unpark_work);
+}
+
+/* Return: whether no bio is parked any more. */
+static bool unpark_all(struct lc_core *core)
+{
 	struct lc_io *io;
 	bool requeue;
 	int ret;
@@ -492,9 +543,9 @@ void lc_write_unpark_work(struct work_struct *work)
 		else if (mode == LC_MODE_DEGRADED)
 			ret = -ENODEV;
 		else
-			ret = write_run(core, io, true, NULL);
-		if (ret == -EAGAIN)
-			return;
+			ret = unpark(core, io);
+		if (ret == -EAGAIN || ret == -EBUSY)
+			return false;
 		spin_lock_irq(&core->parked_lock);
 		list_del(&io->list);
 		spin_unlock_irq(&core->parked_lock);
@@ -503,8 +554,42 @@ void lc_write_unpark_work(struct work_struct *work)
 		else if (ret == -ENODEV)
 			lc_bypass_submit(core, io);
 		else
-			write_continue(core, io, ret);
+			write_continue(core, io, ret, true);
+		cond_resched();
 	}
+	return true;
+}
+
+/**
+ * lc_write_unpark_work() - continue parked bios in their order
+ * @work: embedded in the core
+ *
+ * The bio at work stays first in the list, so that later ones queue behind it.  FUA writes
+ * that are continued in one go are one record.
+ */
+void lc_write_unpark_work(struct work_struct *work)
+{
+	struct lc_core *core = container_of(work, struct lc_core, unpark_work);
+	bool all = unpark_all(core);
+
+	commit(core);
+	if (all)
+		unpark_end(core);
+}
+
+/**
+ * lc_write_rest() - nothing of ours runs any more
+ * @core: the volume; no bio is under way
+ *
+ * May sleep.  A noflush suspend is over: its table, which would be asked, may be gone soon.
+ */
+void lc_write_rest(struct lc_core *core)
+{
+	spin_lock_irq(&core->parked_lock);
+	core->requeue = false;
+	spin_unlock_irq(&core->parked_lock);
+	cancel_delayed_work_sync(&core->meter_work);
+	flush_work(&core->unpark_work);
 }
 
 /* --- entry points ------------------------------------------------------- */
@@ -524,13 +609,13 @@ int lc_write_map(struct lc_core *core, struct bio *bio)
 	if (lc_core_mode(core) == LC_MODE_FAIL)
 		return DM_MAPIO_KILL;
 	io->iter = bio->bi_iter;
-	if (!must_park(core))
+	if (!must_park(core, bio))
 		ret = write_run(core, io, false, NULL);
 	if (ret && bio->bi_opf & REQ_NOWAIT && io->iter.bi_size == bio->bi_iter.bi_size) {
 		bio_wouldblock_error(bio);
 		return DM_MAPIO_SUBMITTED;
 	}
-	write_continue(core, io, ret);
+	write_continue(core, io, ret, false);
 	return DM_MAPIO_SUBMITTED;
 }
 

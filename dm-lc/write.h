@@ -14,6 +14,8 @@ struct work_struct;
 int lc_write_map(struct lc_core *core, struct bio *bio);
 int lc_write_flush_map(struct lc_core *core, struct bio *bio, bool alone);
 void lc_write_unpark_work(struct work_struct *work);
+void lc_write_rest(struct lc_core *core);
+void lc_write_meter_work(struct work_struct *work);
 void lc_write_commit_work(struct work_struct *work);
 void lc_write_commit_late(struct work_struct *work);
 int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fate,

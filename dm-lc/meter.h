@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How fast writes that wait are continued, while there is less room than they want.
+ *
+ * Room comes by the segment: a few hundred blocks, and then none for as long as the SSD
+ * needs for one, or the hard disk.  If whoever is first took them at once, the rest would go
+ * to whoever has a CPU then, and all others would wait for the next segment.  So it is
+ * measured how fast room is made, and not much more than that is let through from tick to
+ * tick.  Meanwhile all writes wait in one
+ * queue (C7), so each gets what is its turn, after a wait that is about the same for all.
+ *
+ * Invariants
+ *  M1 What the meter holds back is looked at again in a tick or two: a clock runs.  It is
+ *     also when room is made, so nothing would wait for ever without.
+ *  M2 Nothing is held back while there is plenty of room.  So the SSD is never kept idle by
+ *     a rate that was measured when it was slow.  With less than that, but more than one
+ *     segment for long, the rate grows.
+ *
+ * What needs no room, for it is written where an older copy is, counts as well; what must read
+ * an old slot first goes another way and does not.
+ *
+ * Time is in jiffies.  All fields belong to unpark_work.
+ */
+#ifndef LC_METER_H
+#define LC_METER_H
+
+#include <linux/jiffies.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/types.h>
+
+#define LC_METER_SPAN	(HZ / 10 ?: 1)	/* that is measured, at least */
+#define LC_METER_LONG	(HZ / 2)	/* without a dry moment: the rate may be too low */
+#define LC_METER_BURST	max(HZ / 50, 4)	/* what may be caught up with: clocks are late */
+
+struct lc_meter {
+	bool measuring;		/* since and nr are valid */
+	bool dry;		/* nothing could be written since there was no room */
+	bool ample;		/* there was more room in this tick than need be */
+	unsigned long since;	/* when room was made that there had not been */
+	u64 nr;			/* blocks written since then */
+	u32 rate;		/* blocks a second that may be written; 0: not known */
+	unsigned long tick;	/* when credit was given last */
+	s64 credit;		/* in blocks / HZ; a large bio makes it negative */
+};
+
+/* Forget what was measured: nothing waits, and there is plenty of room. */
+static inline void lc_meter_stop(struct lc_meter *meter)
+{
+	*meter = (struct lc_meter) {};
+}
+
+/* There is no room. */
+static inline void lc_meter_dry(struct lc_meter *meter)
+{
+	meter->dry = true;
+}
+
+/* Return: whether the next bio may be continued, however much room there is. */
+static inline bool lc_meter_may(struct lc_meter *meter, unsigned long now)
+{
+	if (!meter->rate)
+		return true;
+	if (now != meter->tick) {
+		/* Debt, at most a second's, is worked off whether somebody looks or not. */
+		unsigned long ticks = min_t(unsigned long, now - meter->tick, HZ + LC_METER_BURST);
+
+		if (meter->ample)
+			meter->rate = min_t(u64, meter->rate + meter->rate / 8 + 1, S32_MAX);
+		meter->ample = false;
+		meter->tick = now;
+		meter->credit = min_t(s64, meter->credit + (s64)meter->rate * ticks,
+				      (s64)meter->rate * LC_METER_BURST);
+	}
+	return meter->credit > 0;
+}
+
+/* If not: there are so many segments of @most.  Return: whether it may all the same (M2). */
+static inline bool lc_meter_may_exceed(struct lc_meter *meter, unsigned long now, u64 segments,
+				       u64 most)
+{
+	bool plenty = 2 * segments >= most;
+
+	meter->ample |= plenty || (segments > 1 && now - meter->since > LC_METER_LONG);
+	return plenty;
+}
+
+/*
+ * There is room again.  From one such time to another all was written that was made in
+ * between, however fast that went.  A little more may be written: it shall not be waited for
+ * what there is.
+ */
+static inline void lc_meter_measure(struct lc_meter *meter, unsigned long now)
+{
+	unsigned long span = now - meter->since;
+
+	if (meter->measuring && span < LC_METER_SPAN)
+		return;
+	if (meter->measuring) {
+		if (!meter->rate)
+			meter->tick = now;
+		meter->rate = clamp_t(u64, div64_u64(meter->nr * HZ + meter->nr * HZ / 8, span),
+				      1, S32_MAX);
+	}
+	meter->measuring = true;
+	meter->since = now;
+	meter->nr = 0;
+}
+
+/* So many blocks were written, perhaps none. */
+static inline void lc_meter_count(struct lc_meter *meter, unsigned long now, u64 nr)
+{
+	if (meter->dry && nr) {
+		lc_meter_measure(meter, now);
+		meter->dry = false;
+		meter->credit = min_t(s64, meter->credit, 0);	/* no burst, as if that were late */
+	}
+	meter->nr += nr;
+	meter->credit = max_t(s64, meter->credit - (s64)nr * HZ, -(s64)meter->rate * HZ);
+}
+
+#endif /* LC_METER_H */
