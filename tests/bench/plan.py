@@ -39,7 +39,7 @@ COMMON = {
     "left_out": {},              # job: systems
     # Nothing is gained by repeating these: they count, or take long for what they say.
     "once": ("programs", "commands", "format_and_start", "restart", "memory", "nowait",
-             "fua_disk", "mixed"),
+             "endurance", "fua_disk", "mixed"),
 }
 
 # Without what takes minutes: the boot of another kernel, and draining with bcache, which does so
