@@ -31,7 +31,8 @@
 
 #define LC_METER_SPAN	(HZ / 10 ?: 1)	/* that is measured, at least */
 #define LC_METER_LONG	(HZ / 2)	/* without a dry moment: the rate may be too low */
-#define LC_METER_BURST	max(HZ / 50, 4)	/* what may be caught up with: clocks are late */
+#define LC_METER_MOST	(1u << 30)	/* blocks a second */
+#define LC_METER_BURST	(HZ > 200 ? HZ / 50 : 4) /* what may be caught up with: clocks are late */
 
 struct lc_meter {
 	bool measuring;		/* since and nr are valid */
@@ -66,7 +67,7 @@ static inline bool lc_meter_may(struct lc_meter *meter, unsigned long now)
 		unsigned long ticks = min_t(unsigned long, now - meter->tick, HZ + LC_METER_BURST);
 
 		if (meter->ample)
-			meter->rate = min_t(u64, meter->rate + meter->rate / 8 + 1, S32_MAX);
+			meter->rate = min_t(u64, meter->rate + meter->rate / 8 + 1, LC_METER_MOST);
 		meter->ample = false;
 		meter->tick = now;
 		meter->credit = min_t(s64, meter->credit + (s64)meter->rate * ticks,
@@ -100,7 +101,7 @@ static inline void lc_meter_measure(struct lc_meter *meter, unsigned long now)
 		if (!meter->rate)
 			meter->tick = now;
 		meter->rate = clamp_t(u64, div64_u64(meter->nr * HZ + meter->nr * HZ / 8, span),
-				      1, S32_MAX);
+				      1, LC_METER_MOST);
 	}
 	meter->measuring = true;
 	meter->since = now;

@@ -158,6 +158,16 @@ void lc_write_unpark_work(struct work_struct *work)
 	(void)work;
 }
 
+void lc_write_meter_work(struct work_struct *work)
+{
+	(void)work;
+}
+
+void lc_write_rest(struct lc_core *core)
+{
+	(void)core;
+}
+
 void lc_write_commit_work(struct work_struct *work)
 {
 	(void)work;

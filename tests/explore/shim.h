@@ -68,6 +68,11 @@ static inline u64 div_u64(u64 a, u32 b)
 	return a / b;
 }
 
+static inline u64 div64_u64(u64 a, u64 b)
+{
+	return a / b;
+}
+
 static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rest)
 {
 	*rest = a % b;
