@@ -49,7 +49,8 @@ typedef u8 blk_status_t;
 				   _a > _b ? _a : _b; })
 #define min_t(type, a, b)	({ type _a = (a); type _b = (b); _a < _b ? _a : _b; })
 #define max_t(type, a, b)	({ type _a = (a); type _b = (b); _a > _b ? _a : _b; })
-#define clamp_t(type, v, lo, hi) min_t(type, max_t(type, v, lo), hi)
+#define clamp_t(type, v, lo, hi) ({ type _v = (v), _lo = (lo), _hi = (hi); \
+				   _v < _lo ? _lo : _v > _hi ? _hi : _v; })
 #define cmpxchg(ptr, from, to)	({ __typeof__(*(ptr)) _was = *(ptr); \
 				   if (_was == (from)) \
 					*(ptr) = (to); \

@@ -330,8 +330,8 @@ def full(bench, name):
         try:
             with part.system(name, hold=False, slow=True) as system:
                 if system.caches:
-                    load.run(system.path, depth=8, order="once", bs=65536, seed=bench.seed,
-                             count=size // 65536, ms=bench.plan["fill_ms"])
+                    load.run(system.path, depth=32, order="once", seed=bench.seed,
+                             count=size // 4096, ms=bench.plan["fill_ms"])
                     load.run(system.path, depth=32, seed=bench.seed, count=size // 4096,
                              ms=bench.plan["fill_ms"])
                 with load.counted(bench.disks) as seen:
