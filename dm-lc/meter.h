@@ -6,8 +6,8 @@
  * needs for one, or the hard disk.  If whoever is first took them at once, the rest would go
  * to whoever has a CPU then, and all others would wait for the next segment.  So it is
  * measured how fast room is made, and not much more than that is let through from tick to
- * tick.  Meanwhile all writes wait in one
- * queue (C7), so each gets what is its turn, after a wait that is about the same for all.
+ * tick.  Meanwhile all writes wait in one queue (C7), so each gets what is its turn, after a
+ * wait that is about the same for all.
  *
  * Invariants
  *  M1 What the meter holds back is looked at again in a tick or two: a clock runs.  It is
@@ -76,11 +76,17 @@ static inline bool lc_meter_may(struct lc_meter *meter, unsigned long now)
 	return meter->credit > 0;
 }
 
+/* Half of what is to be at hand is: writers do not have to wait for what comes next. */
+static inline bool lc_meter_plenty(u64 segments, u64 most)
+{
+	return 2 * segments >= most;
+}
+
 /* If not: there are so many segments of @most.  Return: whether it may all the same (M2). */
 static inline bool lc_meter_may_exceed(struct lc_meter *meter, unsigned long now, u64 segments,
 				       u64 most)
 {
-	bool plenty = 2 * segments >= most;
+	bool plenty = lc_meter_plenty(segments, most);
 
 	meter->ample |= plenty || (segments > 1 && now - meter->since > LC_METER_LONG);
 	return plenty;

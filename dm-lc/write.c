@@ -508,8 +508,9 @@ static int unpark(struct lc_core *core, struct lc_io *io)
 /* No bio is parked.  One that comes now queues the work, which then finds the same. */
 static void unpark_end(struct lc_core *core)
 {
-	if (!core->metered || (lc_core_mode(core) == LC_MODE_RW &&
-			       2 * room(core) < READ_ONCE(core->head->max_ready)))
+	if (!core->metered ||
+	    (lc_core_mode(core) == LC_MODE_RW &&
+	     !lc_meter_plenty(room(core), READ_ONCE(core->head->max_ready))))
 		return;
 	lc_meter_stop(&core->meter);
 	WRITE_ONCE(core->metered, false);
