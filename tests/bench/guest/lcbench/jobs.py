@@ -330,6 +330,7 @@ def full(bench, name):
         try:
             with part.system(name, hold=False, slow=True) as system:
                 if system.caches:
+                    # Block by block: what drains large pieces is not yet at its pace.
                     load.run(system.path, depth=32, order="once", seed=bench.seed,
                              count=size // 4096, ms=bench.plan["fill_ms"])
                     load.run(system.path, depth=32, seed=bench.seed, count=size // 4096,

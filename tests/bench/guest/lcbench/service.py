@@ -19,6 +19,7 @@ PUNT = "io_uring/io_uring_queue_async_work"
 # Memory the kernel gives back when it is wanted (/proc/meminfo).
 FREE = ("MemFree", "Buffers", "Cached", "SReclaimable")
 BLOCK = 4096
+STEADY = 12                     # looks at RAM that find the same, more than half a second
 
 
 def fill(bench, system, blocks):
@@ -101,9 +102,8 @@ def unavailable():
     seen = [in_use()]
 
     def settled():
-        time.sleep(0.2)
         seen.append(in_use())
-        return max(seen[-4:]) - min(seen[-4:]) < MIB // 2 and len(seen) > 4
+        return len(seen) > STEADY and max(seen[-STEADY:]) - min(seen[-STEADY:]) < MIB // 2
 
     wait.until(settled, 30, "the use of RAM is steady")
     return seen[-1]
