@@ -246,3 +246,10 @@ def test_crash_states_fall_on_each_area(tmp_path, monkeypatch):
     assert len(areas) == 10 and set(areas.values()) == {1}, areas
     explorer.explore(trace, 30)
     assert explorer.seen["states"] == 40 and explorer.seen["phase stop"] >= 10
+
+
+def test_second_pattern_is_refused():
+    """It would have taken the place of the first, whose tests nobody would have missed."""
+    done = subprocess.run([host.TOP / "tests/run", "--no-setup", "--list", "power", "tools"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "'power' and 'tools'" in done.stderr, done
