@@ -136,6 +136,7 @@ struct lc_core {
 	struct delayed_work idle_work;
 	u64 idle_seen;			/* lane mark at the last tick; idle_work only */
 	unsigned long last_write;	/* jiffies, approximate, for idle detection; READ_ONCE() */
+	unsigned long last_hdd_read;	/* the same of what others read there (Y); READ_ONCE() */
 
 	/* FUA writes that met in a worker, all of whose data is in a lane: commit_later() */
 	struct workqueue_struct *commit_wq;

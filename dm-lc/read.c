@@ -16,6 +16,7 @@
  * which a bio wants less than the slot.
  */
 #include <linux/bio.h>
+#include <linux/jiffies.h>
 #include <linux/mempool.h>
 
 #include "lc.h"
@@ -444,6 +445,11 @@ static void verify_work(struct work_struct *work)
 
 static int map_to_hdd(struct lc_core *core, struct bio *bio)
 {
+	unsigned long now = jiffies;
+
+	/* As in write_finish(): once a tick. */
+	if (READ_ONCE(core->last_hdd_read) != now)
+		WRITE_ONCE(core->last_hdd_read, now);
 	bio_set_dev(bio, core->backing);
 	bio->bi_iter.bi_sector += core->data_sector;
 	return DM_MAPIO_REMAPPED;

@@ -8,6 +8,14 @@
  * (those next to each other in one go).  At most `depth` runs are in flight, all
  * preallocated, started in the order of the HDD.
  *
+ * Reads of others go first.  A drive takes writes into its cache at once, so few in flight
+ * would not keep it free for them: its head is at the writes whenever a read comes.  Pauses do.
+ *
+ * Invariant
+ *  Y  While others read the HDD, at most `depth` runs are started in YIELD_REST, or until
+ *     no read has come for YIELD_CALM.  But nobody waits for that rest: not while
+ *     lc_writeback_in_demand(), nor if the batch is to be given up.
+ *
  * A run only records its error; lc_wbcopy_run() returns the first one after all
  * runs have ended.  A slot that does not verify is read once more and then given up
  * (LC_WB_DAMAGED); it is never written to the HDD.  Other errors end the batch, or,
@@ -16,7 +24,9 @@
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -24,10 +34,15 @@
 #include "lc.h"
 #include "io.h"
 #include "wbcopy.h"
+#include "writeback.h"
 
 #define RUN_ORDER	4
 #define RUN_CHUNKS	4
 #define RUN_BLOCKS	(RUN_CHUNKS << RUN_ORDER)	/* 256 KiB */
+
+#define YIELD_CALM	(HZ / 10 ?: 1)
+#define YIELD_REST	(HZ / 10 ?: 1)
+#define YIELD_STEP	(HZ / 100 ?: 1)	/* how often it is looked whether there is still reason */
 
 struct run {
 	struct lc_wbcopy *copy;
@@ -54,6 +69,8 @@ struct lc_wbcopy {
 	atomic_t nr_refused;
 	atomic_t nr_unread;
 	wait_queue_head_t wait;
+	u32 streak;			/* runs started since the last rest; thread only */
+	unsigned long rested;		/* jiffies, in this batch; thread only */
 	u32 depth;
 	struct run *runs;
 };
@@ -353,6 +370,33 @@ static u32 run_length(const struct lc_wb_item *items, u32 nr)
 	return n;
 }
 
+static bool must_yield(const struct lc_wbcopy *copy)
+{
+	const struct lc_core *core = copy->core;
+
+	return jiffies - READ_ONCE(core->last_hdd_read) < YIELD_CALM && !READ_ONCE(*copy->stop) &&
+	       !lc_writeback_in_demand(core->wb);
+}
+
+/* Before a run is started (Y). */
+static void yield_to_reads(struct lc_wbcopy *copy)
+{
+	unsigned long begun = jiffies;
+
+	if (copy->streak++ < copy->depth)
+		return;
+	while (must_yield(copy) && jiffies - begun < YIELD_REST)
+		schedule_timeout_idle(YIELD_STEP);
+	copy->rested += jiffies - begun;
+	copy->streak = 1;
+}
+
+/* Jiffies that the last batch took longer for the sake of reads. */
+unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy)
+{
+	return copy->rested;
+}
+
 /**
  * lc_wbcopy_run() - copy a sorted batch
  * @copy: the room
@@ -376,6 +420,7 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 	copy->error = 0;
 	copy->judge = judge;
 	copy->stop = stop;
+	copy->rested = 0;
 	atomic_set(&copy->nr_refused, 0);
 	atomic_set(&copy->nr_unread, 0);
 	while (i < nr && !READ_ONCE(copy->error)) {
@@ -384,6 +429,7 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 			break;
 		}
 		n = run_length(items + i, nr - i);
+		yield_to_reads(copy);
 		wait_event(copy->wait, (run = idle_run(copy)));
 		run->items = items + i;
 		run->nr = n;

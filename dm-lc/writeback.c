@@ -63,6 +63,7 @@ struct lc_writeback {
 	struct task_struct *task;
 	wait_queue_head_t wait;
 	struct mutex place_lock;	/* the HDD places of all blocks (C5) */
+	atomic_t claims;		/* others who want it */
 
 	/* owned by the thread; replaced under place_lock */
 	struct lc_wb_list list;
@@ -452,7 +453,8 @@ static int copy_batch(struct lc_writeback *wb, struct batch *b)
 		if (ret)
 			WRITE_ONCE(wb->hdd_doubtful, true);
 		else
-			lc_pace_end(&wb->pace, wb->list.nr, runs, jiffies - begun);
+			lc_pace_end(&wb->pace, wb->list.nr, runs,
+				    jiffies - begun - lc_wbcopy_rested(wb->copy));
 	}
 	return ret ? ret : mark_clean(wb, b);
 }
@@ -681,11 +683,11 @@ int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
 		lc_wbcopy_destroy(copy);
 		return -ENOMEM;
 	}
-	mutex_lock(&wb->place_lock);
+	lc_writeback_own_places(wb);
 	swap(wb->list.items, items);
 	swap(wb->copy, copy);
 	WRITE_ONCE(wb->list.max, max);
-	mutex_unlock(&wb->place_lock);
+	lc_writeback_release_places(wb);
 	vfree(items);
 	lc_wbcopy_destroy(copy);
 	return 0;
@@ -766,9 +768,23 @@ unsigned long lc_writeback_pace(const struct lc_writeback *wb)
 			    2 * max(batch_max(wb) / geo->seg_slots, wb->core->head->round));
 }
 
+/**
+ * lc_writeback_in_demand() - does anybody wait for a batch to end?
+ * @wb: the room
+ *
+ * Writes that are slowed down, or the owner of places to be.  Process context, does not sleep.
+ */
+bool lc_writeback_in_demand(const struct lc_writeback *wb)
+{
+	return atomic_read(&wb->claims) || READ_ONCE(wb->core->head->relog_wanted) ||
+	       lc_writeback_pace(wb);
+}
+
 void lc_writeback_own_places(struct lc_writeback *wb)
 {
+	atomic_inc(&wb->claims);
 	mutex_lock(&wb->place_lock);
+	atomic_dec(&wb->claims);
 }
 
 void lc_writeback_release_places(struct lc_writeback *wb)

@@ -18,9 +18,10 @@ void lc_writeback_kick(struct lc_writeback *wb);
 void lc_writeback_drain(struct lc_writeback *wb);
 bool lc_writeback_hdd_doubtful(const struct lc_writeback *wb);
 const char *lc_writeback_state(struct lc_writeback *wb);
+unsigned long lc_writeback_pace(const struct lc_writeback *wb);
+bool lc_writeback_in_demand(const struct lc_writeback *wb);
 
 /* Between the two no writeback touches the HDD.  May sleep. */
-unsigned long lc_writeback_pace(const struct lc_writeback *wb);
 void lc_writeback_own_places(struct lc_writeback *wb);
 void lc_writeback_release_places(struct lc_writeback *wb);
 

@@ -454,6 +454,47 @@ def full_buffers_slow_writes(ctx):
     assert max(waited) <= buffers // 3, f"a write waited for {max(waited)} of the SSD"
 
 
+class Reader:
+    """Reads blocks that are cached, or not, and counts what the HDD writes meanwhile."""
+
+    def __init__(self, ctx, raw, blocks):
+        self.hdd, self.raw, self.blocks = ctx.hdd, raw, blocks
+        self.random = Random(ctx.seed)
+
+    def until(self, over):
+        """Reads a write, until over(reads, writes)."""
+        before, reads, writes = commands(self.hdd)["write"], 0, 0
+        while not over(reads, writes):
+            self.raw.read(self.random.choice(self.blocks) * BLOCK, BLOCK)
+            reads += 1
+            writes = commands(self.hdd)["write"] - before
+        return reads / max(writes, 1)
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "16M"), Disk("hdd", "64M")), timeout=180)
+def reads_go_before_writeback(ctx):
+    """Writeback makes way for reads of a HDD, but goes on; not if somebody waits for it (D11)."""
+    with (dm.Device("slow", dm.delay(ctx.hdd, 0, 4)) as hdd,
+          LcStack(hdd.path, ctx.ssd, format=SMALL, writeback="off", writeback_depth=1) as lc,
+          lc.open() as raw):
+        written = range(0, 2000, 2)         # no neighbours
+        for block in written:
+            fill(raw, block, 1, "dirty")
+        others = range(2000, dm.sectors(lc.path) // 8)
+        from_cache, from_hdd = Reader(ctx, raw, written), Reader(ctx, raw, others)
+        lc.message("writeback")
+        alone = from_cache.until(lambda _, writes: writes >= 100)
+        yielding = from_hdd.until(lambda reads, writes: writes >= 60 or reads > 6000 * alone)
+        discard = sh.start("blkdiscard", "-o", others[0] * BLOCK, "-l", BLOCK, lc.path)
+        waited_for = from_hdd.until(lambda *_: discard.poll() is not None)
+        sh.finish(discard)
+    ctx.figure("reads a write of the HDD: of the cache, the HDD, and with a discard waiting",
+               [round(figure, 1) for figure in (alone, yielding, waited_for)])
+    assert yielding > 3 * alone, "writeback does not make way for reads"
+    assert yielding < 100 * alone, "writeback has come to a stop"
+    assert waited_for < yielding / 3, "a discard waits for reads"
+
+
 # --- who sends a record ---------------------------------------------------------------------------
 
 
