@@ -40,6 +40,8 @@ COMMON = {
     # Nothing is gained by repeating these: they count, or take long for what they say.
     "once": ("programs", "commands", "format_and_start", "restart", "memory", "nowait",
              "endurance", "fua_disk", "mixed"),
+    # The same of single systems: bcache drains at its own pace, which is slow.
+    "once_of": {"drain": ("bcache",), "read_while_draining": ("bcache",)},
 }
 
 # Without what takes minutes: the boot of another kernel, and draining with bcache, which does so

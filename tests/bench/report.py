@@ -47,7 +47,9 @@ def setting(got):
         if machine["emulated"] else "KVM"
     yield f"Commit {got['commit']}, {got['date']}, {got['length']} run of {got['seconds']} s, " \
           f"seed {got['seed']}, {got['plan']['repetitions']} repetition(s) in rotated order, one " \
-          f"of {', '.join(got['plan']['once'])}."
+          f"of {', '.join(got['plan']['once'])}" + "".join(
+              f", and of {job} with {', '.join(names)}"
+              for job, names in got["plan"]["once_of"].items()) + "."
     yield ""
     yield "; ".join(
         f"Linux {boot['kernel']} ({boot['name']}), {boot['guest'].get('cpus', '?')} CPUs, clock "

@@ -34,8 +34,10 @@ def perform(send, bench, where):
             if repetition and name in plan["once"]:
                 continue
             job = jobs.JOBS[name]
+            absent = [*plan["left_out"].get(name, ()),
+                      *(plan["once_of"].get(name, ()) if repetition else ())]
             wanted = [system for system in job.systems if system in plan["systems"]
-                      and system not in plan["left_out"].get(name, ())]
+                      and system not in absent]
             bench.ssd, bench.hdd = where["ram" if job.disks == "ram" else "emulated"]
             for system in rotated(wanted, repetition) if wanted else ():
                 begun = time.monotonic()
