@@ -12,6 +12,10 @@
  * How fast it works is expected from what was measured: a move of the head is counted as
  * LC_PACE_MOVE blocks that are written without one (150 MB/s, 7 ms).  The sums are over
  * the last minute or two of work, so that a batch of few blocks says little.
+ *
+ * While others read the HDD, writeback rests between its moves, for LC_PACE_REST times as long
+ * as they are expected to take (wbcopy.c).  How long such a batch takes is not measured: a drive
+ * with a cache of its own works while writeback rests.
  */
 #ifndef LC_PACE_H
 #define LC_PACE_H
@@ -25,6 +29,8 @@
 #define LC_PACE_MOVE	256u		/* blocks */
 #define LC_PACE_FIRST	250u		/* moves a second, before anything was measured */
 #define LC_PACE_MEMORY	(60 * HZ)	/* then both sums are halved */
+#define LC_PACE_REST	3u
+#define LC_PACE_LONGEST	HZ		/* rest */
 
 struct lc_pace {
 	u64 units;		/* blocks and moves, and */
@@ -70,6 +76,16 @@ static inline unsigned long lc_pace_wait(const struct lc_pace *pace, u32 slots, 
 	if (free > zone)
 		return 0;
 	return min_t(u64, div64_u64(one * zone, 2 * max_t(u64, free, 1)), 8 * one);
+}
+
+/* Return: jiffies of rest behind so many blocks in so many runs of neighbours, at least one. */
+static inline unsigned long lc_pace_rest(const struct lc_pace *pace, u32 runs, u32 blocks)
+{
+	u64 per_second = div64_u64(pace->units * HZ, pace->ticks + 1);
+	u64 units = blocks + (u64)runs * LC_PACE_MOVE;
+
+	return clamp_t(u64, div64_u64(LC_PACE_REST * units * HZ, max_t(u64, per_second, 1)), 1,
+		       LC_PACE_LONGEST);
 }
 
 #endif /* LC_PACE_H */

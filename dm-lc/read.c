@@ -62,6 +62,16 @@ static bool ssd_continues(struct lc_core *core, const struct run *run, u32 slot,
 	       lc_ring_slot_in_segment(core->ring, slot);
 }
 
+/* One begins or ends: writeback makes way (Y). */
+static void note_hdd_read(struct lc_core *core)
+{
+	unsigned long now = jiffies;
+
+	/* As in write_finish(): once a tick. */
+	if (READ_ONCE(core->last_hdd_read) != now)
+		WRITE_ONCE(core->last_hdd_read, now);
+}
+
 /* Where is sector @first of the block, and how far does that reach? */
 static enum place find_place(const struct lc_mapping *map, bool found, bool in_ram, u32 first,
 			     u32 nr, u32 *reach)
@@ -321,11 +331,13 @@ static int read_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 		ret = lc_read_slot(core, p->block, p->map.slot, pages);
 		lc_read_put_segment(core, p->map.slot);
 	}
-	if (p->place == PLACE_HDD || (ret && !p->map.dirty))
+	if (p->place == PLACE_HDD || (ret && !p->map.dirty)) {
+		note_hdd_read(core);
 		ret = lc_io_sync(core->backing, REQ_OP_READ,
 				 ((core->data_sector + p->first) << 9) +
 				 (p->block << LC_SLOT_SHIFT), pages + (p->first << 9),
 				 p->nr << 9);
+	}
 	if (!ret)
 		lc_io_copy_to_bio(bio, iter, pages + (p->first << 9), p->nr << 9);
 	mempool_free(virt_to_page(pages), &core->merge_pool);
@@ -445,11 +457,7 @@ static void verify_work(struct work_struct *work)
 
 static int map_to_hdd(struct lc_core *core, struct bio *bio)
 {
-	unsigned long now = jiffies;
-
-	/* As in write_finish(): once a tick. */
-	if (READ_ONCE(core->last_hdd_read) != now)
-		WRITE_ONCE(core->last_hdd_read, now);
+	note_hdd_read(core);
 	bio_set_dev(bio, core->backing);
 	bio->bi_iter.bi_sector += core->data_sector;
 	return DM_MAPIO_REMAPPED;
@@ -532,8 +540,12 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 {
 	struct lc_io *io = lc_bio_io(bio);
 
-	if (!io->referenced)
+	if (!io->referenced) {
+		/* What came from RAM has no device yet but the mapped one. */
+		if (bio->bi_bdev == core->backing)
+			note_hdd_read(core);
 		return DM_ENDIO_DONE;
+	}
 	if (!*error && READ_ONCE(core->params.verify_reads) && whole_slots(&io->iter)) {
 		INIT_WORK(&io->work, verify_work);
 		queue_work(core->verify_wq, &io->work);

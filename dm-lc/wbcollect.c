@@ -6,6 +6,7 @@
  * sectors, is in the headers of the segment's records on the SSD.
  */
 #include <linux/kthread.h>
+#include <linux/sort.h>
 
 #include "lc.h"
 #include "buffer.h"
@@ -148,4 +149,29 @@ int lc_wbcollect_segment(struct lc_core *core, u64 number, struct lc_wb_list *li
 	if (!ret)
 		collect_orphans(core, number, list, from);
 	return ret;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	const struct lc_wb_item *x = a, *y = b;
+
+	if (x->block != y->block)
+		return x->block < y->block ? -1 : 1;
+	return 0;
+}
+
+/**
+ * lc_wbcollect_sort() - sort what was listed by block
+ * @list: the list
+ *
+ * Process context.  Return: runs of neighbouring blocks; the HDD moves once for each.
+ */
+u32 lc_wbcollect_sort(struct lc_wb_list *list)
+{
+	u32 runs = 0, i;
+
+	sort(list->items, list->nr, sizeof(*list->items), compare_items, NULL);
+	for (i = 0; i < list->nr; i++)
+		runs += !i || list->items[i].block != list->items[i - 1].block + 1;
+	return runs;
 }

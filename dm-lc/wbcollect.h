@@ -16,5 +16,6 @@ struct lc_wb_list {
 
 int lc_wbcollect_segment(struct lc_core *core, u64 number, struct lc_wb_list *list, void *header,
 			 bool patient, const bool *stop);
+u32 lc_wbcollect_sort(struct lc_wb_list *list);
 
 #endif /* LC_WBCOLLECT_H */

@@ -12,9 +12,9 @@
  * would not keep it free for them: its head is at the writes whenever a read comes.  Pauses do.
  *
  * Invariant
- *  Y  While others read the HDD, at most `depth` runs are started in YIELD_REST, or until
- *     no read has come for YIELD_CALM.  But nobody waits for that rest: not while
- *     lc_writeback_in_demand(), nor if the batch is to be given up.
+ *  Y  While others read the HDD, no run is started behind `depth` others before a rest is
+ *     over, or no read has come or ended for YIELD_CALM.  It takes lc_writeback_rest() at most,
+ *     and ends within YIELD_STEP when that becomes 0, or the batch is to be given up.
  *
  * A run only records its error; lc_wbcopy_run() returns the first one after all
  * runs have ended.  A slot that does not verify is read once more and then given up
@@ -40,8 +40,7 @@
 #define RUN_CHUNKS	4
 #define RUN_BLOCKS	(RUN_CHUNKS << RUN_ORDER)	/* 256 KiB */
 
-#define YIELD_CALM	(HZ / 10 ?: 1)
-#define YIELD_REST	(HZ / 10 ?: 1)
+#define YIELD_CALM	(HZ / 4 ?: 1)
 #define YIELD_STEP	(HZ / 100 ?: 1)	/* how often it is looked whether there is still reason */
 
 struct run {
@@ -69,8 +68,9 @@ struct lc_wbcopy {
 	atomic_t nr_refused;
 	atomic_t nr_unread;
 	wait_queue_head_t wait;
-	u32 streak;			/* runs started since the last rest; thread only */
-	unsigned long rested;		/* jiffies, in this batch; thread only */
+	u32 streak;			/* runs started since the last rest, and */
+	u32 streak_blocks;		/* their blocks; both: thread only */
+	bool rested;			/* in this batch; thread only */
 	u32 depth;
 	struct run *runs;
 };
@@ -370,29 +370,36 @@ static u32 run_length(const struct lc_wb_item *items, u32 nr)
 	return n;
 }
 
-static bool must_yield(const struct lc_wbcopy *copy)
+static bool given_up(const struct lc_wbcopy *copy)
 {
-	const struct lc_core *core = copy->core;
+	return READ_ONCE(copy->error) || READ_ONCE(*copy->stop);
+}
 
-	return jiffies - READ_ONCE(core->last_hdd_read) < YIELD_CALM && !READ_ONCE(*copy->stop) &&
-	       !lc_writeback_in_demand(core->wb);
+/* Do others read the HDD?  A stamp may be of a tick that we have not seen yet. */
+static bool reads_come(const struct lc_core *core)
+{
+	return jiffies - READ_ONCE(core->last_hdd_read) + 1 <= YIELD_CALM;
 }
 
 /* Before a run is started (Y). */
 static void yield_to_reads(struct lc_wbcopy *copy)
 {
+	const struct lc_writeback *wb = copy->core->wb;
 	unsigned long begun = jiffies;
 
-	if (copy->streak++ < copy->depth)
+	if (copy->streak < copy->depth)
 		return;
-	while (must_yield(copy) && jiffies - begun < YIELD_REST)
+	while (!given_up(copy) && reads_come(copy->core) &&
+	       jiffies - begun < lc_writeback_rest(wb, copy->streak, copy->streak_blocks)) {
 		schedule_timeout_idle(YIELD_STEP);
-	copy->rested += jiffies - begun;
-	copy->streak = 1;
+		copy->rested = true;
+	}
+	copy->streak = 0;
+	copy->streak_blocks = 0;
 }
 
-/* Jiffies that the last batch took longer for the sake of reads. */
-unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy)
+/* Did the last batch rest for the sake of reads? */
+bool lc_wbcopy_rested(const struct lc_wbcopy *copy)
 {
 	return copy->rested;
 }
@@ -415,29 +422,32 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 {
 	struct run *run = NULL;
 	u32 i = 0, n;
-	int ret = 0;
 
 	copy->error = 0;
 	copy->judge = judge;
 	copy->stop = stop;
-	copy->rested = 0;
+	copy->rested = false;
 	atomic_set(&copy->nr_refused, 0);
 	atomic_set(&copy->nr_unread, 0);
-	while (i < nr && !READ_ONCE(copy->error)) {
-		if (READ_ONCE(*stop)) {
-			ret = -EINTR;
+	while (i < nr) {
+		yield_to_reads(copy);
+		wait_event(copy->wait, (run = idle_run(copy)));
+		if (given_up(copy)) {
+			run_end(run, 0);
 			break;
 		}
 		n = run_length(items + i, nr - i);
-		yield_to_reads(copy);
-		wait_event(copy->wait, (run = idle_run(copy)));
+		copy->streak++;
+		copy->streak_blocks += n;
 		run->items = items + i;
 		run->nr = n;
 		run_start(run);
 		i += n;
 	}
 	wait_event(copy->wait, all_idle(copy));
-	return copy->error ? copy->error : ret;
+	if (copy->error)
+		return copy->error;
+	return i < nr ? -EINTR : 0;
 }
 
 static void free_runs(struct lc_wbcopy *copy)

@@ -33,7 +33,6 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
-#include <linux/sort.h>
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
 
@@ -265,25 +264,6 @@ static int collect(struct lc_writeback *wb, struct batch *b)
 	return 0;
 }
 
-static int compare_items(const void *a, const void *b)
-{
-	const struct lc_wb_item *x = a, *y = b;
-
-	if (x->block != y->block)
-		return x->block < y->block ? -1 : 1;
-	return 0;
-}
-
-/* Runs of neighbouring blocks: the HDD moves once for each. */
-static u32 count_runs(const struct lc_wb_list *list)
-{
-	u32 runs = 0, i;
-
-	for (i = 0; i < list->nr; i++)
-		runs += !i || list->items[i].block != list->items[i - 1].block + 1;
-	return runs;
-}
-
 /* --- steps 5 to 7: finish ------------------------------------------------ */
 
 /* Log a block again that could not be drained.  Return: 0, -EAGAIN or -EREMOTEIO. */
@@ -440,8 +420,7 @@ static int copy_batch(struct lc_writeback *wb, struct batch *b)
 	ret = collect(wb, b);
 	if (ret || b->end == b->first)
 		return ret;
-	sort(wb->list.items, wb->list.nr, sizeof(*wb->list.items), compare_items, NULL);
-	runs = count_runs(&wb->list);
+	runs = lc_wbcollect_sort(&wb->list);
 	if (runs) {
 		lc_pace_begin(&wb->pace, wb->list.nr, runs);
 		queue_work(core->wq, &core->refill_work);
@@ -452,9 +431,8 @@ static int copy_batch(struct lc_writeback *wb, struct batch *b)
 		ret = lc_io_flush(core->backing);
 		if (ret)
 			WRITE_ONCE(wb->hdd_doubtful, true);
-		else
-			lc_pace_end(&wb->pace, wb->list.nr, runs,
-				    jiffies - begun - lc_wbcopy_rested(wb->copy));
+		else if (!lc_wbcopy_rested(wb->copy))	/* meanwhile the drive goes on */
+			lc_pace_end(&wb->pace, wb->list.nr, runs, jiffies - begun);
 	}
 	return ret ? ret : mark_clean(wb, b);
 }
@@ -750,6 +728,21 @@ const char *lc_writeback_state(struct lc_writeback *wb)
 	return READ_ONCE(wb->state);
 }
 
+/* The last free segments, as many as two batches take (pace.h). */
+static u64 zone(const struct lc_writeback *wb)
+{
+	return 2 * max(batch_max(wb) / wb->core->sb.geo.seg_slots, wb->core->head->round);
+}
+
+/* Segments that are free, but for those kept back. */
+static u64 room(const struct lc_writeback *wb)
+{
+	const struct lc_ring *ring = wb->core->ring;
+	u64 free = lc_ring_free(wb->core->ring);
+
+	return free - min(free, READ_ONCE(ring->reserve));
+}
+
 /**
  * lc_writeback_pace() - how long after a segment was taken may the next one be?
  * @wb: the room
@@ -758,26 +751,29 @@ const char *lc_writeback_state(struct lc_writeback *wb)
  */
 unsigned long lc_writeback_pace(const struct lc_writeback *wb)
 {
-	const struct lc_geometry *geo = &wb->core->sb.geo;
-	struct lc_ring *ring = wb->core->ring;
-	u64 free = lc_ring_free(ring);
-
 	if (!READ_ONCE(wb->working))
 		return 0;
-	return lc_pace_wait(&wb->pace, geo->seg_slots, free - min(free, READ_ONCE(ring->reserve)),
-			    2 * max(batch_max(wb) / geo->seg_slots, wb->core->head->round));
+	return lc_pace_wait(&wb->pace, wb->core->sb.geo.seg_slots, room(wb), zone(wb));
 }
 
 /**
- * lc_writeback_in_demand() - does anybody wait for a batch to end?
+ * lc_writeback_rest() - how long may a batch rest for the sake of reads?
  * @wb: the room
+ * @runs: that it has started since it rested last
+ * @blocks: in these
  *
- * Writes that are slowed down, or the owner of places to be.  Process context, does not sleep.
+ * From the thread, does not sleep.  Return: jiffies; 0 if somebody waits for the batch, or
+ * would: the log is filling up in spite of it, or kept for relogging, or its places are wanted.
  */
-bool lc_writeback_in_demand(const struct lc_writeback *wb)
+unsigned long lc_writeback_rest(const struct lc_writeback *wb, u32 runs, u32 blocks)
 {
-	return atomic_read(&wb->claims) || READ_ONCE(wb->core->head->relog_wanted) ||
-	       lc_writeback_pace(wb);
+	struct lc_core *core = wb->core;
+
+	if (atomic_read(&wb->claims) || READ_ONCE(core->head->relog_wanted) ||
+	    room(wb) <= zone(wb) ||
+	    used_percent(core) > (100 + READ_ONCE(core->params.high_watermark)) / 2)
+		return 0;
+	return lc_pace_rest(&wb->pace, runs, blocks);
 }
 
 void lc_writeback_own_places(struct lc_writeback *wb)

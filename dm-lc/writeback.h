@@ -19,7 +19,7 @@ void lc_writeback_drain(struct lc_writeback *wb);
 bool lc_writeback_hdd_doubtful(const struct lc_writeback *wb);
 const char *lc_writeback_state(struct lc_writeback *wb);
 unsigned long lc_writeback_pace(const struct lc_writeback *wb);
-bool lc_writeback_in_demand(const struct lc_writeback *wb);
+unsigned long lc_writeback_rest(const struct lc_writeback *wb, u32 runs, u32 blocks);
 
 /* Between the two no writeback touches the HDD.  May sleep. */
 void lc_writeback_own_places(struct lc_writeback *wb);

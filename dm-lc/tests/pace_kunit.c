@@ -108,6 +108,23 @@ static void small_batches(struct kunit *test)
 	KUNIT_EXPECT_LE(test, pace.rate, 450);
 }
 
+/* Three times as long as the moves take; blocks of one run cost little. */
+static void rest(struct kunit *test)
+{
+	struct lc_pace pace;
+
+	lc_pace_init(&pace);
+	measure(&pace, 8192, 8192, 400);
+	KUNIT_EXPECT_GE(test, lc_pace_rest(&pace, 80, 80), 3 * 80 * HZ / 400 - 1);
+	KUNIT_EXPECT_LE(test, lc_pace_rest(&pace, 80, 80), 3 * 80 * HZ / 380);
+	KUNIT_EXPECT_LE(test, lc_pace_rest(&pace, 10, 640), 3 * 13 * HZ / 380);
+	KUNIT_EXPECT_EQ(test, lc_pace_rest(&pace, 0, 0), 1);
+	KUNIT_EXPECT_EQ(test, lc_pace_rest(&pace, 256, 256 * 64), LC_PACE_LONGEST);
+	KUNIT_EXPECT_EQ(test, lc_pace_rest(&pace, U32_MAX, U32_MAX), LC_PACE_LONGEST);
+	pace = (struct lc_pace) { .units = 0, .ticks = LC_PACE_MEMORY };
+	KUNIT_EXPECT_EQ(test, lc_pace_rest(&pace, 1, 1), LC_PACE_LONGEST);
+}
+
 static void extremes(struct kunit *test)
 {
 	struct lc_pace pace;
@@ -132,6 +149,7 @@ static struct kunit_case pace_cases[] = {
 	KUNIT_CASE_PARAM(steady, shapes_gen_params),
 	KUNIT_CASE(runs),
 	KUNIT_CASE(small_batches),
+	KUNIT_CASE(rest),
 	KUNIT_CASE(extremes),
 	{}
 };

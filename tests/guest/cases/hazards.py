@@ -478,8 +478,10 @@ def reads_go_before_writeback(ctx):
           LcStack(hdd.path, ctx.ssd, format=SMALL, writeback="off", writeback_depth=1) as lc,
           lc.open() as raw):
         written = range(0, 2000, 2)         # no neighbours
-        for block in written:
-            fill(raw, block, 1, "dirty")
+        for _ in range(2):      # what the HDD can do is measured when nobody reads
+            lc.drain()
+            for block in written:
+                fill(raw, block, 1, "dirty")
         others = range(2000, dm.sectors(lc.path) // 8)
         from_cache, from_hdd = Reader(ctx, raw, written), Reader(ctx, raw, others)
         lc.message("writeback")
@@ -490,9 +492,9 @@ def reads_go_before_writeback(ctx):
         sh.finish(discard)
     ctx.figure("reads a write of the HDD: of the cache, the HDD, and with a discard waiting",
                [round(figure, 1) for figure in (alone, yielding, waited_for)])
-    assert yielding > 3 * alone, "writeback does not make way for reads"
+    assert yielding > 2 * alone, "writeback does not make way for reads"
     assert yielding < 100 * alone, "writeback has come to a stop"
-    assert waited_for < yielding / 3, "a discard waits for reads"
+    assert waited_for < yielding / 2, "a discard waits for reads"
 
 
 # --- who sends a record ---------------------------------------------------------------------------
