@@ -164,6 +164,7 @@ struct lc_io {
 	u64 target;			/* flush: seq that must be durable */
 	u32 position;			/* read: a slot of the segment referenced */
 	bool referenced;
+	bool on_hdd;			/* read: mapped there */
 	bool heals;			/* bypassed write: covers what the HDD does not hold */
 	u8 flight;			/* bypassed write: 1 + generation if counted (S-d) */
 };

@@ -14,8 +14,9 @@
  * the last minute or two of work, so that a batch of few blocks says little.
  *
  * While others read the HDD, writeback rests between its moves, for LC_PACE_REST times as long
- * as they are expected to take (wbcopy.c).  How long such a batch takes is not measured: a drive
- * with a cache of its own works while writeback rests.
+ * as they are expected to take, LC_PACE_LONGEST at most (wbcopy.c).  A drive with a cache of its
+ * own works meanwhile, so how long a batch took says nothing if it rested for a good part of it:
+ * that is not measured, and with readers that never stop nothing may be for long.
  */
 #ifndef LC_PACE_H
 #define LC_PACE_H
@@ -30,7 +31,8 @@
 #define LC_PACE_FIRST	250u		/* moves a second, before anything was measured */
 #define LC_PACE_MEMORY	(60 * HZ)	/* then both sums are halved */
 #define LC_PACE_REST	3u
-#define LC_PACE_LONGEST	HZ		/* rest */
+#define LC_PACE_LONGEST	(HZ / 10 ?: 1)	/* rest: what is expected may be far too slow */
+#define LC_PACE_RESTED	8u		/* one in so many ticks of a batch that is measured */
 
 struct lc_pace {
 	u64 units;		/* blocks and moves, and */
@@ -54,9 +56,12 @@ static inline void lc_pace_begin(struct lc_pace *pace, u32 nr, u32 runs)
 	WRITE_ONCE(pace->rate, clamp_t(u64, rate, 1, U32_MAX));
 }
 
-/* It took so many jiffies, the HDD's FLUSH included. */
-static inline void lc_pace_end(struct lc_pace *pace, u32 nr, u32 runs, unsigned long ticks)
+/* It took so many jiffies, the HDD's FLUSH included, of which it rested for some. */
+static inline void lc_pace_end(struct lc_pace *pace, u32 nr, u32 runs, unsigned long ticks,
+			       unsigned long rested)
 {
+	if (rested > ticks / LC_PACE_RESTED)
+		return;
 	pace->units += nr + (u64)runs * LC_PACE_MOVE;
 	pace->ticks += ticks;
 	while (pace->ticks > LC_PACE_MEMORY) {

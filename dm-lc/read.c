@@ -337,6 +337,7 @@ static int read_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 				 ((core->data_sector + p->first) << 9) +
 				 (p->block << LC_SLOT_SHIFT), pages + (p->first << 9),
 				 p->nr << 9);
+		note_hdd_read(core);
 	}
 	if (!ret)
 		lc_io_copy_to_bio(bio, iter, pages + (p->first << 9), p->nr << 9);
@@ -457,6 +458,7 @@ static void verify_work(struct work_struct *work)
 
 static int map_to_hdd(struct lc_core *core, struct bio *bio)
 {
+	lc_bio_io(bio)->on_hdd = true;
 	note_hdd_read(core);
 	bio_set_dev(bio, core->backing);
 	bio->bi_iter.bi_sector += core->data_sector;
@@ -540,12 +542,10 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 {
 	struct lc_io *io = lc_bio_io(bio);
 
-	if (!io->referenced) {
-		/* What came from RAM has no device yet but the mapped one. */
-		if (bio->bi_bdev == core->backing)
-			note_hdd_read(core);
+	if (io->on_hdd)
+		note_hdd_read(core);
+	if (!io->referenced)
 		return DM_ENDIO_DONE;
-	}
 	if (!*error && READ_ONCE(core->params.verify_reads) && whole_slots(&io->iter)) {
 		INIT_WORK(&io->work, verify_work);
 		queue_work(core->verify_wq, &io->work);

@@ -149,6 +149,7 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 
 	io->core = lc->core;
 	io->referenced = false;
+	io->on_hdd = false;
 	io->heals = false;
 	io->flight = 0;
 	if (lc_core_mode(lc->core) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ) {

@@ -13,8 +13,8 @@
  *
  * Invariant
  *  Y  While others read the HDD, no run is started behind `depth` others before a rest is
- *     over, or no read has come or ended for YIELD_CALM.  It takes lc_writeback_rest() at most,
- *     and ends within YIELD_STEP when that becomes 0, or the batch is to be given up.
+ *     over, or no read has come or ended for YIELD_CALM.  It takes lc_writeback_rest(), a tick
+ *     more or less, and ends within YIELD_STEP when that becomes 0, or the batch is to be given up.
  *
  * A run only records its error; lc_wbcopy_run() returns the first one after all
  * runs have ended.  A slot that does not verify is read once more and then given up
@@ -68,9 +68,10 @@ struct lc_wbcopy {
 	atomic_t nr_refused;
 	atomic_t nr_unread;
 	wait_queue_head_t wait;
-	u32 streak;			/* runs started since the last rest, and */
-	u32 streak_blocks;		/* their blocks; both: thread only */
-	bool rested;			/* in this batch; thread only */
+	u32 streak;			/* runs started since the last rest; thread only */
+	u32 streak_moves;		/* of them not right behind another; thread only */
+	u32 streak_blocks;		/* thread only */
+	unsigned long rested;		/* jiffies, in this batch; thread only */
 	u32 depth;
 	struct run *runs;
 };
@@ -384,22 +385,27 @@ static bool reads_come(const struct lc_core *core)
 /* Before a run is started (Y). */
 static void yield_to_reads(struct lc_wbcopy *copy)
 {
-	const struct lc_writeback *wb = copy->core->wb;
-	unsigned long begun = jiffies;
+	unsigned long begun = jiffies, elapsed = 0, rest;
 
 	if (copy->streak < copy->depth)
 		return;
-	while (!given_up(copy) && reads_come(copy->core) &&
-	       jiffies - begun < lc_writeback_rest(wb, copy->streak, copy->streak_blocks)) {
-		schedule_timeout_idle(YIELD_STEP);
-		copy->rested = true;
+	while (!given_up(copy) && reads_come(copy->core)) {
+		/* Behind a rest the head has to come back. */
+		rest = lc_writeback_rest(copy->core->wb, copy->streak_moves ?: 1,
+					 copy->streak_blocks);
+		if (elapsed >= rest)
+			break;
+		schedule_timeout_idle(min_t(unsigned long, YIELD_STEP, rest - elapsed));
+		elapsed = jiffies - begun;
 	}
+	copy->rested += elapsed;
 	copy->streak = 0;
+	copy->streak_moves = 0;
 	copy->streak_blocks = 0;
 }
 
-/* Did the last batch rest for the sake of reads? */
-bool lc_wbcopy_rested(const struct lc_wbcopy *copy)
+/* Jiffies that the last batch rested for the sake of reads. */
+unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy)
 {
 	return copy->rested;
 }
@@ -426,7 +432,7 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 	copy->error = 0;
 	copy->judge = judge;
 	copy->stop = stop;
-	copy->rested = false;
+	copy->rested = 0;
 	atomic_set(&copy->nr_refused, 0);
 	atomic_set(&copy->nr_unread, 0);
 	while (i < nr) {
@@ -438,6 +444,7 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 		}
 		n = run_length(items + i, nr - i);
 		copy->streak++;
+		copy->streak_moves += !i || items[i].block != items[i - 1].block + 1;
 		copy->streak_blocks += n;
 		run->items = items + i;
 		run->nr = n;

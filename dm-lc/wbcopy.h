@@ -41,7 +41,7 @@ struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, struct workqueue_struct
 void lc_wbcopy_destroy(struct lc_wbcopy *copy);
 int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 		  enum lc_wb_judge judge, const bool *stop);
-bool lc_wbcopy_rested(const struct lc_wbcopy *copy);
+unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy);
 
 int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data);
 

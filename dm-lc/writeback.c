@@ -431,8 +431,9 @@ static int copy_batch(struct lc_writeback *wb, struct batch *b)
 		ret = lc_io_flush(core->backing);
 		if (ret)
 			WRITE_ONCE(wb->hdd_doubtful, true);
-		else if (!lc_wbcopy_rested(wb->copy))	/* meanwhile the drive goes on */
-			lc_pace_end(&wb->pace, wb->list.nr, runs, jiffies - begun);
+		else
+			lc_pace_end(&wb->pace, wb->list.nr, runs, jiffies - begun,
+				    lc_wbcopy_rested(wb->copy));
 	}
 	return ret ? ret : mark_clean(wb, b);
 }
@@ -759,7 +760,7 @@ unsigned long lc_writeback_pace(const struct lc_writeback *wb)
 /**
  * lc_writeback_rest() - how long may a batch rest for the sake of reads?
  * @wb: the room
- * @runs: that it has started since it rested last
+ * @runs: of neighbours, that it has started since it rested last
  * @blocks: in these
  *
  * From the thread, does not sleep.  Return: jiffies; 0 if somebody waits for the batch, or

@@ -11,7 +11,7 @@ static void measure(struct lc_pace *pace, u32 nr, u32 runs, u32 moves)
 
 	for (i = 0; i < 40; i++) {
 		lc_pace_begin(pace, nr, runs);
-		lc_pace_end(pace, nr, runs, (u64)runs * HZ / moves);
+		lc_pace_end(pace, nr, runs, (u64)runs * HZ / moves, 0);
 	}
 }
 
@@ -102,27 +102,44 @@ static void small_batches(struct kunit *test)
 	lc_pace_init(&pace);
 	measure(&pace, 8192, 8192, 400);
 	for (i = 0; i < 100; i++)
-		lc_pace_end(&pace, 1, 1, HZ / 40);
+		lc_pace_end(&pace, 1, 1, HZ / 40, 0);
 	lc_pace_begin(&pace, 8192, 8192);
 	KUNIT_EXPECT_GE(test, pace.rate, 300);
 	KUNIT_EXPECT_LE(test, pace.rate, 450);
 }
 
-/* Three times as long as the moves take; blocks of one run cost little. */
+/* Three times as long as the moves take, but not long; blocks of one run cost little. */
 static void rest(struct kunit *test)
 {
 	struct lc_pace pace;
 
 	lc_pace_init(&pace);
 	measure(&pace, 8192, 8192, 400);
-	KUNIT_EXPECT_GE(test, lc_pace_rest(&pace, 80, 80), 3 * 80 * HZ / 400 - 1);
-	KUNIT_EXPECT_LE(test, lc_pace_rest(&pace, 80, 80), 3 * 80 * HZ / 380);
-	KUNIT_EXPECT_LE(test, lc_pace_rest(&pace, 10, 640), 3 * 13 * HZ / 380);
+	KUNIT_EXPECT_GE(test, lc_pace_rest(&pace, 8, 8), 3 * 8 * HZ / 400 - 1);
+	KUNIT_EXPECT_LE(test, lc_pace_rest(&pace, 8, 8), 3 * 8 * HZ / 380);
+	KUNIT_EXPECT_LE(test, lc_pace_rest(&pace, 4, 4 * 64), 3 * 5 * HZ / 380 + 1);
 	KUNIT_EXPECT_EQ(test, lc_pace_rest(&pace, 0, 0), 1);
 	KUNIT_EXPECT_EQ(test, lc_pace_rest(&pace, 256, 256 * 64), LC_PACE_LONGEST);
 	KUNIT_EXPECT_EQ(test, lc_pace_rest(&pace, U32_MAX, U32_MAX), LC_PACE_LONGEST);
 	pace = (struct lc_pace) { .units = 0, .ticks = LC_PACE_MEMORY };
 	KUNIT_EXPECT_EQ(test, lc_pace_rest(&pace, 1, 1), LC_PACE_LONGEST);
+}
+
+/* A batch that rested for long says nothing, one that hardly did says what it took. */
+static void rested(struct kunit *test)
+{
+	struct lc_pace pace, before;
+	u32 i;
+
+	lc_pace_init(&pace);
+	measure(&pace, 8192, 8192, 400);
+	before = pace;
+	lc_pace_end(&pace, 8192, 8192, 8192 * HZ / 100, 8192 * HZ / 133);
+	KUNIT_EXPECT_MEMEQ(test, &pace, &before, sizeof(pace));
+	for (i = 0; i < 40; i++)
+		lc_pace_end(&pace, 8192, 8192, 8192 * HZ / 100, 8192 * HZ / 1000);
+	lc_pace_begin(&pace, 8192, 8192);
+	KUNIT_EXPECT_LE(test, pace.rate, 110);
 }
 
 static void extremes(struct kunit *test)
@@ -131,12 +148,12 @@ static void extremes(struct kunit *test)
 
 	lc_pace_init(&pace);
 	lc_pace_begin(&pace, 1, 1);
-	lc_pace_end(&pace, U32_MAX, U32_MAX, 0);
+	lc_pace_end(&pace, U32_MAX, U32_MAX, 0, 0);
 	lc_pace_begin(&pace, U32_MAX, 1);
 	KUNIT_EXPECT_GE(test, pace.rate, U32_MAX / 2);
 	KUNIT_EXPECT_EQ(test, lc_pace_wait(&pace, 1024, 0, 64), 0);
 	/* It hung for long: slow, but not for ever. */
-	lc_pace_end(&pace, 1, 1, 1000 * HZ);
+	lc_pace_end(&pace, 1, 1, 1000 * HZ, 0);
 	KUNIT_EXPECT_LE(test, pace.ticks, LC_PACE_MEMORY);
 	pace = (struct lc_pace) { .units = 0, .ticks = LC_PACE_MEMORY };
 	lc_pace_begin(&pace, 100, 100);
@@ -150,6 +167,7 @@ static struct kunit_case pace_cases[] = {
 	KUNIT_CASE(runs),
 	KUNIT_CASE(small_batches),
 	KUNIT_CASE(rest),
+	KUNIT_CASE(rested),
 	KUNIT_CASE(extremes),
 	{}
 };

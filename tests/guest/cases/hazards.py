@@ -455,7 +455,7 @@ def full_buffers_slow_writes(ctx):
 
 
 class Reader:
-    """Reads blocks that are cached, or not, and counts what the HDD writes meanwhile."""
+    """Reads blocks at random and counts what the HDD writes meanwhile."""
 
     def __init__(self, ctx, raw, blocks):
         self.hdd, self.raw, self.blocks = ctx.hdd, raw, blocks
@@ -474,27 +474,27 @@ class Reader:
 @case(kernels=("stock",), disks=(Disk("ssd", "16M"), Disk("hdd", "64M")), timeout=180)
 def reads_go_before_writeback(ctx):
     """Writeback makes way for reads of a HDD, but goes on; not if somebody waits for it (D11)."""
-    with (dm.Device("slow", dm.delay(ctx.hdd, 0, 4)) as hdd,
+    with (dm.Device("slow", dm.delay(ctx.hdd, 0, 40)) as hdd,
           LcStack(hdd.path, ctx.ssd, format=SMALL, writeback="off", writeback_depth=1) as lc,
           lc.open() as raw):
-        written = range(0, 2000, 2)         # no neighbours
-        for _ in range(2):      # what the HDD can do is measured when nobody reads
-            lc.drain()
-            for block in written:
-                fill(raw, block, 1, "dirty")
+        for block in range(0, 500, 2):      # no neighbours
+            fill(raw, block, 1, "measured")
+        lc.drain()
+        # Now it is faster than it is taken for, so that rests are long.
+        hdd.reload(dm.delay(ctx.hdd, 0, 4))
+        for block in range(0, 2000, 2):
+            fill(raw, block, 1, "dirty")
         others = range(2000, dm.sectors(lc.path) // 8)
-        from_cache, from_hdd = Reader(ctx, raw, written), Reader(ctx, raw, others)
+        from_hdd = Reader(ctx, raw, others)
         lc.message("writeback")
-        alone = from_cache.until(lambda _, writes: writes >= 100)
-        yielding = from_hdd.until(lambda reads, writes: writes >= 60 or reads > 6000 * alone)
+        yielding = from_hdd.until(lambda reads, writes: writes >= 60 or reads > 20_000)
         discard = sh.start("blkdiscard", "-o", others[0] * BLOCK, "-l", BLOCK, lc.path)
         waited_for = from_hdd.until(lambda *_: discard.poll() is not None)
         sh.finish(discard)
-    ctx.figure("reads a write of the HDD: of the cache, the HDD, and with a discard waiting",
-               [round(figure, 1) for figure in (alone, yielding, waited_for)])
-    assert yielding > 2 * alone, "writeback does not make way for reads"
-    assert yielding < 100 * alone, "writeback has come to a stop"
-    assert waited_for < yielding / 2, "a discard waits for reads"
+    ctx.figure("reads of the HDD a write there, and with a discard waiting",
+               [round(figure, 1) for figure in (yielding, waited_for)])
+    assert yielding > 3 * waited_for, "writeback does not make way for reads, or a discard does"
+    assert yielding < 50 * waited_for, "writeback has come to a stop"
 
 
 # --- who sends a record ---------------------------------------------------------------------------
