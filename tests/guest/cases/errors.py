@@ -448,7 +448,7 @@ def salvage_under_four_jobs(ctx):
             raw.flush()
             hdd.swap(dm.delay(ctx.hdd, 0, 4))
             bad.swap(dm.flakey(ctx.ssd, 0, 3600, "error_writes"))
-            ssd.swap(dm.delay(bad.path, 4, 0))
+            ssd.swap(dm.delay(bad.path, 20, 0))
         with running(jobs):
             left = lc.wait(lambda fields: fields["mode"] == "degraded", what="mode degraded")
             go_on(jobs, 5)
