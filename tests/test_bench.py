@@ -211,7 +211,8 @@ def test_report_is_whole(tmp_path):
     for row in ROWS:
         assert f"| {row.number} | {row.what} |" in text
     assert "* read, dm-cache: LoadError: 3 errors\n" in text
-    assert "\nLeft out here: drain (bcache); read_while_draining (bcache).\n" in text
+    assert ("\nLeft out here: drain (bcache); read_while_draining (bcache); memory "
+            "(dm-writeboost).\n") in text
     assert "MISSED" not in text and "**The guest (lockstat): hang**: no word\n" in text
     for name, _ in report.CHARTS:
         assert (tmp_path / name).stat().st_size > 1000 and f"({name})" in text
