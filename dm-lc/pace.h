@@ -86,11 +86,10 @@ static inline unsigned long lc_pace_wait(const struct lc_pace *pace, u32 slots, 
 /* Return: jiffies of rest behind so many blocks in so many runs of neighbours, at least one. */
 static inline unsigned long lc_pace_rest(const struct lc_pace *pace, u32 runs, u32 blocks)
 {
-	u64 per_second = div64_u64(pace->units * HZ, pace->ticks + 1);
 	u64 units = blocks + (u64)runs * LC_PACE_MOVE;
+	u64 ticks = div64_u64(LC_PACE_REST * units * (pace->ticks + 1), max_t(u64, pace->units, 1));
 
-	return clamp_t(u64, div64_u64(LC_PACE_REST * units * HZ, max_t(u64, per_second, 1)), 1,
-		       LC_PACE_LONGEST);
+	return clamp_t(u64, ticks, 1, LC_PACE_LONGEST);
 }
 
 #endif /* LC_PACE_H */

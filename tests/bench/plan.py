@@ -44,8 +44,8 @@ COMMON = {
     "once_of": {"drain": ("bcache",), "read_while_draining": ("bcache",)},
 }
 
-# Without what takes minutes: the boot of another kernel, and draining with bcache, which does so
-# at its own pace.
+# Without what takes minutes: the boot of another kernel, draining with bcache, which does so at its
+# own pace, and dm-writeboost's start on 16 GiB.
 QUICK = {
     **COMMON,
     "jobs": tuple(job for job in JOBS if job not in ("programs", "mixed", "locks",
