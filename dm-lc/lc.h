@@ -27,6 +27,7 @@
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
+#include <linux/jiffies.h>
 #include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>
@@ -182,6 +183,15 @@ static inline struct lc_io *lc_bio_io(struct bio *bio)
 static inline enum lc_mode lc_core_mode(const struct lc_core *core)
 {
 	return READ_ONCE(core->mode);
+}
+
+/* Something happens now; a shared cache line: written once a tick, not each time. */
+static inline void lc_stamp(unsigned long *stamp)
+{
+	unsigned long now = jiffies;
+
+	if (READ_ONCE(*stamp) != now)
+		WRITE_ONCE(*stamp, now);
 }
 
 static inline unsigned int lc_noio_save(void)

@@ -16,7 +16,6 @@
  * which a bio wants less than the slot.
  */
 #include <linux/bio.h>
-#include <linux/jiffies.h>
 #include <linux/mempool.h>
 
 #include "lc.h"
@@ -60,16 +59,6 @@ static bool ssd_continues(struct lc_core *core, const struct run *run, u32 slot,
 		return true;
 	return run->place == PLACE_SSD && !first && slot == run->next_slot &&
 	       lc_ring_slot_in_segment(core->ring, slot);
-}
-
-/* One begins or ends: writeback makes way (Y). */
-static void note_hdd_read(struct lc_core *core)
-{
-	unsigned long now = jiffies;
-
-	/* As in write_finish(): once a tick. */
-	if (READ_ONCE(core->last_hdd_read) != now)
-		WRITE_ONCE(core->last_hdd_read, now);
 }
 
 /* Where is sector @first of the block, and how far does that reach? */
@@ -332,12 +321,12 @@ static int read_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 		lc_read_put_segment(core, p->map.slot);
 	}
 	if (p->place == PLACE_HDD || (ret && !p->map.dirty)) {
-		note_hdd_read(core);
+		lc_stamp(&core->last_hdd_read);
 		ret = lc_io_sync(core->backing, REQ_OP_READ,
 				 ((core->data_sector + p->first) << 9) +
 				 (p->block << LC_SLOT_SHIFT), pages + (p->first << 9),
 				 p->nr << 9);
-		note_hdd_read(core);
+		lc_stamp(&core->last_hdd_read);
 	}
 	if (!ret)
 		lc_io_copy_to_bio(bio, iter, pages + (p->first << 9), p->nr << 9);
@@ -459,7 +448,7 @@ static void verify_work(struct work_struct *work)
 static int map_to_hdd(struct lc_core *core, struct bio *bio)
 {
 	lc_bio_io(bio)->on_hdd = true;
-	note_hdd_read(core);
+	lc_stamp(&core->last_hdd_read);
 	bio_set_dev(bio, core->backing);
 	bio->bi_iter.bi_sector += core->data_sector;
 	return DM_MAPIO_REMAPPED;
@@ -543,7 +532,7 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 	struct lc_io *io = lc_bio_io(bio);
 
 	if (io->on_hdd)
-		note_hdd_read(core);
+		lc_stamp(&core->last_hdd_read);
 	if (!io->referenced)
 		return DM_ENDIO_DONE;
 	if (!*error && READ_ONCE(core->params.verify_reads) && whole_slots(&io->iter)) {

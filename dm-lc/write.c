@@ -324,11 +324,7 @@ static void flush_io(struct lc_core *core, struct lc_io *io, bool direct)
 /* All data is in a lane.  @batch: whoever calls commits what it has continued. */
 static void write_finish(struct lc_core *core, struct lc_io *io, bool batch)
 {
-	unsigned long now = jiffies;
-
-	/* A shared cache line: touched once a tick, not once a write. */
-	if (READ_ONCE(core->last_write) != now)
-		WRITE_ONCE(core->last_write, now);
+	lc_stamp(&core->last_write);
 	if (!(lc_io_bio(io)->bi_opf & REQ_FUA))
 		write_end(io, BLK_STS_OK);
 	else if (batch || others_come(core))
