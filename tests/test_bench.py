@@ -28,9 +28,11 @@ def tree(job, good):
     rate = 10.0 if good else 1.0
     cost = 0.1 if good else 10.0
     if job in ("random_write", "native_write", "synced_write", "journal_write"):
-        return {f"iops_{n}": rate for n in (1, 2, 4, 16)}
+        return {f"iops_{n}": rate for n in (1, 2, 4, 16)} | {
+            f"latency_{n}": dict.fromkeys(("p500", "p900", "p990", "p999"), cost) for n in (1, 16)}
     if job == "programs":
-        return {"write_depth_1": {"write_iops": rate}}
+        return {name: {"write_iops": rate}
+                for name in ("write_depth_32", "write_2_jobs", "write_4_jobs")}
     if job == "read":
         return {f"{kind}_{n}": rate for kind in ("hit", "miss") for n in (1, 2)}
     if job == "commands":
@@ -276,6 +278,20 @@ def written(folder):
             file.seek(-(1 << 20), os.SEEK_END)
             found.append((head, file.read(), os.fstat(file.fileno()).st_blocks))
     return found
+
+
+def test_disk_of_somebody_else_is_seen(tmp_path):
+    """bcache's disks are held for a moment after its names are gone."""
+    if not host.has_loops():
+        pytest.skip("loop devices need root and the loop module")
+    with open(tmp_path / "disk", "wb") as sparse:
+        sparse.truncate(plan.MIB)
+    with host.loop(tmp_path / "disk") as disk:
+        assert not systems.is_held(disk)
+        holder = os.open(disk, os.O_RDONLY | os.O_EXCL)
+        assert systems.is_held(disk)
+        os.close(holder)
+        assert not systems.is_held(disk)
 
 
 def test_real_disks_are_counted_by_the_kernel(tmp_path, monkeypatch):

@@ -6,6 +6,8 @@
 """
 
 import contextlib
+import errno
+import os
 import pathlib
 import re
 
@@ -20,6 +22,17 @@ SLICE = "bench-slice"         # of the SSD, for jobs that want a smaller one
 MAPPED = f"/dev/mapper/{NAME}"
 MIB = 1 << 20
 DRAIN_SECONDS = 300
+
+
+def is_held(path):
+    """Whether somebody has the disk to himself, as mounts and volumes do."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_EXCL))
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return True
+    return False
 
 
 def write_sysfs(path, value):
@@ -258,6 +271,8 @@ class Bcache(System):
         write_sysfs(self.set / "stop", 1)
         wait.until(lambda: not self.home.exists() and not self.set.exists()
                    and not pathlib.Path(self.path).exists(), 60, "bcache gone")
+        # It lets go of its disks a little after its names are gone.
+        wait.until(lambda: not is_held(self.ssd) and not is_held(self.hdd), 60, "disks released")
         self.wipe()  # a superblock must not be found again
 
     def drain(self):
