@@ -13,7 +13,9 @@ from rows import MISSED, REACHED, ROWS, UNKNOWN, Figures
 CHARTS = (
     ("random-write.png", "4 KiB random writes on RAM disks"),
     ("throughput.png", "The figure of the 2013 report, on modelled disks"),
+    ("jobs.png", "What fio sees, against its jobs"),
     ("synced-write.png", "A FLUSH after every write: rate and p99"),
+    ("percentiles.png", "A FLUSH after every write: percentiles"),
     ("drain.png", "Draining random dirty blocks"),
 )
 
