@@ -149,6 +149,7 @@ def lines_of(got, charts=()):
     """The whole report."""
     figures = Figures(got["results"])
     systems = [name for name in got["plan"]["systems"]]
+    yield "<!-- SPDX-License-Identifier: GPL-2.0-only -->"
     yield "# The benchmark of dm-lc"
     yield ""
     yield from setting(got)
