@@ -49,9 +49,10 @@ def tree(job, good):
                              "large": {"ssd_kib": 8 if good else 32}},
         "ssd_bound": {"bytes_s": rate},
         "sequential": {"write": rate, "read_ssd": rate, "read_hdd": rate},
-        "drain": {"seconds": cost, "per_block": {"hdd": dict.fromkeys(PER_DISK, cost)}},
+        "drain": {"seconds": cost, "kib_s": 10, "per_block": {"hdd": dict.fromkeys(PER_DISK, cost)}},
         "full": {"iops": rate},
-        "read_while_draining": {"quiet": {"p990": 1}, "draining": {"p990": cost}},
+        "read_while_draining": {"quiet": {"p990": 1}, "draining": {"p990": cost},
+                                "few": {"drained_kib_s": rate}},
         "restart": {size: {"blocks": blocks, "stopped": {"bytes_per_block": 8 if good else 30,
                                                          "kib": 1 if good else 4 * blocks}}
                     for size, blocks in (("small", 100), ("large", 300))} |
@@ -178,6 +179,9 @@ def test_jobs_give_what_the_rows_look_at(monkeypatch, tmp_path):
     monkeypatch.setattr(fio, "mixed", lambda *_: {"write_iops": 1.0})
     monkeypatch.setattr(jobs.null_blk, "disk",
                         lambda _: contextlib.nullcontext(str(tmp_path / "ssd")))
+    # A drain that does nothing has ended before: see below.
+    monkeypatch.setattr(jobs, "few_reads", lambda *_: {
+        "few": dict.fromkeys(("drained_kib_s", "reads_s", "max"), 1.0)})
     monkeypatch.setattr(jobs, "scheduled", lambda *_: contextlib.nullcontext())
     for name in ("STAT", "SWITCH"):
         monkeypatch.setattr(locks, name, tmp_path / name)
@@ -191,6 +195,19 @@ def test_jobs_give_what_the_rows_look_at(monkeypatch, tmp_path):
         assert row.judge(figures)[0] != UNKNOWN, row.number
         for job, path, _ in row.shown:
             assert figures.systems(job, path), (row.number, path)
+
+
+@pytest.mark.parametrize("lasts", (True, False))
+def test_few_reads_while_draining(monkeypatch, lasts):
+    """What is drained besides a few reads is a figure only if the drain lasted that long."""
+    monkeypatch.setattr(load, "run", fake_run)
+    monkeypatch.setattr(jobs, "FEW_SECONDS", 0)
+    bench = common.Bench("", "", {"latency_ms": 1}, 1, FakeDisks())
+    drainer = argparse.Namespace(is_alive=lambda: lasts)
+    found = jobs.few_reads(bench, argparse.Namespace(path=""), drainer)
+    assert bool(found) == lasts
+    if lasts:
+        assert found["few"]["drained_kib_s"] > 0 and found["few"]["max"] == 1.0
 
 
 def test_report_is_whole(tmp_path):

@@ -19,6 +19,7 @@ from .common import CACHES, EVERY, MIB, Job, latencies, timed
 from .systems import wait, write_sysfs
 
 FULL_MIB = 128
+FEW_SECONDS = 1  # between reads that are few
 SCHEDULERS = ("bfq", "kyber", "mq-deadline", "none")
 
 
@@ -319,6 +320,7 @@ def drain(bench, name):
         busy = bench.disks.model_time()
         timed(bench, False)
     return {"seconds": seconds, "bypassed": passed, "per_block": load.per_write(seen, blocks),
+            "kib_s": kib_s(seen, seconds),
             "hdd_busy": busy["hdd"]["seconds"], "hdd_moves": busy["hdd"]["commands"],
             "curve": curve.end()}
 
@@ -345,8 +347,33 @@ def full(bench, name):
             "per_write": load.per_write(seen, got["write"])}
 
 
+def kib_s(seen, seconds):
+    """What the HDD was sent."""
+    return seen["hdd"]["write_sectors"] / 2 / seconds
+
+
+def few_reads(bench, system, drainer):
+    """A random read now and then: what is drained meanwhile, and the longest wait.
+
+    Nothing if the drain ended before that.
+    """
+    waits = []
+    with load.counted(bench.disks) as seen:
+        begun = time.monotonic()
+        while (passed := time.monotonic() - begun) < bench.plan["latency_ms"] / 1000:
+            got = load.run(system.path, op="read", order="once", count=1,
+                           seed=bench.seed + 9 + len(waits))
+            waits.append(got["read_max_ns"] / 1000)
+            time.sleep(FEW_SECONDS)
+        passed = time.monotonic() - begun
+    if not drainer.is_alive():
+        return {}
+    return {"few": {"drained_kib_s": kib_s(seen, passed), "reads_s": len(waits) / passed,
+                    "max": max(waits)}}
+
+
 def read_while_draining(bench, name):
-    """Random reads from the HDD, alone and while it is being drained to."""
+    """Random reads from the HDD, alone and while it is being drained to; then a few of them."""
     figures = {}
     reads = {"op": "read", "order": "once", "ms": bench.plan["latency_ms"]}
     with bench.system(name) as system:
@@ -368,7 +395,8 @@ def read_while_draining(bench, name):
         figures["ended_early"] = int(not drainer.is_alive())
         figures["draining"] = latencies(got, "read")
         figures["draining_iops"] = got["iops"]
-        figures["drained_kib_s"] = seen["hdd"]["write_sectors"] / 2 / (got["ns"] / 1e9)
+        figures["drained_kib_s"] = kib_s(seen, got["ns"] / 1e9)
+        figures |= few_reads(bench, system, drainer)
         timed(bench, False)  # the rest of it is not measured
         drainer.join()
     return figures
