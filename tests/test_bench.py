@@ -13,6 +13,7 @@ from lib import host
 
 sys.path[:0] = [str(host.TESTS / "bench"), str(host.TESTS / "bench/guest")]
 
+import charts  # noqa: E402
 import plan  # noqa: E402
 import real  # noqa: E402
 import report  # noqa: E402
@@ -90,6 +91,12 @@ def test_rows_of_the_table_are_measured():
     """None is forgotten: 1 to 18."""
     have = {row.number.rstrip("ab") for row in ROWS}
     assert have == {str(number) for number in range(1, 19)}
+
+
+def test_every_system_has_a_line_in_the_charts():
+    """And a colour of its own or another dash."""
+    assert tuple(charts.LINES) == plan.SYSTEMS
+    assert len(set(charts.LINES.values())) == len(plan.SYSTEMS)
 
 
 def test_figures_are_medians_with_their_spread():

@@ -360,7 +360,7 @@ def few_reads(bench, system, drainer):
     waits = []
     with load.counted(bench.disks) as seen:
         begun = time.monotonic()
-        while (passed := time.monotonic() - begun) < bench.plan["latency_ms"] / 1000:
+        while time.monotonic() - begun < bench.plan["latency_ms"] / 1000:
             got = load.run(system.path, op="read", order="once", count=1,
                            seed=bench.seed + 9 + len(waits))
             waits.append(got["read_max_ns"] / 1000)
