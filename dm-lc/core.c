@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The core: registry, life cycle, and the small workers that belong to no room.
+ * The core: life cycle, and the small workers that belong to no room.
  *
  * Life (D4, D5, D6)
  *   constructor   finds or makes the core, allocates; reads, never writes
@@ -9,11 +9,11 @@
  *   presuspend    stops nothing; a noflush suspend gives parked bios back
  *   postsuspend   writeback rests, the log is made durable, no own I/O is left;
  *                 if the device is going away: checkpoint and `clean`
- *   destructor    drops the reference; never writes
+ *   destructor    drops its share (registry.c); never writes
  *
  * Teardown, argued.  When the last reference is dropped no table with this core is
  * left, so no bio, message or status call can come.  postsuspend ran for the live
- * table, or no bio ever came (core_free()), and device mapper waited for its bios; what
+ * table, or no bio ever came (lc_core_teardown()), and device mapper waited for its bios; what
  * may still be queued are workers, and each is cancelled or flushed here in the order in
  * which they can queue one another: idle -> pace -> log -> rescue -> refill -> meter ->
  * unpark -> commit.  Refill can wish for a FLUSH in turn, but not once the log is stopped;
@@ -21,6 +21,7 @@
  * again, and the other does nothing.
  */
 #include <linux/mempool.h>
+#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "lc.h"
@@ -44,9 +45,6 @@
 
 #define MAX_READY	16
 #define MERGE_PAGES	8
-
-static DEFINE_MUTEX(lc_cores_lock);
-static LIST_HEAD(lc_cores);
 
 /* --- workers ------------------------------------------------------------- */
 
@@ -509,7 +507,14 @@ unlock:
 
 /* --- creation ------------------------------------------------------------ */
 
-static void core_free(struct lc_core *core)
+/**
+ * lc_core_teardown() - free the rooms
+ * @core: the volume; no table refers to it
+ *
+ * May sleep.  Does no I/O of its own, but waits for what is on its way.  Harmless if
+ * lc_core_setup() has failed or was not called.
+ */
+void lc_core_teardown(struct lc_core *core)
 {
 	/* Resumed, but another target of the table was not, so that nobody suspended it. */
 	if (core->running) {
@@ -561,7 +566,23 @@ static void core_free(struct lc_core *core)
 	lc_meta_destroy(core->meta);
 	mempool_exit(&core->merge_pool);
 	mutex_destroy(&core->life_lock);
-	kfree(core);
+}
+
+/*
+ * The index takes some bytes for each slot of the SSD, and is never given back.  Memory that does
+ * not exist is not asked for: the OOM killer would come first.
+ */
+static int check_memory(const struct lc_core *core, const char **error)
+{
+	u64 need = lc_index_need(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
+	u64 have = (u64)totalram_pages() << PAGE_SHIFT;
+
+	if (need <= have / 2)
+		return 0;
+	lc_err(core, "%pg needs an index of %llu MiB of RAM, more than half of the %llu MiB there are: use less of the device, as a partition or a logical volume, or add memory",
+	       core->cache, need >> 20, have >> 20);
+	*error = "Index would take more than half of the RAM";
+	return -ENOMEM;
 }
 
 static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
@@ -600,7 +621,6 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 
 static void core_init(struct lc_core *core)
 {
-	refcount_set(&core->refs, 1);
 	mutex_init(&core->life_lock);
 	spin_lock_init(&core->parked_lock);
 	INIT_LIST_HEAD(&core->parked);
@@ -613,9 +633,8 @@ static void core_init(struct lc_core *core)
 	INIT_DELAYED_WORK(&core->pace_work, pace_work);
 	INIT_DELAYED_WORK(&core->idle_work, idle_work);
 	INIT_WORK(&core->event_work, event_work);
+	INIT_LIST_HEAD(&core->users);
 	core->mode = LC_MODE_RW;
-	core->nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) >> LC_BLOCK_SHIFT;
-	core->data_sector = core->sb.data_offset >> 9;
 }
 
 /* Are the devices what the superblock was written for? */
@@ -659,142 +678,104 @@ static int choose_lanes(const struct lc_core *core, u32 *nr, const char **error)
 	return 0;
 }
 
-static int core_create(struct dm_target *ti, struct dm_dev *backing, struct dm_dev *cache,
-		       const struct lc_params *params, struct lc_core **result,
-		       const char **error)
+/**
+ * lc_core_alloc() - a core without rooms
+ * @md: the mapped device
+ * @backing: the HDD
+ * @cache: the SSD
+ *
+ * May sleep.  Return: the core, to be freed with kfree(), or NULL.
+ */
+struct lc_core *lc_core_alloc(struct mapped_device *md, struct block_device *backing,
+			      struct block_device *cache)
 {
 	struct lc_core *core = kzalloc(sizeof(*core), GFP_KERNEL);
+
+	if (!core)
+		return NULL;
+	core->md = md;
+	core->cache = cache;
+	core->backing = backing;
+	core_init(core);
+	return core;
+}
+
+/**
+ * lc_core_setup() - read the superblock and allocate the rooms
+ * @core: fresh from lc_core_alloc()
+ * @ti: the first target
+ * @params: options of its table
+ * @error: gets constant text on error
+ *
+ * Reads from the SSD, and never writes.  May sleep for as long as the SSD does.
+ * Return: 0, or a negative errno: then lc_core_teardown() is called next.
+ */
+int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_params *params,
+		  const char **error)
+{
 	const char *why = "cannot be read";
 	u32 nr_lanes;
 	int ret;
 
 	*error = "Cannot allocate memory";
-	if (!core)
-		return -ENOMEM;
-	core->md = dm_table_get_md(ti->table);
-	core->cache = cache->bdev;
-	core->backing = backing->bdev;
 	core->params = *params;
 	strscpy(core->name, dm_table_device_name(ti->table), sizeof(core->name));
-	ret = lc_meta_read_sb(cache->bdev, &core->sb, &core->sb_copy, &why);
-	if (ret && ret != -ENOMEM) {
-		lc_err(core, "%pg: %s: see lc-dump, or lc-format if it is new", cache->bdev, why);
-		*error = "Cache device has no usable superblock";
-		ret = -EINVAL;
-	}
-	if (ret) {
-		kfree(core);
+	ret = lc_meta_read_sb(core->cache, &core->sb, &core->sb_copy, &why);
+	if (ret == -ENOMEM)
 		return ret;
+	if (ret) {
+		lc_err(core, "%pg: %s: see lc-dump, or lc-format if it is new", core->cache, why);
+		*error = "Cache device has no usable superblock";
+		return -EINVAL;
 	}
-	core_init(core);
+	core->nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) >> LC_BLOCK_SHIFT;
+	core->data_sector = core->sb.data_offset >> 9;
 	ret = check_devices(core, ti, error);
 	if (!ret)
 		ret = choose_lanes(core, &nr_lanes, error);
-	if (!ret) {
-		*error = "Cannot allocate memory";
-		ret = core_alloc_rooms(core, nr_lanes);
-	}
-	if (ret) {
-		core_free(core);
+	if (!ret)
+		ret = check_memory(core, error);
+	if (ret)
 		return ret;
-	}
-	*error = NULL;
-	*result = core;
-	return 0;
-}
-
-/* [lc_cores_lock] */
-static struct lc_core *core_using(dev_t devt)
-{
-	struct lc_core *core;
-
-	list_for_each_entry(core, &lc_cores, list) {
-		if (core->cache->bd_dev == devt || core->backing->bd_dev == devt)
-			return core;
-	}
-	return NULL;
-}
-
-/* [lc_cores_lock] Is there another core with this cache's UUID? */
-static bool same_cache(const struct lc_core *fresh)
-{
-	struct lc_core *core;
-
-	list_for_each_entry(core, &lc_cores, list) {
-		if (!memcmp(core->sb.cache_uuid, fresh->sb.cache_uuid, 16))
-			return true;
-	}
-	return false;
-}
-
-/**
- * lc_core_get() - the core for these devices in this mapped device
- * @ti: the target
- * @backing: the HDD
- * @cache: the SSD
- * @params: options of the table
- * @result: gets the core
- * @error: constant text on error
- *
- * A core lives as long as any table refers to it, so a reload finds the live one.
- * Return: 0, -EBUSY if one of the devices serves another volume (D7), or another
- * errno.
- */
-int lc_core_get(struct dm_target *ti, struct dm_dev *backing, struct dm_dev *cache,
-		const struct lc_params *params, struct lc_core **result, const char **error)
-{
-	struct lc_core *core;
-	int ret = 0;
-
-	mutex_lock(&lc_cores_lock);
-	core = core_using(cache->bdev->bd_dev);
-	if (!core)
-		core = core_using(backing->bdev->bd_dev);
-	if (!core) {
-		ret = core_create(ti, backing, cache, params, result, error);
-		/* The same SSD under another name, such as a linear device on it. */
-		if (!ret && same_cache(*result)) {
-			core_free(*result);
-			*error = "Cache is in use by another lc volume under another name";
-			ret = -EBUSY;
-		}
-		if (!ret)
-			list_add(&(*result)->list, &lc_cores);
-	} else if (core->md != dm_table_get_md(ti->table) || core->cache != cache->bdev ||
-		   core->backing != backing->bdev) {
-		*error = "Cache or backing device is in use by another lc volume";
-		ret = -EBUSY;
-	} else {
-		ret = check_devices(core, ti, error);
-		if (!ret && params->buffers < LC_LANE_BUFFERS * core->nr_lanes) {
-			*error = "Option buffers: there are more lanes than 4 buffers for each";
-			ret = -EINVAL;
-		}
-		if (!ret) {
-			refcount_inc(&core->refs);
-			*result = core;
-		}
-	}
-	mutex_unlock(&lc_cores_lock);
+	*error = "Cannot allocate memory";
+	ret = core_alloc_rooms(core, nr_lanes);
+	if (!ret)
+		*error = NULL;
 	return ret;
 }
 
 /**
- * lc_core_put() - a table lets go of its core
+ * lc_core_check_table() - may another table have a share in this core?
+ * @core: the volume
+ * @ti: the table's target
+ * @params: its options
+ * @error: gets constant text on error
+ *
+ * Does not sleep.  Return: 0 or -EINVAL.
+ */
+int lc_core_check_table(struct lc_core *core, struct dm_target *ti,
+			const struct lc_params *params, const char **error)
+{
+	int ret = check_devices(core, ti, error);
+
+	if (!ret && params->buffers < LC_LANE_BUFFERS * core->nr_lanes) {
+		*error = "Option buffers: there are more lanes than 4 buffers for each";
+		ret = -EINVAL;
+	}
+	return ret;
+}
+
+/**
+ * lc_core_unbind() - a table goes away
  * @core: the volume
  * @table: forgotten if it is the bound one
+ *
+ * May sleep.
  */
-void lc_core_put(struct lc_core *core, struct dm_table *table)
+void lc_core_unbind(struct lc_core *core, struct dm_table *table)
 {
 	mutex_lock(&core->life_lock);
 	if (core->table == table)
 		core->table = NULL;
 	mutex_unlock(&core->life_lock);
-
-	mutex_lock(&lc_cores_lock);
-	if (refcount_dec_and_test(&core->refs)) {
-		list_del(&core->list);
-		core_free(core);
-	}
-	mutex_unlock(&lc_cores_lock);
 }

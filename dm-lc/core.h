@@ -8,15 +8,21 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
-struct dm_dev;
+struct block_device;
 struct dm_table;
 struct dm_target;
 struct lc_core;
 struct lc_params;
+struct mapped_device;
 
-int lc_core_get(struct dm_target *ti, struct dm_dev *backing, struct dm_dev *cache,
-		const struct lc_params *params, struct lc_core **result, const char **error);
-void lc_core_put(struct lc_core *core, struct dm_table *table);
+struct lc_core *lc_core_alloc(struct mapped_device *md, struct block_device *backing,
+			      struct block_device *cache);
+int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_params *params,
+		  const char **error);
+int lc_core_check_table(struct lc_core *core, struct dm_target *ti,
+			const struct lc_params *params, const char **error);
+void lc_core_unbind(struct lc_core *core, struct dm_table *table);
+void lc_core_teardown(struct lc_core *core);
 
 int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_params *params,
 		   struct list_head *spare);

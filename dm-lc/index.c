@@ -89,27 +89,50 @@ static u64 heads_of_segment(u32 seg_slots)
 	return clamp_t(u64, (budget - fixed) / sizeof(u32), seg_slots / 8, seg_slots / 8 * 5);
 }
 
+static u64 buckets(u64 nr_slots, u32 seg_slots)
+{
+	return max_t(u64, div_u64(nr_slots, seg_slots) * heads_of_segment(seg_slots), 16);
+}
+
+static u32 locks(u64 nr_slots)
+{
+	return clamp_t(u64, rounddown_pow_of_two(nr_slots / 128 + 1), 16, 4096);
+}
+
+/**
+ * lc_index_need() - RAM that an index will take
+ * @nr_slots: slots of the SSD, below LC_NO_SLOT
+ * @seg_slots: slots of a segment, which divides @nr_slots
+ *
+ * Any context.  Return: bytes.
+ */
+u64 lc_index_need(u64 nr_slots, u32 seg_slots)
+{
+	return nr_slots * sizeof(struct node) + buckets(nr_slots, seg_slots) * sizeof(u32) +
+	       locks(nr_slots) * sizeof(struct bucket_lock);
+}
+
 /**
  * lc_index_create() - allocate an empty index
  * @nr_slots: slots of the SSD, below LC_NO_SLOT
  * @seg_slots: slots of a segment, which divides @nr_slots
  *
- * May sleep.  Return: the index or NULL.
+ * May sleep, and reclaim memory, but no process is killed for it.  Return: the index or NULL.
  */
 struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots)
 {
+	gfp_t gfp = GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
 	struct lc_index *index = kzalloc(sizeof(*index), GFP_KERNEL);
 	u32 nr_locks, i;
 
 	if (!index)
 		return NULL;
 	index->nr_slots = nr_slots;
-	index->nr_buckets = div_u64(nr_slots, seg_slots) * heads_of_segment(seg_slots);
-	index->nr_buckets = max_t(u32, index->nr_buckets, 16);
-	nr_locks = clamp_t(u64, rounddown_pow_of_two(nr_slots / 128 + 1), 16, 4096);
+	index->nr_buckets = buckets(nr_slots, seg_slots);
+	nr_locks = locks(nr_slots);
 	index->lock_mask = nr_locks - 1;
-	index->nodes = __vmalloc(nr_slots * sizeof(struct node), GFP_KERNEL | __GFP_ZERO);
-	index->heads = __vmalloc((u64)index->nr_buckets * sizeof(u32), GFP_KERNEL);
+	index->nodes = __vmalloc(nr_slots * sizeof(struct node), gfp | __GFP_ZERO);
+	index->heads = __vmalloc((u64)index->nr_buckets * sizeof(u32), gfp);
 	index->locks = kvcalloc(nr_locks, sizeof(*index->locks), GFP_KERNEL);
 	if (!index->nodes || !index->heads || !index->locks)
 		goto free_arrays;

@@ -55,5 +55,6 @@ u64 lc_index_cached(struct lc_index *index);
 u64 lc_index_dirty(struct lc_index *index);
 u64 lc_index_refused(struct lc_index *index);
 u64 lc_index_bytes(struct lc_index *index);
+u64 lc_index_need(u64 nr_slots, u32 seg_slots);
 
 #endif /* LC_INDEX_H */

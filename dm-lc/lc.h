@@ -6,7 +6,7 @@
  * mapped device) may hold references, and preresume binds one of them.
  *
  * Lock order, outermost first:
- *   lc_cores_lock (mutex)  registry of cores
+ *   lc_cores_lock (mutex)  registry of cores; held for look-ups only
  *   core->life_lock (mutex)  start, stop, suspend, resume, options
  *   wb->place_lock (mutex)  who may touch the HDD place of a block
  *   meta->lock (mutex)  superblock and mark updates
@@ -30,7 +30,6 @@
 #include <linux/jiffies.h>
 #include <linux/llist.h>
 #include <linux/mutex.h>
-#include <linux/refcount.h>
 #include <linux/sched/mm.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -66,10 +65,19 @@ enum lc_mode {
 	LC_MODE_FAIL,		/* writes and flushes fail, reads go on */
 };
 
+/* Of a core in the registry (E2). */
+enum lc_stage {
+	LC_STAGE_COMING,		/* owned by the task that creates it */
+	LC_STAGE_LIVE,
+	LC_STAGE_GOING,			/* owned by the task that frees it */
+};
+
 struct lc_core {
-	/* registry; under lc_cores_lock */
+	/* Owned by registry.c, and under its lock. */
 	struct list_head list;
-	refcount_t refs;
+	struct list_head users;		/* struct lc_user */
+	enum lc_stage stage;
+
 	struct mapped_device *md;
 	char name[32];
 

@@ -14,6 +14,7 @@
 #include "core.h"
 #include "discard.h"
 #include "read.h"
+#include "registry.h"
 #include "rescue.h"
 #include "stats.h"
 #include "status.h"
@@ -24,6 +25,7 @@
 /* One per table; the core is shared. */
 struct lc_target {
 	struct lc_core *core;
+	struct lc_user user;
 	struct dm_dev *backing;
 	struct dm_dev *cache;
 	struct lc_params params;
@@ -92,11 +94,12 @@ static int lc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ret = get_devices(ti, lc, argv);
 	if (ret)
 		goto free_lc;
-	ret = lc_core_get(ti, lc->backing, lc->cache, &lc->params, &lc->core, &error);
+	ret = lc_registry_get(ti, lc->backing, lc->cache, &lc->params, &lc->user, &error);
 	if (ret) {
 		ti->error = (char *)error;
 		goto put_devices;
 	}
+	lc->core = lc->user.core;
 	ret = lc->params.verify_reads ? lc_sums_enable(lc->core) : 0;
 	if (ret) {
 		ti->error = "Cannot allocate memory for verify_reads";
@@ -120,7 +123,7 @@ static int lc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	return 0;
 
 put_core:
-	lc_core_put(lc->core, ti->table);
+	lc_registry_put(&lc->user);
 put_devices:
 	dm_put_device(ti, lc->cache);
 	dm_put_device(ti, lc->backing);
@@ -136,7 +139,7 @@ static void lc_dtr(struct dm_target *ti)
 	lc_buffers_free(&lc->spare);
 	if (lc->counting)
 		static_branch_dec(&lc_stats_wanted);
-	lc_core_put(lc->core, ti->table);
+	lc_registry_put(&lc->user);
 	dm_put_device(ti, lc->cache);
 	dm_put_device(ti, lc->backing);
 	kfree(lc);

@@ -313,7 +313,6 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 	spin_lock_init(&fake->lock);
 	bio_list_init(&fake->bios);
 	init_waitqueue_head(&fake->wait);
-	refcount_set(&core->refs, 1);
 	mutex_init(&core->life_lock);
 	spin_lock_init(&core->parked_lock);
 	INIT_LIST_HEAD(&core->parked);

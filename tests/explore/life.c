@@ -2,7 +2,7 @@
 /*
  * One life of the volume: the module's own start and stop, and the actions between.
  *
- * lc_core_get() and lc_core_resume() read the superblock, recover and open the epoch;
+ * lc_core_setup() and lc_core_resume() read the superblock, recover and open the epoch;
  * lc_core_postsuspend() stops cleanly.  They are the module's, unmodified, and so is all
  * they call but buffer.c, log.c and writeback.c.  When they do I/O they end up here, in
  * the functions of io.h.  A write or FLUSH that they wait for is a command like any other:
@@ -338,8 +338,6 @@ static void writer_reset(void)
 /* The core of the life before is forgotten as in a crash: nobody tells it. */
 static void forget_core(void)
 {
-	if (world->core)
-		list_del(&world->core->list);
 	world->core = NULL;
 	heap_reset();
 }
@@ -357,8 +355,8 @@ static int start(struct life *life)
 
 	mine.buffers = world->params.buffers;
 	target.len = world->format.volume_sectors;
-	ret = lc_core_get(&target, &world->dm_dev[HDD], &world->dm_dev[SSD], &mine, &core,
-			  &error);
+	core = lc_core_alloc(NULL, world->dm_dev[HDD].bdev, world->dm_dev[SSD].bdev);
+	ret = core ? lc_core_setup(core, &target, &mine, &error) : -ENOMEM;
 	if (ret) {
 		say("constructor: %s", error);
 		return ret;

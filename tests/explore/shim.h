@@ -303,6 +303,7 @@ typedef u32 gfp_t;
 #define GFP_NOIO	0u
 #define __GFP_ZERO	1u
 #define __GFP_NORETRY	0u
+#define __GFP_RETRY_MAYFAIL	0u
 #define __GFP_NOWARN	0u
 #define PAGE_SHIFT	12
 #define PAGE_SIZE	4096u

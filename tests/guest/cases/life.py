@@ -2,8 +2,9 @@
 """Coming and going: reload, suspend, remove, second users, under load."""
 
 import pathlib
+import re
 
-from lclib import case, dm, sh
+from lclib import case, dm, kmsg, sh, wait
 from lclib.faulty import BLOCK, content, fill
 from lclib.lc import LcStack
 from lclib.registry import Disk
@@ -168,6 +169,66 @@ def neighbour_does_not_start(ctx):
     with one as lc, lc.open() as raw:
         for block in range(2000):
             assert raw.read(block * BLOCK, BLOCK) == content(block, "one"), block
+
+
+def sleeps(process):
+    """Whether a program waits for a device and has started no other program."""
+    return pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "D"
+
+
+@case(disks=(*PAIR, Disk("ssd2", "64M"), Disk("hdd2", "128M")))
+def hung_ssd_stops_no_other_volume(ctx):
+    """While an SSD hangs at a table load, another volume is loaded, used and removed (D20)."""
+    with dm.Device("below", dm.linear(ctx.ssd)) as below, \
+            LcStack(ctx.hdd, below.path, name="one") as one:
+        line = one.table()
+        one.remove()
+        two = LcStack(ctx.hdd2, ctx.ssd2, name="two")
+        two.format()
+        below.suspend()
+        load = sh.start("dmsetup", "create", "one", "--table", line)
+        try:
+            wait.until(lambda: sleeps(load), 30, "the load reads the superblock")
+            other = sh.start("sh", "-ec", f"lc-resume two {ctx.ssd2} {ctx.hdd2};"
+                             f"dd if=/dev/zero of={two.path} bs=1M count=4 oflag=direct;"
+                             "dmsetup remove two")
+            # Another load for the same devices waits for the first one, and finds it in use.
+            same = sh.start("dmsetup", "create", "same", "--table", line)
+            wait.until(lambda: other.poll() is not None, 40, "the other volume is through")
+            assert not other.returncode, other.communicate()[0]
+            assert load.poll() is None and same.poll() is None, "the SSD does not hang"
+        finally:
+            below.resume()
+        sh.finish(load, 60)
+        output, _ = same.communicate(timeout=60)
+        assert same.returncode, output
+        assert one.fields()["mode"] == "rw"
+
+
+@case(disks=PAIR)
+def pair_serves_one_target_of_a_table(ctx):
+    """A table with two targets on one pair is refused (D20); the pair starts afterwards."""
+    with LcStack(ctx.hdd, ctx.ssd) as lc:
+        line = lc.table().split()
+        lc.remove()
+        target = dm.lc(*line[3:5], int(line[1]))
+        code, output = sh.result("dmsetup", "create", "both", input=dm.table(target, target))
+        assert code and not dm.Device("both").exists(), output
+        lc.activate()
+        assert lc.fields()["mode"] == "rw"
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "2T"), Disk("hdd", "4T")))
+def index_above_half_of_the_memory(ctx):
+    """An SSD whose index would take more than half of the RAM is refused, with the figure."""
+    lc = LcStack(ctx.hdd, ctx.ssd)
+    lc.format()
+    log = kmsg.Log()
+    code, output = sh.result("lc-resume", lc.name, ctx.ssd, ctx.hdd)
+    assert code and not lc.exists(), output
+    said = log.fresh()
+    assert any(re.search(r"index of \d+ MiB of RAM, more than half of the \d+ MiB", text)
+               for text in said), said
 
 
 @case(disks=PAIR)
