@@ -172,8 +172,9 @@ def neighbour_does_not_start(ctx):
 
 
 def sleeps(process):
-    """Whether a program waits for a device and has started no other program."""
-    return pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "D"
+    """Whether a program sleeps in the kernel and cannot be interrupted."""
+    text = pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii")
+    return text.rpartition(")")[2].split()[0] == "D"
 
 
 @case(disks=(*PAIR, Disk("ssd2", "64M"), Disk("hdd2", "128M")))
