@@ -280,7 +280,7 @@ def test_format_of_hostile_images(mkimages, tmp_path):
 
 
 OPTIONS = {
-    "check": ["--repair", "--backing", "-b", "-r", "-q", "--quiet"],
+    "check": ["--repair", "--backing", "-b", "-r", "-y", "-q", "--quiet"],
     "dump": ["--segments", "--records", "--entries", "--json", "-srej"],
     "flush": ["--buffers", "-q"],
     "format": ["--backing", "-b", "--in-place", "--no-mark", "--segment-size", "-s", "--checksum",

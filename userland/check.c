@@ -28,16 +28,18 @@ void check_say(const struct check *c, const char *fmt, ...)
 
 void check_damage(struct check *c, const char *fmt, ...)
 {
+	char *text = NULL;
 	va_list args;
 
 	c->nr_damage++;
-	if (c->quiet)
-		return;
-	printf("DAMAGE: ");
 	va_start(args, fmt);
-	vprintf(fmt, args);
+	if (vasprintf(&text, fmt, args) < 0)
+		text = NULL;
 	va_end(args);
-	printf("\n");
+	if (text)
+		c->damage_sum = lc_format_csum64(LC_CSUM_XXH64, c->damage_sum, text, strlen(text));
+	check_say(c, "DAMAGE: %s", text ? text : "(no memory to say which)");
+	free(text);
 }
 
 static bool same_format(const struct lc_sb *a, const struct lc_sb *b)
@@ -47,6 +49,36 @@ static bool same_format(const struct lc_sb *a, const struct lc_sb *b)
 	       !memcmp(&a->geo, &b->geo, sizeof(a->geo)) &&
 	       a->volume_sectors == b->volume_sectors && a->data_offset == b->data_offset &&
 	       a->mark_offset == b->mark_offset && a->csum_type == b->csum_type;
+}
+
+/*
+ * Is a copy something else than damaged?  What is whole, or says that it is of a newer version,
+ * was written as it is, by software that knows more: nothing here may replace it.
+ */
+static bool is_beyond_us(int err)
+{
+	return err == -EOPNOTSUPP || err == -ERANGE;
+}
+
+/*
+ * Front copies one update apart are what a crash leaves; the next start writes both.  Unless
+ * the third one, which is written last by all but a repair, has that update already.
+ */
+static void check_in_step(struct check *c)
+{
+	unsigned int old = c->img.best ^ 1;
+	const struct lc_sb *copy = c->img.copy;
+
+	if (c->img.err[0] || c->img.err[1] || copy[0].sb_seq == copy[1].sb_seq)
+		return;
+	check_say(c, "Superblock copies 0 and 1 are one update apart (%llu, %llu): "
+		  "a crash between them; the newer one counts.",
+		  copy[0].sb_seq, copy[1].sb_seq);
+	if (c->img.err[2] || copy[2].sb_seq != copy[old ^ 1].sb_seq)
+		return;
+	check_damage(c, "superblock copy %u is behind the two others: a repair was interrupted",
+		     old);
+	c->bad_copy[old] = true;
 }
 
 static void check_superblocks(struct check *c)
@@ -62,9 +94,17 @@ static void check_superblocks(struct check *c)
 		else
 			continue;
 		c->bad_copy[i] = true;
+		if (!is_beyond_us(c->img.err[i]))
+			continue;
+		check_say(c, "Nothing is changed: copy %u may be of a newer dm-lc, whose tools "
+			  "are needed.", i);
+		c->beyond_repair = true;
 	}
 	if (!best) {
 		c->beyond_repair = true;
+		check_say(c, "Neither front copy is good, so this cache can be neither started nor "
+			  "repaired.  If lc-format was interrupted, or nothing here is needed, "
+			  "format it anew: lc-format says which --force it takes.");
 		if (!c->img.err[2])
 			check_say(c, "The third copy tells who it is: cache %s, %s, but is too old "
 				  "to start from.", uuid_text(c->img.copy[2].cache_uuid),
@@ -72,10 +112,7 @@ static void check_superblocks(struct check *c)
 		return;
 	}
 	c->sb = *best;
-	if (!c->img.err[0] && !c->img.err[1] && c->img.copy[0].sb_seq != c->img.copy[1].sb_seq)
-		check_say(c, "Superblock copies 0 and 1 are one update apart (%llu, %llu): "
-			  "a crash between them; the newer one counts.",
-			  c->img.copy[0].sb_seq, c->img.copy[1].sb_seq);
+	check_in_step(c);
 }
 
 static void say_lost(const struct check *c, const struct lc_mark_info *mark)
@@ -117,6 +154,11 @@ static int check_mark(struct check *c)
 			continue;
 		c->bad_mark[i] = true;
 		check_damage(c, "mark copy %u on %s: %s", i, c->hdd->path, c->marks.why[i]);
+		if (!is_beyond_us(c->marks.err[i]))
+			continue;
+		check_say(c, "Nothing is changed: the mark may be of a newer dm-lc, whose tools "
+			  "are needed.");
+		c->beyond_repair = true;
 	}
 	if (!mark || !mark_belongs(mark, &c->sb)) {
 		check_damage(c, "%s does not bear the mark of this cache", c->hdd->path);
@@ -194,12 +236,35 @@ static u8 *read_slots(struct check *c, const struct lc_record_info *info, bool *
 	return slots;
 }
 
-static void add_unread(struct check *c, u64 segment, u32 slot)
+static void add_unread(struct check *c, u64 segment, u32 slot, const char *so)
 {
-	check_damage(c, "slot %u of segment %llu cannot be read: no start goes on past it", slot,
-		     segment);
+	check_damage(c, "slot %u of segment %llu cannot be read: %s", slot, segment, so);
 	c->unread = xrealloc(c->unread, c->nr_unread + 1, sizeof(*c->unread));
 	c->unread[c->nr_unread++] = (struct unread_slot){ segment, slot };
+}
+
+const char *check_slot(struct check *c, u64 at, const struct lc_entry_info *e, void *data)
+{
+	unsigned int tries = 0;
+
+	do {
+		if (device_read(c->ssd, at, data, LC_SLOT_BYTES))
+			return "unreadable";
+		if (lc_format_slot_csum(&c->sb, e->block, data) == e->csum)
+			return NULL;
+	} while (device_again(c->ssd, &tries));
+	return "its checksum does not match";
+}
+
+/* Is what was read of a slot what its entry says, or if not, after reading it again? */
+static bool is_whole(struct check *c, const struct lc_record_info *info, unsigned int i,
+		     const struct lc_entry_info *e, u8 *data)
+{
+	u64 position = lc_format_position(&c->sb.geo, info->segment);
+
+	return lc_format_slot_csum(&c->sb, e->block, data) == e->csum ||
+	       !check_slot(c, lc_format_slot_address(&c->sb.geo, position, info->first_slot +
+						     LC_HEADER_SLOTS + i), e, data);
 }
 
 /* Verify one record of the run; false if it is torn and ends the run. */
@@ -222,14 +287,20 @@ static bool check_record(struct check *c, size_t index)
 	for (i = 0; i < info->nr_slots; i++) {
 		lc_entry_decode(&raw, i, &e);
 		/* Without valid sectors the slot's contents do not matter. */
-		if (e.type != LC_ENTRY_DATA || !e.mask)
+		if (e.type != LC_ENTRY_DATA || !e.mask) {
+			if (unreadable[i])
+				add_unread(c, info->segment,
+					   info->first_slot + LC_HEADER_SLOTS + i,
+					   "it holds nothing that counts");
 			continue;
+		}
 		bad[i] = unreadable[i] ||
-			 lc_format_slot_csum(&c->sb, e.block, slots + i * LC_SLOT_BYTES) != e.csum;
+			 !is_whole(c, info, i, &e, slots + (size_t)i * LC_SLOT_BYTES);
 		torn |= bad[i] && may_be_torn;
 		/* Torn or not, nobody knows; the kernel does not guess. */
 		if (unreadable[i] && may_be_torn)
-			add_unread(c, info->segment, info->first_slot + LC_HEADER_SLOTS + i);
+			add_unread(c, info->segment, info->first_slot + LC_HEADER_SLOTS + i,
+				   "no start goes on past it");
 	}
 	free(slots);
 	for (i = 0; i < info->nr_entries && !torn; i++) {
@@ -294,10 +365,23 @@ static void report_run(struct check *c)
 			  c->scan.bad[i].slot, c->scan.bad[i].why);
 }
 
-static void check_log(struct check *c)
+/* Places where a header may be. */
+static void add_unread_of(struct check *c, const struct scan *scan)
 {
 	size_t i;
 
+	for (i = 0; i < scan->nr_bad; i++) {
+		if (scan->bad[i].err == -EIO)
+			add_unread(c, scan->bad[i].segment, scan->bad[i].slot,
+				   "no start goes on past it");
+	}
+	for (i = 0; i < scan->nr_dark; i++)
+		add_unread(c, scan->dark[i].segment, scan->dark[i].slot,
+			   "a start does not need it, but what it held is not known");
+}
+
+static void check_log(struct check *c)
+{
 	scan_log(&c->scan, c->ssd, &c->sb, SCAN_LOG);
 	scan_select(&c->scan, &c->sb);
 	if (c->scan.verdict == -EUCLEAN) {
@@ -308,10 +392,7 @@ static void check_log(struct check *c)
 		scan_select(&c->scan, &c->sb);
 	}
 	report_run(c);
-	for (i = 0; i < c->scan.nr_bad; i++) {
-		if (c->scan.bad[i].err == -EIO)
-			add_unread(c, c->scan.bad[i].segment, c->scan.bad[i].slot);
-	}
+	add_unread_of(c, &c->scan);
 	check_known(c);
 	if (c->scan.verdict == -ESTALE) {
 		check_damage(c, "the log holds records of a later life than the superblock's %llu: "
@@ -339,6 +420,14 @@ static void check_nothing_newer(struct check *c)
 		c->beyond_repair = true;
 		break;
 	}
+	for (i = 0; i < scan.nr_bad; i++) {
+		if (scan.bad[i].err == -EIO)
+			add_unread(c, scan.bad[i].segment, scan.bad[i].slot,
+				   "nobody knows if a later life began there");
+	}
+	for (i = 0; i < scan.nr_dark; i++)
+		add_unread(c, scan.dark[i].segment, scan.dark[i].slot,
+			   "nobody knows if a later life began there");
 	scan_free(&scan);
 }
 
@@ -390,4 +479,6 @@ void check_free(struct check *c)
 	free(c->unread);
 	c->bad = NULL;
 	c->nr_bad = 0;
+	c->unread = NULL;
+	c->nr_unread = 0;
 }

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What lc-check knows of a cache device. */
+/*
+ * What lc-check knows of a cache device.
+ *
+ * Nothing is called damage because of one read: what cannot be read, or is not what its
+ * checksum says, is read again with pauses first.
+ */
 #ifndef LC_CHECK_H
 #define LC_CHECK_H
 
 #include "image.h"
 #include "lost.h"
+#include "plan.h"
 #include "scan.h"
 
 struct bad_slot {
@@ -13,10 +19,16 @@ struct bad_slot {
 	bool unreadable;
 };
 
-/* A slot the kernel must read to start, and cannot. */
+/* A slot that cannot be read and holds nothing that is known. */
 struct unread_slot {
 	u64 segment;
 	u32 slot;
+};
+
+/* What a repair does, a line each. */
+struct steps {
+	char **line;
+	size_t nr;
 };
 
 struct check {
@@ -40,7 +52,9 @@ struct check {
 	bool bad_run;			/* headers are missing below the durable seq */
 	bool beyond_repair;
 	unsigned int nr_damage;
+	u64 damage_sum;			/* tells one list of damage from another */
 	unsigned int nr_writes;		/* by the repair */
+	struct steps *steps;		/* of the repair, in words; NULL: not kept */
 	u64 nr_slots_read;
 };
 
@@ -51,10 +65,17 @@ void check_free(struct check *c);
 void check_say(const struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void check_damage(struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* NULL if the slot at byte @at is what its entry says, or what is wrong; @data: 4 KiB. */
+const char *check_slot(struct check *c, u64 at, const struct lc_entry_info *e, void *data);
+
 /* checkpoint.c */
 int check_checkpoint(struct check *c);
 
-/* repair.c, repair-run.c: change what check_run() found; 0 or a negative errno. */
+/*
+ * repair.c, repair-run.c: change what check_run() found; 0 or a negative errno.  With plans for
+ * the devices nothing is written, see plan.h.
+ */
+void repair_say(struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int repair_write(struct check *c, const struct device *dev, u64 address, const void *block);
 int repair_superblocks(struct check *c);
 int repair_marks(struct check *c);

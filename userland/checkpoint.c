@@ -123,11 +123,7 @@ static const char *check_item(struct check *c, const struct position *p,
 		if (e.type != LC_ENTRY_DATA || !e.mask)
 			return NULL;
 		c->nr_slots_read++;
-		if (device_read(c->ssd, lc_format_slot_address(&c->sb.geo, p->number, slot), data,
-				sizeof(data)))
-			return "unreadable";
-		return lc_format_slot_csum(&c->sb, e.block, data) == e.csum ? NULL :
-		       "its checksum does not match";
+		return check_slot(c, lc_format_slot_address(&c->sb.geo, p->number, slot), &e, data);
 	}
 	return "no record holds it";
 }

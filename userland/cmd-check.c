@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* lc-check: verify a cache device, and repair it. */
+/*
+ * lc-check: verify a cache device, and repair it.
+ *
+ * A repair is planned in memory (plan.h) until nothing more is found, and shown.  Before the
+ * first byte is written everything is looked at once more: what is then no longer found, or
+ * found different, was no damage of the medium, and nothing is written.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "commands.h"
@@ -26,7 +33,8 @@ static void help(void)
 	       "Verifies everything a cache device holds.  Changes nothing without --repair.\n\n"
 	       "  -b, --backing=HDD  its hard disk, if it shall not be searched for\n"
 	       "  -r, --repair       cut damage out; sectors that are gone then give errors until\n"
-	       "                     they are written again\n"
+	       "                     they are written again.  Asks first on a terminal\n"
+	       "  -y, --yes          do not ask\n"
 	       "  -q, --quiet        only errors and the exit code\n"
 	       "  -h, --help; -V, --version\n\n"
 	       "Exit codes: 0 no damage, 1 damage repaired, 4 damage left, 8 failed, 16 usage.\n");
@@ -35,6 +43,7 @@ static void help(void)
 static const struct option long_options[] = {
 	{ "backing", required_argument, NULL, 'b' },
 	{ "repair", no_argument, NULL, 'r' },
+	{ "yes", no_argument, NULL, 'y' },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
@@ -71,48 +80,175 @@ static int repair(struct check *c)
 	return ret;
 }
 
-static void start(struct check *c, const struct device *ssd, const struct device *hdd, bool quiet)
+/* What lc-check works on. */
+struct job {
+	const struct device *ssd, *hdd;	/* hdd NULL: not looked at */
+	bool fix, quiet, yes;
+};
+
+/* A repair that is planned. */
+struct draft {
+	struct device ssd, hdd;		/* with plans */
+	struct plan ssd_plan, hdd_plan;
+	struct steps steps;
+	unsigned int damage;		/* found in all rounds */
+	unsigned int first_damage;	/* in the first one, which saw the medium as it is */
+	u64 first_sum;
+};
+
+static void draft_start(struct draft *d, const struct job *job)
 {
-	memset(c, 0, sizeof(*c));
-	c->ssd = ssd;
-	c->hdd = hdd;
-	c->quiet = quiet;
+	memset(d, 0, sizeof(*d));
+	d->ssd = *job->ssd;
+	d->ssd.plan = &d->ssd_plan;
+	if (!job->hdd)
+		return;
+	d->hdd = *job->hdd;
+	d->hdd.plan = &d->hdd_plan;
 }
 
-/* Repairs uncover more (behind a filled hole), so look again, but not for ever. */
-static int check_and_repair(const struct device *ssd, const struct device *hdd, bool fix,
-			    bool quiet)
+static void draft_free(struct draft *d)
 {
-	unsigned int rounds, damage = 0;
-	struct check c;
+	size_t i;
+
+	for (i = 0; i < d->steps.nr; i++)
+		free(d->steps.line[i]);
+	free(d->steps.line);
+	plan_free(&d->ssd_plan);
+	plan_free(&d->hdd_plan);
+}
+
+/*
+ * Look, and plan repairs: these uncover more (behind a filled hole), so look again, but not for
+ * ever.  @c: what is left, to be freed.  Return: 0, or a negative errno.
+ */
+static int plan_repairs(struct draft *d, const struct job *job, struct check *c)
+{
+	unsigned int rounds;
 	int ret;
 
 	for (rounds = 0; ; rounds++) {
-		start(&c, ssd, hdd, quiet);
-		ret = check_run(&c);
-		if (ret || !fix || !c.nr_damage || c.beyond_repair || rounds == 8)
-			break;
-		damage += c.nr_damage;
-		ret = repair(&c);
-		if (!ret && !c.nr_writes)
-			break;		/* it would find the same */
-		check_free(&c);
-		if (ret)
-			break;
+		memset(c, 0, sizeof(*c));
+		c->ssd = &d->ssd;
+		c->hdd = job->hdd ? &d->hdd : NULL;
+		c->quiet = job->quiet;
+		c->steps = &d->steps;
+		ret = check_run(c);
+		if (!rounds) {
+			d->first_damage = c->nr_damage;
+			d->first_sum = c->damage_sum;
+		}
+		if (ret || !job->fix || !c->nr_damage || c->beyond_repair || rounds == 8 ||
+		    d->ssd_plan.nr > PLAN_MOST)
+			return ret;
+		d->damage += c->nr_damage;
+		ret = repair(c);
+		if (ret || !c->nr_writes)
+			return ret;	/* it would find the same */
+		check_free(c);
 	}
-	if (ret)
-		return CHECK_FAILED;
-	print_lost(&c);
-	if (!c.nr_damage)
-		check_say(&c, "%s: %s, %llu data slots verified", ssd->path,
-			  damage ? "repaired" : "no damage", c.nr_slots_read);
-	else
-		complain(ssd->path, "is damaged%s", c.beyond_repair ?
-			 " beyond repair; see above, and find the newer copy if there is one" :
-			 fix ? " and could not be repaired completely" :
-			 "; lc-check --repair cuts the damage out");
-	ret = c.nr_damage ? CHECK_DAMAGED : damage ? CHECK_REPAIRED : CHECK_CLEAN;
+}
+
+static bool ask(const struct draft *d, const struct job *job, const struct check *left)
+{
+	char answer[16] = "";
+	size_t i;
+
+	fprintf(stderr, "These repairs overwrite %zu blocks of 4 KiB on %s", d->ssd_plan.nr,
+		job->ssd->path);
+	if (d->hdd_plan.nr)
+		fprintf(stderr, " and %zu on %s", d->hdd_plan.nr, job->hdd->path);
+	fprintf(stderr, ":\n");
+	for (i = 0; i < d->steps.nr; i++)
+		fprintf(stderr, "  %s\n", d->steps.line[i]);
+	if (left->nr_damage)
+		fprintf(stderr, "Damage is left behind them.\n");
+	fprintf(stderr, "Copy the SSD first if its data is precious.  Type 'yes' to go on: ");
+	if (fgets(answer, sizeof(answer), stdin) && !strcmp(answer, "yes\n"))
+		return true;
+	complain(NULL, "not confirmed; nothing was written");
+	return false;
+}
+
+/* Is the damage that repairs were planned for still there, all of it and nothing else? */
+static bool found_again(const struct draft *d, const struct job *job)
+{
+	struct check c = { .ssd = job->ssd, .hdd = job->hdd, .quiet = true };
+	unsigned int tries = 2;		/* the longest pause */
+	bool same;
+
+	device_again(job->ssd, &tries);
+	same = !check_run(&c) && c.nr_damage == d->first_damage && c.damage_sum == d->first_sum;
 	check_free(&c);
+	if (!same)
+		complain(job->ssd->path, "reads differently than a moment ago, so it is not the "
+			 "data that is damaged; nothing was written.  Look at the kernel log, check "
+			 "cable and SMART data, then try again");
+	return same;
+}
+
+static int apply(const struct draft *d, const struct job *job)
+{
+	size_t i;
+	int ret = 0;
+
+	/* The mark says less than the superblock; the order between the devices is free. */
+	for (i = 0; i < d->ssd_plan.nr && !ret; i++)
+		ret = plan_apply(&d->ssd_plan, i, job->ssd);
+	for (i = 0; i < d->hdd_plan.nr && !ret; i++)
+		ret = plan_apply(&d->hdd_plan, i, job->hdd);
+	if (ret)
+		complain(job->ssd->path, "the repair stopped; run it again when the error above "
+			 "is dealt with");
+	return ret;
+}
+
+/* The way on from damage that is left. */
+static const char *way_on(const struct check *c, const struct job *job)
+{
+	if (c->beyond_repair && c->img.best >= 0)
+		return " beyond repair; nothing was written; see above, and find the newer copy if "
+		       "there is one";
+	if (c->beyond_repair)
+		return " beyond repair; nothing was written; see above";
+	return job->fix ? " and could not be repaired completely" :
+			  "; lc-check --repair cuts the damage out";
+}
+
+static void say_verdict(const struct check *c, const struct draft *d, const struct job *job)
+{
+	if (c->nr_damage)
+		complain(job->ssd->path, "is damaged%s", way_on(c, job));
+	else
+		check_say(c, "%s: %s, %llu data slots verified", job->ssd->path,
+			  d->damage ? "repaired" : "no damage", c->nr_slots_read);
+}
+
+/* One plan from the first look to the last write; an exit code.  *@more: another is needed. */
+static int check_and_repair(const struct job *job, bool *more)
+{
+	struct draft d;
+	struct check c;
+	int ret;
+
+	*more = false;
+	draft_start(&d, job);
+	ret = plan_repairs(&d, job, &c) ? CHECK_FAILED : CHECK_CLEAN;
+	if (!ret && (d.ssd_plan.nr || d.hdd_plan.nr) && !c.beyond_repair) {
+		if (!job->yes && isatty(STDIN_FILENO) && !ask(&d, job, &c))
+			ret = CHECK_DAMAGED;
+		else if (!found_again(&d, job) || apply(&d, job))
+			ret = CHECK_FAILED;
+		else
+			*more = c.nr_damage && d.ssd_plan.nr > PLAN_MOST;
+	}
+	if (!ret && !*more) {
+		print_lost(&c);
+		say_verdict(&c, &d, job);
+		ret = c.nr_damage ? CHECK_DAMAGED : d.damage ? CHECK_REPAIRED : CHECK_CLEAN;
+	}
+	check_free(&c);
+	draft_free(&d);
 	return ret;
 }
 
@@ -126,8 +262,13 @@ static bool is_cache(const struct device *ssd)
 		return false;
 	if (image_any_magic(&img))
 		return true;
+	if (image_unreadable(&img)) {
+		complain(ssd->path, "no superblock of an lc cache was found, but where it would be "
+			 "cannot be read; nothing was written");
+		return false;
+	}
 	if (!signatures_probe(ssd, &found))
-		complain(ssd->path, "is not formatted for dm-lc, it holds %s",
+		complain(ssd->path, "is not formatted for dm-lc, it holds %s; see lc-format",
 			 found.nr ? signatures_text(&found) : "nothing that is recognised");
 	return false;
 }
@@ -155,24 +296,29 @@ static int open_backing(struct device *hdd, const struct device *ssd, const char
 	return -ENOENT;
 }
 
-static int run(const char *ssd_path, const char *hdd_path, bool fix, bool quiet)
+static int run(const char *ssd_path, const char *hdd_path, struct job *job)
 {
 	struct device ssd, hdd;
-	bool has_hdd;
+	bool has_hdd, more;
 	char *found;
 	int ret;
 
-	if (device_open(&ssd, ssd_path, DEVICE_FILE_OK | DEVICE_EXCL | (fix ? DEVICE_WRITE : 0)))
+	if (device_open(&ssd, ssd_path,
+			DEVICE_FILE_OK | DEVICE_EXCL | (job->fix ? DEVICE_WRITE : 0)))
 		return CHECK_FAILED;
 	if (!is_cache(&ssd)) {
 		device_close(&ssd);
 		return CHECK_FAILED;
 	}
-	has_hdd = !open_backing(&hdd, &ssd, hdd_path, fix, quiet, &found);
+	has_hdd = !open_backing(&hdd, &ssd, hdd_path, job->fix, job->quiet, &found);
 	if (!has_hdd && hdd_path) {
 		ret = CHECK_FAILED;
 	} else {
-		ret = check_and_repair(&ssd, has_hdd ? &hdd : NULL, fix, quiet);
+		job->ssd = &ssd;
+		job->hdd = has_hdd ? &hdd : NULL;
+		do {
+			ret = check_and_repair(job, &more);
+		} while (more);
 		if (has_hdd)
 			device_close(&hdd);
 	}
@@ -183,20 +329,23 @@ static int run(const char *ssd_path, const char *hdd_path, bool fix, bool quiet)
 
 int cmd_check(int argc, char **argv)
 {
-	bool fix = false, quiet = false;
+	struct job job = { .fix = false };
 	const char *hdd = NULL;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "b:rqhV", long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "b:ryqhV", long_options, NULL)) != -1) {
 		switch (c) {
 		case 'b':
 			hdd = optarg;
 			break;
 		case 'r':
-			fix = true;
+			job.fix = true;
+			break;
+		case 'y':
+			job.yes = true;
 			break;
 		case 'q':
-			quiet = true;
+			job.quiet = true;
 			break;
 		case 'h':
 			help();
@@ -213,5 +362,5 @@ int cmd_check(int argc, char **argv)
 		usage_error("name exactly one cache device");
 		return CHECK_USAGE;
 	}
-	return run(argv[optind], hdd, fix, quiet);
+	return run(argv[optind], hdd, &job);
 }

@@ -13,9 +13,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "device.h"
+#include "plan.h"
 #include "util.h"
 
 #define BOUNCE_BYTES	(1u << 20)
@@ -123,21 +125,73 @@ void device_close(struct device *dev)
 }
 
 /**
+ * device_bad_medium() - is an errno of a read about one place, not about the whole device?
+ *
+ * The block layer has several for what a disk reports as unreadable.
+ */
+bool device_bad_medium(int err)
+{
+	return err == -EIO || err == -ENODATA || err == -EILSEQ || err == -ETIMEDOUT;
+}
+
+/**
+ * device_again() - pause before something is read again
+ * @dev: the device; an image in a file is read again without a pause
+ * @tries: how often this was asked before, for this place
+ *
+ * A cable, a controller that resets or an overloaded bus makes reads fail, or return nonsense,
+ * for a moment.  All pauses of a command together are bounded: of a device with many bad places
+ * the first ones show whether time helps.
+ *
+ * Return: false if it was read often enough.
+ */
+bool device_again(const struct device *dev, unsigned int *tries)
+{
+	static const unsigned int pauses_ms[] = { 20, 100, 500 };
+	static unsigned int left_ms = 30000;
+	unsigned int ms;
+	struct timespec pause;
+
+	if (*tries == ARRAY_SIZE(pauses_ms))
+		return false;
+	ms = pauses_ms[(*tries)++];
+	if (dev->is_file || left_ms < ms)
+		ms = 1;
+	left_ms -= left_ms < ms ? left_ms : ms;
+	pause = (struct timespec){ .tv_nsec = ms * 1000000L };
+	nanosleep(&pause, NULL);
+	return true;
+}
+
+/* One read into the bounce buffer, repeated if it fails. */
+static ssize_t read_patiently(const struct device *dev, u64 offset, size_t len)
+{
+	unsigned int tries = 0;
+	ssize_t got;
+
+	do {
+		got = pread(dev->fd, bounce(), len, offset);
+	} while (got < 0 && (errno == EINTR || (device_bad_medium(-errno) &&
+						device_again(dev, &tries))));
+	return got;
+}
+
+/**
  * device_read() - read all of a range
  */
 int device_read(const struct device *dev, u64 offset, void *buf, size_t len)
 {
 	char *to = buf;
 
+	if (dev->plan)
+		return plan_read(dev, offset, buf, len);
 	while (len) {
 		size_t n = len < BOUNCE_BYTES ? len : BOUNCE_BYTES;
-		ssize_t got = pread(dev->fd, bounce(), n, offset);
+		ssize_t got = read_patiently(dev, offset, n);
 
 		if (got <= 0) {
 			int err = got ? errno : EIO;
 
-			if (err == EINTR)
-				continue;
 			complain(dev->path, "read of %zu bytes at %llu: %s", n, offset,
 				 got ? strerror(err) : "beyond the end of the device");
 			return -err;
@@ -179,6 +233,8 @@ int device_write(const struct device *dev, u64 offset, const void *buf, size_t l
 	const char *from = buf;
 	int ret = 0;
 
+	if (dev->plan)
+		return plan_write(dev, offset, buf, len);
 	while (len && !ret) {
 		size_t n = len < BOUNCE_BYTES ? len : BOUNCE_BYTES;
 
@@ -216,7 +272,7 @@ int device_sync(const struct device *dev)
 {
 	int err;
 
-	if (!fsync(dev->fd))
+	if (dev->plan || !fsync(dev->fd))
 		return 0;
 	err = errno;
 	complain(dev->path, "flush of its write cache failed: %s", strerror(err));

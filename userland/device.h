@@ -37,18 +37,26 @@ struct device {
 	u64 bytes;
 	u32 lbs;		/* logical block size */
 	struct identity id;
+	struct plan *plan;	/* writes go there, see plan.h; NULL: to the device */
 };
 
 int device_open(struct device *dev, const char *path, unsigned int flags);
 void device_close(struct device *dev);
 
-/* Offsets and lengths are multiples of dev->lbs; buffers may be anywhere. */
+/*
+ * Offsets and lengths are multiples of dev->lbs; buffers may be anywhere.  A read that fails is
+ * repeated with pauses before it counts as failed, see device_again().
+ */
 int device_read(const struct device *dev, u64 offset, void *buf, size_t len);
 int device_write(const struct device *dev, u64 offset, const void *buf, size_t len);
 int device_zero(const struct device *dev, u64 offset, u64 len);
 int device_sync(const struct device *dev);
 int device_discard(const struct device *dev);
 void device_reread_partitions(const struct device *dev);
+/* Does this errno of a read say that a place on the medium cannot be read? */
+bool device_bad_medium(int err);
+/* Shall what was read, or could not be, be read again?  Pauses first.  *@tries starts at 0. */
+bool device_again(const struct device *dev, unsigned int *tries);
 
 /* identity.c */
 int identity_read(struct identity *id, dev_t devno);

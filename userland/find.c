@@ -61,15 +61,25 @@ static int verify_mark(const struct lc_sb *sb, const struct device *hdd, bool qu
 {
 	const struct lc_mark_info *mark;
 	struct mark_pair marks;
+	unsigned int i;
 	int ret;
 
 	ret = marks_read(&marks, hdd, sb->mark_offset);
 	if (ret)
 		return ret;
 	mark = marks_best(&marks);
+	if (!mark && marks_unreadable(&marks))
+		return refuse(hdd, quiet, "no good copy of the mark can be read at byte %llu, so "
+			      "nobody knows if it is the hard disk of this cache; have it read "
+			      "again, or name another one", sb->mark_offset);
 	if (!mark)
 		return refuse(hdd, quiet, "is not the hard disk of this cache: %s at byte %llu; "
 			      "name the right one", marks.why[0], sb->mark_offset);
+	for (i = 0; i < 2 && !quiet; i++) {
+		if (marks.err[i])
+			complain(hdd->path, "warning: mark copy %u is bad: %s; using the other one, "
+				 "lc-check --repair writes it anew", i, marks.why[i]);
+	}
 	if (!mark_belongs(mark, sb))
 		return refuse(hdd, quiet,
 			      "belongs to cache %s, this one is %s; name the right disk",

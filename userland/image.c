@@ -19,21 +19,24 @@ u64 image_third_address(const struct device *dev)
 static int read_copy(struct image *img, unsigned int copy, u64 address)
 {
 	struct lc_superblock raw;
+	unsigned int tries = 0;
 	int ret;
 
 	img->err[copy] = -ENODATA;
 	img->why[copy] = "beyond the end of the device";
 	if (address > img->dev->bytes || img->dev->bytes - address < sizeof(raw))
 		return 0;
-	ret = device_read(img->dev, address, &raw, sizeof(raw));
-	if (ret) {
-		img->err[copy] = ret;
-		img->why[copy] = "unreadable";
-		/* An unreadable copy is damage to report, not a reason to stop. */
-		return ret == -EIO || ret == -ENODATA || ret == -EILSEQ ? 0 : ret;
-	}
-	img->has_magic[copy] = !memcmp(raw.magic, LC_SB_MAGIC, LC_MAGIC_LEN);
-	img->err[copy] = lc_sb_decode(&raw, copy, &img->copy[copy], &img->why[copy]);
+	do {
+		ret = device_read(img->dev, address, &raw, sizeof(raw));
+		if (ret) {
+			img->err[copy] = device_bad_medium(ret) ? -EIO : ret;
+			img->why[copy] = "unreadable";
+			/* An unreadable copy is damage to report, not a reason to stop. */
+			return device_bad_medium(ret) ? 0 : ret;
+		}
+		img->has_magic[copy] = !memcmp(raw.magic, LC_SB_MAGIC, LC_MAGIC_LEN);
+		img->err[copy] = lc_sb_decode(&raw, copy, &img->copy[copy], &img->why[copy]);
+	} while (img->err[copy] == -EBADMSG && device_again(img->dev, &tries));
 	if (!img->err[copy] && img->copy[copy].geo.cache_bytes > img->dev->bytes) {
 		img->err[copy] = -ERANGE;
 		img->why[copy] = "the device is smaller than when it was formatted";
@@ -82,6 +85,12 @@ bool image_any_magic(const struct image *img)
 	return img->has_magic[0] || img->has_magic[1] || img->has_magic[2];
 }
 
+/* Is there a place of a front copy that cannot be read, so that nobody knows what it holds? */
+bool image_unreadable(const struct image *img)
+{
+	return img->err[0] == -EIO || img->err[1] == -EIO;
+}
+
 /**
  * image_write_sb() - write one copy and make it durable
  */
@@ -109,6 +118,7 @@ int image_write_sb(const struct device *dev, const struct lc_sb *sb, unsigned in
 int image_ckpt_block(const struct device *dev, const struct lc_sb *sb, u64 index,
 		     struct lc_ckpt_block *raw, u32 *nr, const char **why)
 {
+	unsigned int tries = 0;
 	int ret;
 
 	*nr = 0;
@@ -116,11 +126,14 @@ int image_ckpt_block(const struct device *dev, const struct lc_sb *sb, u64 index
 		*why = "it has fewer entries than the superblock says";
 		return -ERANGE;
 	}
-	if (device_read(dev, sb->geo.ckpt_offset + index * LC_SLOT_BYTES, raw, sizeof(*raw))) {
-		*why = "unreadable";
-		return -EIO;
-	}
-	ret = lc_ckpt_decode(raw, sb, index, nr, why);
+	do {
+		if (device_read(dev, sb->geo.ckpt_offset + index * LC_SLOT_BYTES, raw,
+				sizeof(*raw))) {
+			*why = "unreadable";
+			return -EIO;
+		}
+		ret = lc_ckpt_decode(raw, sb, index, nr, why);
+	} while (ret == -EBADMSG && device_again(dev, &tries));
 	if (!ret && !*nr) {
 		*why = "an empty block";
 		ret = -ENODATA;
@@ -174,7 +187,10 @@ int image_dirty(const struct image *img, const char **why)
 
 	if (!sb) {
 		*why = "it holds a damaged or newer dm-lc superblock, so its data cannot be judged";
-		return image_any_magic(img);
+		if (image_any_magic(img))
+			return 1;
+		*why = "the place of a superblock cannot be read, so nobody knows if it is a cache";
+		return image_unreadable(img);
 	}
 	if (!sb->epoch)
 		return 0;	/* formatted, never started */
@@ -194,14 +210,40 @@ u64 mark_offset_in_place(u64 backing_bytes)
 	return whole > LC_MARK_BYTES ? whole - LC_MARK_BYTES : 0;
 }
 
+static int read_mark(struct mark_pair *marks, const struct device *dev, unsigned int i)
+{
+	u64 address = lc_format_mark_address(marks->offset, i);
+	unsigned int tries = 0;
+	struct lc_mark raw;
+	int ret;
+
+	marks->err[i] = -ENODATA;
+	marks->why[i] = "beyond the end of the device";
+	if (address > dev->bytes || dev->bytes - address < sizeof(raw))
+		return 0;
+	do {
+		ret = device_read(dev, address, &raw, sizeof(raw));
+		if (ret) {
+			/* As the kernel does, go by the other copy. */
+			marks->err[i] = device_bad_medium(ret) ? -EIO : ret;
+			marks->why[i] = "unreadable";
+			return device_bad_medium(ret) ? 0 : ret;
+		}
+		marks->has_magic[i] = !memcmp(raw.magic, LC_MARK_MAGIC, LC_MAGIC_LEN);
+		marks->err[i] = lc_mark_decode(&raw, marks->offset, i, &marks->copy[i],
+					       &marks->why[i]);
+	} while (marks->err[i] == -EBADMSG && device_again(dev, &tries));
+	return 0;
+}
+
 /**
  * marks_read() - read both copies of the mark in the area at @offset
  *
- * Return: 0 also if there is no mark (marks->best is -1 then), or an I/O error.
+ * Return: 0 also if there is no mark (marks->best is -1 then) or if a copy cannot be read
+ * (see marks_unreadable()); an error of the whole device.
  */
 int marks_read(struct mark_pair *marks, const struct device *dev, u64 offset)
 {
-	struct lc_mark raw;
 	unsigned int i;
 	int ret;
 
@@ -209,17 +251,9 @@ int marks_read(struct mark_pair *marks, const struct device *dev, u64 offset)
 	marks->offset = offset;
 	marks->best = -1;
 	for (i = 0; i < 2; i++) {
-		u64 address = lc_format_mark_address(offset, i);
-
-		marks->err[i] = -ENODATA;
-		marks->why[i] = "beyond the end of the device";
-		if (address > dev->bytes || dev->bytes - address < sizeof(raw))
-			continue;
-		ret = device_read(dev, address, &raw, sizeof(raw));
+		ret = read_mark(marks, dev, i);
 		if (ret)
 			return ret;
-		marks->has_magic[i] = !memcmp(raw.magic, LC_MARK_MAGIC, LC_MAGIC_LEN);
-		marks->err[i] = lc_mark_decode(&raw, offset, i, &marks->copy[i], &marks->why[i]);
 	}
 	for (i = 0; i < 2; i++) {
 		const struct lc_mark_info *m = &marks->copy[i], *b;
@@ -242,6 +276,12 @@ const struct lc_mark_info *marks_best(const struct mark_pair *marks)
 bool marks_any_magic(const struct mark_pair *marks)
 {
 	return marks->has_magic[0] || marks->has_magic[1];
+}
+
+/* Is there a copy that cannot be read, so that nobody knows if a mark is there? */
+bool marks_unreadable(const struct mark_pair *marks)
+{
+	return marks->err[0] == -EIO || marks->err[1] == -EIO;
 }
 
 bool mark_belongs(const struct lc_mark_info *mark, const struct lc_sb *sb)

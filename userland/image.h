@@ -28,12 +28,14 @@ struct mark_pair {
 int image_read(struct image *img, const struct device *dev);
 const struct lc_sb *image_sb(const struct image *img);
 bool image_any_magic(const struct image *img);
+bool image_unreadable(const struct image *img);
 int image_write_sb(const struct device *dev, const struct lc_sb *sb, unsigned int copy);
 u64 image_third_address(const struct device *dev);
 
 int marks_read(struct mark_pair *marks, const struct device *dev, u64 offset);
 const struct lc_mark_info *marks_best(const struct mark_pair *marks);
 bool marks_any_magic(const struct mark_pair *marks);
+bool marks_unreadable(const struct mark_pair *marks);
 bool mark_belongs(const struct lc_mark_info *mark, const struct lc_sb *sb);
 u64 mark_offset_in_place(u64 backing_bytes);
 

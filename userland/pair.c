@@ -20,7 +20,8 @@
  *    other copies good when the volume starts.
  *  - a torn 4 KiB block fails its checksum and counts as not there.
  * A crash between 3 and 4 leaves a mark without a cache; the next lc-format
- * says so (class "paired").  No byte of the volume itself is ever written.
+ * says so (class "paired").  A crash in 2 or in the first write of 4 may leave parts of
+ * a superblock, which nothing can start (class "dirty-cache").  No byte of the volume itself is ever written.
  *
  * The work is the same for every size of device: 2 MiB and three blocks on the
  * SSD; on the hard disk 1 MiB and two blocks, with --in-place two blocks.

@@ -88,9 +88,12 @@ static int refuse_ssd(const struct pair_request *req)
 			"formatting destroys it: use another device, or wipe it with wipefs(8)");
 		free(reason);
 	}
+	/* What cannot be started has another remedy than what can. */
 	if (image_dirty(&img, &why))
-		ret |= refuse(req, REFUSE_DIRTY_CACHE, req->ssd, why,
-			      "start it with lc-resume, then lc-flush and lc-remove it");
+		ret |= refuse(req, REFUSE_DIRTY_CACHE, req->ssd, why, image_sb(&img) ?
+			      "start it with lc-resume, then lc-flush and lc-remove it" :
+			      "lc-check tells more; if an lc-format was interrupted, or nothing on "
+			      "it is needed, go on");
 	return ret;
 }
 
@@ -107,7 +110,7 @@ static int refuse_marks(const struct pair_request *req)
 		ret = marks_read(&marks, req->hdd, offsets[i]);
 		if (ret)
 			return ret;
-		if (!marks_any_magic(&marks))
+		if (!marks_any_magic(&marks) && !marks_unreadable(&marks))
 			continue;
 		mark = marks_best(&marks);
 		if (mark)
@@ -117,9 +120,13 @@ static int refuse_marks(const struct pair_request *req)
 					   uuid_text(mark->cache_uuid),
 					   mark->label[0] ? ", label " : "", mark->label);
 		else
-			reason = xasprintf("holds a damaged or newer dm-lc mark");
+			reason = xasprintf(marks_any_magic(&marks) ?
+					   "holds a damaged or newer dm-lc mark" :
+					   "may hold a dm-lc mark: its place cannot be read");
 		ret = refuse(req, REFUSE_PAIRED, req->hdd, reason,
-			     "a new pairing makes that cache useless: flush and remove it first");
+			     "a new pairing makes that cache useless: flush and remove it first; "
+			     "if there is none, because lc-format was interrupted or the SSD is "
+			     "gone, go on");
 		free(reason);
 		return ret;
 	}

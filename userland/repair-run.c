@@ -57,7 +57,7 @@ static int write_placeholder(const struct alive *a, u64 segment, u32 slot, u32 s
 		info.cut = lowest < segment ? lowest : segment;
 	memset(&raw, 0, sizeof(raw));	/* all entries are LC_ENTRY_NONE */
 	lc_record_seal(&raw, &c->sb, &info);
-	check_say(c, "REPAIR: record %llu, which cannot be read, becomes an empty one "
+	repair_say(c, "record %llu, which cannot be read, becomes an empty one "
 		  "(segment %llu, slot %u, %u slots)", seq, segment, slot, slots);
 	return repair_write(c, c->ssd, at, &raw);
 }

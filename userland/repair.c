@@ -3,15 +3,38 @@
  * Repairs of lc-check --repair that change single blocks: superblock copies,
  * mark copies, the clean flag, and headers whose slots are bad.
  *
- * Each write is one 4 KiB block, made durable before the next.  A crash between
- * two leaves less damage than before; a block torn by one is found damaged by
- * the next lc-check.
+ * Each write is one 4 KiB block, made durable before the next (plan_apply()).  A crash between
+ * two leaves less damage than before, and what the next lc-check --repair plans from there ends
+ * in the same state; a block torn by one is found damaged by it.
  */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
 #include "util.h"
+
+/**
+ * repair_say() - one step of a repair, in words
+ */
+void repair_say(struct check *c, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list args;
+
+	va_start(args, fmt);
+	if (vasprintf(&text, fmt, args) < 0)
+		text = xasprintf("a write that there is no memory to describe");
+	va_end(args);
+	check_say(c, "REPAIR: %s", text);
+	if (!c->steps) {
+		free(text);
+		return;
+	}
+	c->steps->line = xrealloc(c->steps->line, c->steps->nr + 1, sizeof(*c->steps->line));
+	c->steps->line[c->steps->nr++] = text;
+}
 
 /**
  * repair_write() - write one block and make it durable
@@ -31,6 +54,12 @@ int repair_write(struct check *c, const struct device *dev, u64 address, const v
 	return ret ? ret : device_sync(dev);
 }
 
+/* Is it time to do what is planned, before more is?  Each write leaves less damage. */
+static bool plan_full(const struct check *c)
+{
+	return c->ssd->plan && c->ssd->plan->nr > PLAN_MOST;
+}
+
 /* One copy of the superblock. */
 static int write_copy(struct check *c, unsigned int copy)
 {
@@ -38,11 +67,14 @@ static int write_copy(struct check *c, unsigned int copy)
 	return image_write_sb(c->ssd, &c->sb, copy);
 }
 
-/* Both front copies and the third, in this order: at least one is whole at any time. */
+/*
+ * The third copy first: if it says more than a front one, a repair was interrupted, and the next
+ * one goes on (check_in_step()).  The copy that is believed last: the update counts when a front
+ * copy has it, and a torn write must not take the only good one.
+ */
 static int write_all_copies(struct check *c)
 {
-	/* The good copy last, for a torn write must not take the only one. */
-	unsigned int order[LC_SB_COPIES] = { c->img.best ^ 1, c->img.best, 2 };
+	unsigned int order[LC_SB_COPIES] = { 2, c->img.best ^ 1, c->img.best };
 	unsigned int i;
 	int ret = 0;
 
@@ -69,13 +101,13 @@ int repair_superblocks(struct check *c)
 		lc_replay_next_life(&c->sb, c->sb.next_seq);
 		c->sb.flags &= ~LC_SB_CLEAN;
 		c->sb.sb_seq++;
-		check_say(c, "REPAIR: the checkpoint is given up, the log will be replayed");
+		repair_say(c, "the checkpoint is given up, the log will be replayed");
 		return write_all_copies(c);
 	}
 	for (i = 0; i < LC_SB_COPIES && !ret; i++) {
 		if (!c->bad_copy[i])
 			continue;
-		check_say(c, "REPAIR: superblock copy %u is rewritten from copy %d", i,
+		repair_say(c, "superblock copy %u is rewritten from copy %d", i,
 			  c->img.best);
 		ret = write_copy(c, i);
 	}
@@ -97,7 +129,7 @@ int repair_marks(struct check *c)
 	for (i = 0; i < 2 && !ret; i++) {
 		if (!c->bad_mark[i])
 			continue;
-		check_say(c, "REPAIR: mark copy %u on %s is rewritten", i, c->hdd->path);
+		repair_say(c, "mark copy %u on %s is rewritten", i, c->hdd->path);
 		lc_mark_encode(mark, c->sb.csum_type, c->sb.mark_offset, i, &raw);
 		ret = repair_write(c, c->hdd, lc_format_mark_address(c->sb.mark_offset, i), &raw);
 	}
@@ -115,7 +147,7 @@ static void lose_entry(struct check *c, struct lc_record_header *raw,
 	u8 slot[LC_SLOT_BYTES];
 
 	lc_entry_decode(raw, bad->entry, &e);
-	check_say(c, "REPAIR: sectors of block %llu in record %llu become lost", e.block,
+	repair_say(c, "sectors of block %llu in record %llu become lost", e.block,
 		  info->seq);
 	e.lost |= e.mask;
 	e.mask = 0;
@@ -136,11 +168,11 @@ int repair_unread(struct check *c)
 	int ret = 0;
 	size_t i;
 
-	for (i = 0; i < c->nr_unread && !ret; i++) {
+	for (i = 0; i < c->nr_unread && !ret && !plan_full(c); i++) {
 		const struct unread_slot *u = &c->unread[i];
 		u64 position = lc_format_position(&c->sb.geo, u->segment);
 
-		check_say(c, "REPAIR: slot %u of segment %llu is written anew, empty", u->slot,
+		repair_say(c, "slot %u of segment %llu is written anew, empty", u->slot,
 			  u->segment);
 		ret = repair_write(c, c->ssd,
 				   lc_format_slot_address(&c->sb.geo, position, u->slot), empty);
@@ -156,7 +188,7 @@ int repair_slots(struct check *c)
 	size_t i, k;
 	int ret = 0;
 
-	for (i = 0; i < c->nr_bad && !ret; i = k) {
+	for (i = 0; i < c->nr_bad && !ret && !plan_full(c); i = k) {
 		const struct lc_record_info *info = &c->scan.found[c->bad[i].record];
 		struct lc_record_header raw;
 		struct lc_record_info again;

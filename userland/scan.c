@@ -38,21 +38,32 @@ static void add_bad(struct scan *scan, u64 segment, u32 slot, int err, const cha
 	scan->bad[scan->nr_bad++].why = why;
 }
 
+/* A slot that may hold a header which no chain leads to, and cannot be read. */
+static void add_dark(struct scan *scan, u64 segment, u32 slot)
+{
+	scan->dark = xrealloc(scan->dark, scan->nr_dark + 1, sizeof(*scan->dark));
+	scan->dark[scan->nr_dark++] = (struct scan_dark){ segment, slot };
+}
+
 /**
  * scan_read_header() - read and decode the header at a slot of segment number @segment
  */
 int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot,
 		     struct lc_record_header *raw, struct lc_record_info *info, const char **why)
 {
-	u64 position = lc_format_position(&sb->geo, segment);
+	u64 at = lc_format_slot_address(&sb->geo, lc_format_position(&sb->geo, segment), slot);
+	unsigned int tries = 0;
 	int ret;
 
-	ret = device_read(dev, lc_format_slot_address(&sb->geo, position, slot), raw, sizeof(*raw));
-	if (ret) {
-		*why = "unreadable";
-		return -EIO;
-	}
-	return lc_record_decode(raw, sb, segment, slot, info, why);
+	do {
+		if (device_read(dev, at, raw, sizeof(*raw))) {
+			*why = "unreadable";
+			return -EIO;
+		}
+		ret = lc_record_decode(raw, sb, segment, slot, info, why);
+		/* It would be one but for its checksum: perhaps it was not read well. */
+	} while (ret == -EBADMSG && device_again(dev, &tries));
+	return ret;
 }
 
 /* A segment's bytes from @slot on, or NULL: each slot is read for itself then. */
@@ -84,9 +95,13 @@ static void scan_rest(struct scan *scan, const struct device *dev, const struct 
 		if (bytes) {
 			memcpy(&raw, bytes + (slot - from) * LC_SLOT_BYTES, sizeof(raw));
 			ret = lc_record_decode(&raw, sb, segment, slot, &info, &why);
+			if (ret == -EBADMSG)
+				ret = scan_read_header(dev, sb, segment, slot, &raw, &info, &why);
 		} else {
 			ret = scan_read_header(dev, sb, segment, slot, &raw, &info, &why);
 		}
+		if (ret == -EIO)
+			add_dark(scan, segment, slot);
 		if (!ret)
 			add_record(scan, &info, true);
 		slot += ret ? 1 : LC_HEADER_SLOTS + info.nr_slots;
@@ -290,6 +305,7 @@ void scan_free(struct scan *scan)
 	free(scan->seen);
 	free(scan->kept);
 	free(scan->bad);
+	free(scan->dark);
 	memset(scan, 0, sizeof(*scan));
 }
 

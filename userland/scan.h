@@ -20,6 +20,12 @@ struct scan_bad {
 	const char *why;
 };
 
+/* A slot that cannot be read; replay goes on without it, whatever it holds. */
+struct scan_dark {
+	u64 segment;
+	u32 slot;
+};
+
 /* Records in the order of segments and slots; seen[], kept[] and run after scan_select(). */
 struct scan {
 	struct lc_record_info *found;
@@ -29,6 +35,8 @@ struct scan {
 	size_t nr;
 	struct scan_bad *bad;
 	size_t nr_bad;
+	struct scan_dark *dark;
+	size_t nr_dark;
 	u64 nr_segments_read;
 	struct lc_replay_result run;
 	int verdict;		/* of lc_replay_select() */

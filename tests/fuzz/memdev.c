@@ -12,6 +12,7 @@
 #include "memdev.h"
 #include "device.h"
 #include "find.h"
+#include "plan.h"
 #include "signature.h"
 
 struct memdev memdev = { .bad_block = NO_BAD_BLOCK };
@@ -60,6 +61,8 @@ static bool touches_bad_block(const struct device *dev, u64 offset, size_t len)
 
 int device_read(const struct device *dev, u64 offset, void *buf, size_t len)
 {
+	if (dev->plan)
+		return plan_read(dev, offset, buf, len);
 	memdev.bytes_read += len;
 	if (touches_bad_block(dev, offset, len))
 		return -EIO;
@@ -69,9 +72,27 @@ int device_read(const struct device *dev, u64 offset, void *buf, size_t len)
 int device_write(const struct device *dev, u64 offset, const void *buf, size_t len)
 {
 	memdev.nr_writes++;
+	if (dev->plan) {
+		/* It would be written there later. */
+		memdev.nr_outside += offset > dev->bytes || len > dev->bytes - offset;
+		return plan_write(dev, offset, buf, len);
+	}
 	if (touches_bad_block(dev, offset, len))
 		memdev.bad_block = NO_BAD_BLOCK;
 	return outside(medium_write(memdev.medium, dev->fd, offset, buf, len));
+}
+
+bool device_bad_medium(int err)
+{
+	return err == -EIO;
+}
+
+/* A medium in memory reads the same again. */
+bool device_again(const struct device *dev, unsigned int *tries)
+{
+	(void)dev;
+	(void)tries;
+	return false;
 }
 
 int device_sync(const struct device *dev)

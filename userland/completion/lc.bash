@@ -11,7 +11,7 @@ _lc_options() {
 	status) echo "--json --help --version" ;;
 	remove) echo "--no-flush --help --version" ;;
 	dump) echo "--segments --records --entries --json --help --version" ;;
-	check) echo "--backing= --repair --quiet --help --version" ;;
+	check) echo "--backing= --repair --yes --quiet --help --version" ;;
 	esac
 }
 
