@@ -29,10 +29,12 @@
 #include "bypass.h"
 #include "checkpoint.h"
 #include "core.h"
+#include "fingerprint.h"
 #include "index.h"
 #include "io.h"
 #include "lane.h"
 #include "log.h"
+#include "pairing.h"
 #include "recovery.h"
 #include "rescue.h"
 #include "segment.h"
@@ -244,21 +246,15 @@ static void idle_work(struct work_struct *work)
 
 static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 {
-	u64 fingerprint;
 	int ret;
 
 	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.head_segment);
 	ret = lc_recovery_check_clean(core);
 	if (ret)
 		return ret;
-	ret = lc_meta_fingerprint(core, &fingerprint);
+	ret = lc_fingerprint_check(core);
 	if (ret)
 		return ret;
-	if (fingerprint != core->sb.fingerprint) {
-		lc_err(core, "%pg was changed while the cache was detached: its log must not be replayed over that",
-		       core->backing);
-		return -ESTALE;
-	}
 	ret = lc_checkpoint_load(core);
 	if (ret == -ENOMEM)
 		return ret;
@@ -285,6 +281,16 @@ static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 	return 0;
 }
 
+static int load_log(struct lc_core *core, u64 *next_seq, u64 *next_segment)
+{
+	int ret = 0;
+
+	/* A start that the power cut before it wrote anything else: the stop before it counts. */
+	if (lc_pairing_unwritten(&core->sb, lc_meta_mark_epoch(core)))
+		ret = lc_fingerprint_check(core);
+	return ret ? ret : lc_recovery_run(core, next_seq, next_segment);
+}
+
 /* [life_lock] Open the epoch. */
 static int start(struct lc_core *core)
 {
@@ -297,7 +303,7 @@ static int start(struct lc_core *core)
 	if (core->sb.flags & LC_SB_CLEAN)
 		ret = load_clean(core, &next_seq, &next_segment);
 	else
-		ret = lc_recovery_run(core, &next_seq, &next_segment);
+		ret = load_log(core, &next_seq, &next_segment);
 	if (ret)
 		return ret;
 	if (core->sb.tail_seq == next_seq)
@@ -316,7 +322,8 @@ static int start(struct lc_core *core)
 /* [life_lock] The log is durable and nothing runs: leave a clean volume. */
 static void stop_clean(struct lc_core *core)
 {
-	u64 entries, fingerprint;
+	struct lc_fingerprint print;
+	u64 entries;
 	int ret;
 
 	/* A late write must not be acknowledged any more. */
@@ -325,12 +332,12 @@ static void stop_clean(struct lc_core *core)
 	/* A fingerprint of what is gone after a power cut would refuse the next start (S5). */
 	ret = lc_writeback_hdd_doubtful(core->wb) ? -EIO : lc_io_flush(core->backing);
 	if (!ret)
-		ret = lc_meta_fingerprint(core, &fingerprint);
+		ret = lc_fingerprint_take(core, &print);
 	if (!ret)
 		ret = lc_checkpoint_write(core, &entries);
 	if (!ret)
 		ret = lc_meta_end_clean(core, lc_log_last_seq(core->log) + 1,
-					lc_head_used(core), entries, fingerprint);
+					lc_head_used(core), entries, &print);
 	if (ret)
 		lc_warn(core, "no clean stop, error %d: the next start replays the log", ret);
 }

@@ -222,6 +222,10 @@ void lc_sb_encode(const struct lc_sb *sb, unsigned int copy, struct lc_superbloc
 		raw->lives[i].epoch = cpu_to_le64(sb->lives[i].epoch);
 		raw->lives[i].first_seq = cpu_to_le64(sb->lives[i].first_seq);
 	}
+	raw->mark_epoch = cpu_to_le64(sb->mark_epoch);
+	raw->clean_epoch = cpu_to_le64(sb->clean_epoch);
+	for (i = 0; i < LC_SB_SAMPLES; i++)
+		raw->samples[i] = cpu_to_le32(sb->samples[i]);
 	raw->csum = cpu_to_le64(lc_block_csum(sb->csum_type, sb->generation, raw));
 }
 
@@ -304,6 +308,8 @@ static int sb_check_life(const struct lc_sb *sb, const char **why)
 		return bad(why, -ERANGE, "too many skipped segments");
 	if (sb->nr_lives > LC_SB_LIVES || !lives_rise(sb))
 		return bad(why, -ERANGE, "earlier lives out of order or too many");
+	if (sb->mark_epoch > sb->epoch || sb->clean_epoch > sb->epoch)
+		return bad(why, -ERANGE, "a life that the hard disk has seen is out of bounds");
 	if (!(sb->flags & LC_SB_CLEAN))
 		return 0;
 	if (sb->head_segment < sb->tail_segment ||
@@ -377,6 +383,10 @@ static void sb_decode_numbers(const struct lc_superblock *raw, struct lc_sb *sb)
 		sb->lives[i].epoch = le64_to_cpu(raw->lives[i].epoch);
 		sb->lives[i].first_seq = le64_to_cpu(raw->lives[i].first_seq);
 	}
+	sb->mark_epoch = le64_to_cpu(raw->mark_epoch);
+	sb->clean_epoch = le64_to_cpu(raw->clean_epoch);
+	for (i = 0; i < LC_SB_SAMPLES; i++)
+		sb->samples[i] = le32_to_cpu(raw->samples[i]);
 }
 
 /**

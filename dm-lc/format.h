@@ -79,6 +79,10 @@ struct lc_sb {
 		u64 epoch;
 		u64 first_seq;
 	} lives[LC_SB_LIVES];
+	/* What the hard disk has seen of the volume's lives: see pairing.h. */
+	u64 mark_epoch;
+	u64 clean_epoch;
+	u32 samples[LC_SB_SAMPLES];
 };
 
 /* Sectors of the volume. */

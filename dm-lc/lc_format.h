@@ -123,6 +123,7 @@ struct lc_life {
 
 #define LC_SB_SKIPS	64
 #define LC_SB_LIVES	64
+#define LC_SB_SAMPLES	64
 
 struct lc_superblock {
 	__u8   magic[LC_MAGIC_LEN];
@@ -179,7 +180,10 @@ struct lc_superblock {
 	__le32 nr_lives;		/* 1276 */
 	struct lc_skip skips[LC_SB_SKIPS]; /* 1280 */
 	struct lc_life lives[LC_SB_LIVES]; /* 2304 */
-	__u8   reserved[768];		/* 3328 */
+	__le64 mark_epoch;		/* 3328: both copies of the mark have reached it; 0: unknown */
+	__le64 clean_epoch;		/* 3336: last life that stopped cleanly; 0: unknown */
+	__le32 samples[LC_SB_SAMPLES];	/* 3344: sums of its sampled blocks; 0: unknown */
+	__u8   reserved[496];		/* 3600 */
 } __packed;
 
 struct lc_lost_range {
@@ -276,6 +280,8 @@ LC_ASSERT_AT(lc_superblock, epoch, 280);
 LC_ASSERT_AT(lc_superblock, options, 760);
 LC_ASSERT_AT(lc_superblock, skips, 1280);
 LC_ASSERT_AT(lc_superblock, lives, 2304);
+LC_ASSERT_AT(lc_superblock, mark_epoch, 3328);
+LC_ASSERT_AT(lc_superblock, reserved, 3600);
 LC_ASSERT_AT(lc_mark, lost, 192);
 LC_ASSERT_AT(lc_record_header, entries, 128);
 LC_ASSERT_AT(lc_record_header, lost, 3188);

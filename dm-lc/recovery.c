@@ -33,6 +33,7 @@
 #include "replay.h"
 #include "segment.h"
 #include "sums.h"
+#include "superblock.h"
 
 #define WINDOW	32	/* segments scanned, or headers fetched, at a time */
 
@@ -301,6 +302,24 @@ static int scan_log(struct scan *s)
 	return 0;
 }
 
+/*
+ * No record of a life is written before the mark is of that life (T1).  One that is proves that
+ * the disk is an old one, put back after that life began (S7).
+ */
+static int check_disk(const struct scan *s)
+{
+	u64 epoch = lc_meta_mark_epoch(s->core), latest = 0;
+	size_t i;
+
+	for (i = 0; i < s->nr; i++)
+		latest = max(latest, s->records[i].epoch);
+	/* Above the superblock's it is that which is the old one (R6). */
+	if (latest <= epoch || latest > s->core->sb.epoch)
+		return 0;
+	lc_meta_say_old_disk(s->core, latest);
+	return -ESTALE;
+}
+
 /* Step 2.  Headers found twice do no harm. */
 static int select_run(struct scan *s, struct lc_replay_result *result)
 {
@@ -538,6 +557,8 @@ static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
 	if (ret)
 		return ret;
 	ret = select_run(s, result);
+	if (ret != -ENOMEM && check_disk(s))
+		return -ESTALE;
 	if (ret == -ESTALE) {
 		lc_err(core, "the log has records of a later life than the superblock: an old superblock, see lc-check");
 		return ret;

@@ -12,20 +12,18 @@
  */
 #include <linux/blkdev.h>
 #include <linux/ktime.h>
-#include <linux/math64.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/utsname.h>
 
 #include "lc.h"
+#include "fingerprint.h"
 #include "io.h"
 #include "log.h"
+#include "pairing.h"
 #include "replay.h"
 #include "superblock.h"
-
-#define FINGERPRINT_HEAD	16	/* blocks at the start: file system superblocks */
-#define FINGERPRINT_SPREAD	48	/* and spread over the rest */
 
 struct lc_meta {
 	struct mutex lock;		/* superblock, mark and block */
@@ -173,6 +171,34 @@ static int write_mark(struct lc_core *core)
 	return 0;
 }
 
+/**
+ * lc_meta_mark_epoch() - the life that the mark is of
+ * @core: the volume; lc_meta_check_pair() has read the mark
+ *
+ * Return: the epoch, or all ones without a mark.
+ */
+u64 lc_meta_mark_epoch(struct lc_core *core)
+{
+	u64 epoch = ~0ULL;
+
+	mutex_lock(&core->meta->lock);
+	if (core->sb.mark_offset != LC_NO_MARK)
+		epoch = core->meta->mark.epoch;
+	mutex_unlock(&core->meta->lock);
+	return epoch;
+}
+
+/**
+ * lc_meta_say_old_disk() - the backing device is a copy of before a life that it was used in (S7)
+ * @core: the volume
+ * @seen: the life
+ */
+void lc_meta_say_old_disk(struct lc_core *core, u64 seen)
+{
+	lc_err(core, "%pg is an old copy: its mark is of epoch %llu, and the disk of this cache was used in epoch %llu: attach that disk, or give up what the cache holds and format it anew",
+	       core->backing, core->meta->mark.epoch, seen);
+}
+
 /* [meta->lock] "Abandoned" in either copy wins (S1), otherwise the higher mark_seq. */
 static int read_mark(struct lc_core *core, struct lc_mark_info *mark, u8 *which, const char **why)
 {
@@ -213,27 +239,29 @@ static int check_mark(struct lc_core *core, const struct lc_mark_info *mark)
 {
 	const struct lc_sb *sb = &core->sb;
 
-	if (mark->generation != sb->generation || memcmp(mark->cache_uuid, sb->cache_uuid, 16) ||
-	    memcmp(mark->volume_uuid, sb->volume_uuid, 16)) {
+	switch (lc_pairing_judge(sb, mark)) {
+	case LC_PAIRING_FITS:
+		return 0;
+	case LC_PAIRING_FOREIGN:
 		lc_err(core, "%pg is paired with another cache: give the right devices",
 		       core->backing);
 		return -EINVAL;
-	}
-	if (mark->state == LC_MARK_ABANDONED) {
+	case LC_PAIRING_ABANDONED:
 		lc_err(core, "this cache was abandoned in epoch %llu and must not be replayed: format it anew",
 		       mark->epoch);
 		return -ESTALE;
-	}
-	if (mark->epoch > sb->epoch) {
+	case LC_PAIRING_OLD_CACHE:
 		lc_err(core, "the superblock is of epoch %llu, the mark of %llu: an old or damaged superblock, see lc-check",
 		       sb->epoch, mark->epoch);
 		return -ESTALE;
-	}
-	if (mark->nr_lost) {
+	case LC_PAIRING_OLD_DISK:
+		lc_meta_say_old_disk(core, lc_pairing_seen(sb));
+		return -ESTALE;
+	case LC_PAIRING_LOST:
 		lc_err(core, "%pg has blocks recorded as lost: accept them first", core->backing);
 		return -EUCLEAN;
 	}
-	return 0;
+	return -EINVAL;
 }
 
 /**
@@ -258,11 +286,18 @@ int lc_meta_check_pair(struct lc_core *core)
 		lc_err(core, "%pg: %s: is it the right backing device?", core->backing, why);
 	else
 		ret = check_mark(core, &meta->mark);
-	/* `clean` counts only if the mark is of the same life (L9). */
-	if (!ret && meta->mark.epoch != core->sb.epoch)
-		core->sb.flags &= ~LC_SB_CLEAN;
 	mutex_unlock(&meta->lock);
 	return ret;
+}
+
+/*
+ * [meta->lock] Behind the start: both copies of the mark have this epoch (T1).  A start leaves
+ * mark_epoch as it is, so that one copy that rots later does not make the other an old one.
+ */
+static void set_mark_epoch(struct lc_core *core)
+{
+	if (core->sb.mark_offset != LC_NO_MARK)
+		core->sb.mark_epoch = core->sb.epoch;
 }
 
 /* Superblock first, then the mark (L1, L9, L10). */
@@ -331,6 +366,7 @@ int lc_meta_set_tail(struct lc_core *core, u64 segment, u64 seq)
 	old_seq = core->sb.tail_seq;
 	core->sb.tail_segment = segment;
 	core->sb.tail_seq = seq;
+	set_mark_epoch(core);
 	ret = write_sb(core, false);
 	if (ret) {
 		core->sb.tail_segment = old_segment;
@@ -348,12 +384,12 @@ int lc_meta_set_tail(struct lc_core *core, u64 segment, u64 seq)
  * @next_seq: first seq of this life
  * @head_segment: first segment without a record
  * @ckpt_entries: blocks in the checkpoint
- * @fingerprint: gets the sum
+ * @print: fingerprint of the HDD
  *
  * Return: 0 or a negative errno; the life is not clean then.
  */
 int lc_meta_end_clean(struct lc_core *core, u64 next_seq, u64 head_segment, u64 ckpt_entries,
-		      u64 fingerprint)
+		      const struct lc_fingerprint *print)
 {
 	struct lc_meta *meta = core->meta;
 	int ret;
@@ -362,8 +398,11 @@ int lc_meta_end_clean(struct lc_core *core, u64 next_seq, u64 head_segment, u64 
 	core->sb.next_seq = next_seq;
 	core->sb.head_segment = head_segment;
 	core->sb.ckpt_entries = ckpt_entries;
-	core->sb.fingerprint = fingerprint;
+	core->sb.fingerprint = print->sum;
+	core->sb.clean_epoch = core->sb.epoch;
+	memcpy(core->sb.samples, print->samples, sizeof(core->sb.samples));
 	core->sb.flags |= LC_SB_CLEAN;
+	set_mark_epoch(core);
 	ret = write_sb(core, true);
 	if (ret)
 		core->sb.flags &= ~LC_SB_CLEAN;
@@ -392,61 +431,5 @@ int lc_meta_abandon(struct lc_core *core, const struct lc_lost *lost, u32 nr)
 		memcpy(meta->mark.lost, lost, nr * sizeof(*lost));
 	ret = write_mark(core);
 	mutex_unlock(&meta->lock);
-	return ret;
-}
-
-/* The sampled blocks: the first ones, then one from each equal stretch of the rest. */
-static u64 sample_block(const struct lc_core *core, u32 i)
-{
-	u64 rest;
-
-	if (i < FINGERPRINT_HEAD)
-		return i;
-	rest = core->nr_blocks - FINGERPRINT_HEAD;
-	return FINGERPRINT_HEAD + div_u64(rest, FINGERPRINT_SPREAD) * (i - FINGERPRINT_HEAD);
-}
-
-/**
- * lc_meta_fingerprint() - sum sampled blocks of the HDD (S5)
- * @core: the volume
- * @fingerprint: gets the sum
- *
- * All HDD writes are complete and flushed.  Return: 0 or an I/O error.
- */
-int lc_meta_fingerprint(struct lc_core *core, u64 *fingerprint)
-{
-	u32 nr = FINGERPRINT_HEAD + FINGERPRINT_SPREAD, i;
-	struct lc_io_batch batch;
-	struct lc_io_read *reads;
-	u64 sum = core->sb.generation;
-	int ret = 0;
-
-	reads = kcalloc(nr, sizeof(*reads), GFP_NOIO);
-	if (!reads)
-		return -ENOMEM;
-	lc_io_batch_init(&batch);
-	if (core->nr_blocks < nr)
-		nr = 1;
-	for (i = 0; i < nr; i++) {
-		reads[i].data = kmalloc(LC_SLOT_BYTES, GFP_NOIO);
-		if (!reads[i].data) {
-			ret = -ENOMEM;
-			break;
-		}
-		lc_io_batch_read(&batch, &reads[i], core->backing,
-				 (core->data_sector << 9) +
-				 (sample_block(core, i) << LC_SLOT_SHIFT), LC_SLOT_BYTES);
-	}
-	lc_io_batch_wait(&batch);
-	for (i = 0; i < nr && reads[i].data; i++) {
-		if (!ret)
-			ret = reads[i].status;
-		if (!ret)
-			sum = lc_format_csum64(core->sb.csum_type, sum, reads[i].data,
-					       LC_SLOT_BYTES);
-		kfree(reads[i].data);
-	}
-	kfree(reads);
-	*fingerprint = sum;
 	return ret;
 }

@@ -13,6 +13,7 @@
 
 struct block_device;
 struct lc_core;
+struct lc_fingerprint;
 struct lc_lost;
 struct lc_meta;
 struct lc_sb;
@@ -23,11 +24,12 @@ struct lc_meta *lc_meta_create(struct lc_core *core);
 void lc_meta_destroy(struct lc_meta *meta);
 
 int lc_meta_check_pair(struct lc_core *core);
+u64 lc_meta_mark_epoch(struct lc_core *core);
+void lc_meta_say_old_disk(struct lc_core *core, u64 seen);
 int lc_meta_begin_epoch(struct lc_core *core, u64 first_seq, u64 first_segment);
 int lc_meta_set_tail(struct lc_core *core, u64 segment, u64 seq);
 int lc_meta_end_clean(struct lc_core *core, u64 next_seq, u64 head_segment, u64 ckpt_entries,
-		      u64 fingerprint);
-int lc_meta_fingerprint(struct lc_core *core, u64 *fingerprint);
+		      const struct lc_fingerprint *print);
 int lc_meta_abandon(struct lc_core *core, const struct lc_lost *lost, u32 nr);
 u64 lc_meta_tail_seq(struct lc_core *core);
 

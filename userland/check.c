@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "pairing.h"
 #include "util.h"
 
 void check_say(const struct check *c, const char *fmt, ...)
@@ -129,6 +130,38 @@ static void say_lost(const struct check *c, const struct lc_mark_info *mark)
 			  mark->lost[i].sector + mark->lost[i].nr_sectors - 1);
 }
 
+/* What was drained since is not on it (S7). */
+static void old_disk(struct check *c, const struct lc_mark_info *mark, u64 seen)
+{
+	check_damage(c, "%s is an old copy: its mark is of life %llu, the disk of this cache was "
+		     "used in life %llu; attach that disk", c->hdd->path, mark->epoch, seen);
+	c->beyond_repair = true;
+}
+
+static void judge_mark(struct check *c, const struct lc_mark_info *mark)
+{
+	switch (mark ? lc_pairing_judge(&c->sb, mark) : LC_PAIRING_FOREIGN) {
+	case LC_PAIRING_FOREIGN:
+		check_damage(c, "%s does not bear the mark of this cache", c->hdd->path);
+		break;
+	case LC_PAIRING_ABANDONED:
+		check_damage(c, "%s went on without this cache since life %llu: what the cache "
+			     "holds is out of date", c->hdd->path, mark->epoch);
+		break;
+	case LC_PAIRING_OLD_CACHE:
+		check_damage(c, "%s has seen life %llu of the volume, the cache only life %llu: "
+			     "an old copy, or a lost superblock update", c->hdd->path, mark->epoch,
+			     c->sb.epoch);
+		break;
+	case LC_PAIRING_OLD_DISK:
+		old_disk(c, mark, lc_pairing_seen(&c->sb));
+		return;
+	default:
+		return;
+	}
+	c->beyond_repair = true;
+}
+
 static int check_mark(struct check *c)
 {
 	const struct lc_mark_info *mark;
@@ -160,19 +193,7 @@ static int check_mark(struct check *c)
 			  "are needed.");
 		c->beyond_repair = true;
 	}
-	if (!mark || !mark_belongs(mark, &c->sb)) {
-		check_damage(c, "%s does not bear the mark of this cache", c->hdd->path);
-		c->beyond_repair = true;
-	} else if (mark->state == LC_MARK_ABANDONED) {
-		check_damage(c, "%s went on without this cache since life %llu: what the cache "
-			     "holds is out of date", c->hdd->path, mark->epoch);
-		c->beyond_repair = true;
-	} else if (mark->epoch > c->sb.epoch) {
-		check_damage(c, "%s has seen life %llu of the volume, the cache only life %llu: "
-			     "an old copy, or a lost superblock update", c->hdd->path, mark->epoch,
-			     c->sb.epoch);
-		c->beyond_repair = true;
-	}
+	judge_mark(c, mark);
 	if (mark)
 		say_lost(c, mark);
 	return 0;
@@ -365,6 +386,24 @@ static void report_run(struct check *c)
 			  c->scan.bad[i].slot, c->scan.bad[i].why);
 }
 
+/* No record of a life is written before the mark is of that life (T1). */
+static void check_disk(struct check *c)
+{
+	const struct lc_mark_info *mark = marks_best(&c->marks);
+	u64 latest = 0;
+	size_t i;
+
+	if (!c->hdd || c->sb.mark_offset == LC_NO_MARK || !mark ||
+	    lc_pairing_judge(&c->sb, mark) != LC_PAIRING_FITS)
+		return;
+	for (i = 0; i < c->scan.nr; i++) {
+		if (c->scan.found[i].epoch > latest)
+			latest = c->scan.found[i].epoch;
+	}
+	if (latest > mark->epoch && latest <= c->sb.epoch)
+		old_disk(c, mark, latest);
+}
+
 /* Places where a header may be. */
 static void add_unread_of(struct check *c, const struct scan *scan)
 {
@@ -399,6 +438,7 @@ static void check_log(struct check *c)
 			     "the superblock is an old one", c->sb.epoch);
 		c->beyond_repair = true;
 	}
+	check_disk(c);
 	check_data(c);
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "find.h"
+#include "pairing.h"
 #include "util.h"
 
 /**
@@ -40,6 +41,18 @@ bool backing_identity_matches(const struct lc_sb *sb, const struct identity *id)
 	return sb->backing_serial[0] && !strcmp(sb->backing_serial, id->serial);
 }
 
+/**
+ * backing_provable() - does anything tell whether a disk is the one of this cache?
+ *
+ * A mark, an identity, or the fingerprint of a clean stop, which the kernel compares.  Before the
+ * first life there is nothing that could be written to a wrong disk.
+ */
+bool backing_provable(const struct lc_sb *sb)
+{
+	return sb->mark_offset != LC_NO_MARK || backing_identity_known(sb) ||
+	       sb->flags & LC_SB_CLEAN || !sb->epoch;
+}
+
 static int refuse(const struct device *hdd, bool quiet, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -55,6 +68,41 @@ static int refuse(const struct device *hdd, bool quiet, const char *fmt, ...)
 	va_end(args);
 	complain(hdd->path, "%s", text);
 	return -EXDEV;
+}
+
+static int judge_mark(const struct lc_sb *sb, const struct lc_mark_info *mark,
+		      const struct device *hdd, bool quiet)
+{
+	switch (lc_pairing_judge(sb, mark)) {
+	case LC_PAIRING_FOREIGN:
+		return refuse(hdd, quiet,
+			      "belongs to cache %s, this one is %s; name the right disk",
+			      uuid_text(mark->cache_uuid), uuid_text(sb->cache_uuid));
+	case LC_PAIRING_ABANDONED:
+		return refuse(hdd, quiet,
+			      "went on without this cache since life %llu, so what the "
+			      "cache holds is out of date; format a new cache for the disk, in the "
+			      "same layout (lc-format --force=paired, see lc-format(8))",
+			      mark->epoch);
+	case LC_PAIRING_OLD_CACHE:
+		return refuse(hdd, quiet,
+			      "has seen life %llu of the volume but the cache only life "
+			      "%llu: the cache device is an old copy or lost its superblock; "
+			      "find the right one, or see lc-check",
+			      mark->epoch, sb->epoch);
+	case LC_PAIRING_OLD_DISK:
+		return refuse(hdd, quiet,
+			      "is an old copy of the hard disk: its mark is of life %llu, the disk "
+			      "of this cache was used in life %llu; attach that disk, or format a "
+			      "new cache for this one and lose what the cache holds "
+			      "(lc-format --force=paired,dirty-cache, see lc-format(8))",
+			      mark->epoch, lc_pairing_seen(sb));
+	case LC_PAIRING_LOST:
+		return refuse(hdd, quiet,
+			      "records lost data that nobody has accepted yet; see lc-check");
+	default:
+		return 0;
+	}
 }
 
 static int verify_mark(const struct lc_sb *sb, const struct device *hdd, bool quiet)
@@ -80,26 +128,7 @@ static int verify_mark(const struct lc_sb *sb, const struct device *hdd, bool qu
 			complain(hdd->path, "warning: mark copy %u is bad: %s; using the other one, "
 				 "lc-check --repair writes it anew", i, marks.why[i]);
 	}
-	if (!mark_belongs(mark, sb))
-		return refuse(hdd, quiet,
-			      "belongs to cache %s, this one is %s; name the right disk",
-			      uuid_text(mark->cache_uuid), uuid_text(sb->cache_uuid));
-	if (mark->state == LC_MARK_ABANDONED)
-		return refuse(hdd, quiet,
-			      "went on without this cache since life %llu, so what the "
-			      "cache holds is out of date; format a new cache for the disk, in the "
-			      "same layout (lc-format --force=paired, see lc-format(8))",
-			      mark->epoch);
-	if (mark->epoch > sb->epoch)
-		return refuse(hdd, quiet,
-			      "has seen life %llu of the volume but the cache only life "
-			      "%llu: the cache device is an old copy or lost its superblock; "
-			      "find the right one, or see lc-check",
-			      mark->epoch, sb->epoch);
-	if (mark->nr_lost)
-		return refuse(hdd, quiet,
-			      "records lost data that nobody has accepted yet; see lc-check");
-	return 0;
+	return judge_mark(sb, mark, hdd, quiet);
 }
 
 /**

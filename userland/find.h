@@ -6,6 +6,7 @@
 #include "image.h"
 
 bool backing_identity_known(const struct lc_sb *sb);
+bool backing_provable(const struct lc_sb *sb);
 bool backing_identity_matches(const struct lc_sb *sb, const struct identity *id);
 
 /* 0 if @hdd is the disk of @sb and may be used; complains otherwise unless @quiet. */

@@ -80,6 +80,10 @@ static inline void example_sb(struct lc_sb *sb, u32 csum_type)
 	sb->nr_skips = 1;
 	sb->skips[0].segment = 40;
 	sb->skips[0].count = 2;
+	sb->mark_epoch = 3;
+	sb->clean_epoch = 2;
+	for (i = 0; i < LC_SB_SAMPLES; i++)
+		sb->samples[i] = 0x1000 + i;
 }
 
 static inline struct lc_sb *example_sb_alloc(struct kunit *test, u32 csum_type)

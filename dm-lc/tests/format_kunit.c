@@ -199,6 +199,11 @@ static const struct field sb_fields[] = {
 	SB(nr_lives, 2, -ERANGE),
 	SB(skips, ~0ULL, 0),
 	SB(lives, ~0ULL, 0),
+	SB(mark_epoch, 4, -ERANGE),
+	SB(mark_epoch, 3, 0),
+	SB(clean_epoch, ~0ULL, -ERANGE),
+	SB(clean_epoch, 3, 0),
+	SB(samples, ~0ULL, 0),
 	SB(reserved, ~0ULL, 0),
 };
 
@@ -679,8 +684,8 @@ static void golden_blocks(struct kunit *test)
 		u32 block_crc;
 		u64 incompat;
 	} golden[] = {
-		{ &sb_kind, LC_CSUM_CRC32C, 0x823f0cfb7dc0f304, 0x2bbdadd5 },
-		{ &sb_kind, LC_CSUM_XXH64, 0xda5bbcfbc5fbf10f, 0x36360cde },
+		{ &sb_kind, LC_CSUM_CRC32C, 0x6fcbf12790340ed8, 0xa513466e },
+		{ &sb_kind, LC_CSUM_XXH64, 0xe93d23426b482eac, 0xdd1e1648 },
 		{ &mark_kind, LC_CSUM_CRC32C, 0x9f9279ed606d8612, 0x05684b5c },
 		{ &mark_kind, LC_CSUM_XXH64, 0xb1a2f760b7b1fd2f, 0x2fb306ad },
 		{ &record_kind, LC_CSUM_CRC32C, 0x759505808a6afa7f, 0xec35ddd6 },

@@ -6,7 +6,8 @@
  * sectors, or any of them, each command by itself.  A warm crash, where the kernel dies
  * and the disks do not, leaves everything that was completed, still volatile, and any part
  * of what was in flight: the next life begins with these in the caches.  Rot is a durable
- * sector that went bad besides.
+ * sector that went bad besides.  An old disk is a copy of before one of the lives, put in the
+ * place of the disk after the power cut.
  */
 #include "crash.h"
 #include "history.h"
@@ -206,11 +207,24 @@ static void draw_rot(const struct life *life, struct crash *crash, struct rng *r
 		crash->rot_arg = draw_seq(first, last, rng);
 }
 
+/* By numbers of its own: what a seed is else does not change. */
+static void draw_old(struct crash *crash, const struct rng *rng)
+{
+	struct rng mine = { .state = ~rng->state };
+
+	/* Without a mark nothing tells of it but sampled blocks, after a clean stop. */
+	if (world->params.layout == 2 || !world->nr_past || !chance(&mine, 10))
+		return;
+	crash->old = chance(&mine, 60) ? OLD_HDD : OLD_SSD;
+	/* The last ones are those that nearly fit. */
+	crash->old_arg = chance(&mine, 50) ? world->nr_past - 1 : rnd(&mine, world->nr_past);
+}
+
 /**
  * crash_draw() - draw a crash state of a life
  * @life: the life
  * @crash: gets it
- * @rot: percent of states in which a sector is damaged besides
+ * @rot: percent of states in which a sector is damaged besides; 0: nor is a disk an old one
  * @rng: random numbers
  */
 void crash_draw(const struct life *life, struct crash *crash, u32 rot, struct rng *rng)
@@ -225,11 +239,14 @@ void crash_draw(const struct life *life, struct crash *crash, u32 rot, struct rn
 	if (!crash->at && !crash->warm && life->carried)
 		crash->at = 1;
 	crash->rot = ROT_NONE;
+	crash->old = OLD_NONE;
 	crash->nr_fates = 0;
 	if (!crash->warm && chance(rng, rot))
 		draw_rot(life, crash, rng);
 	if (crash->rot == ROT_NONE || (crash->rot != ROT_HEADER && !meta_in_flight(life, crash->at)))
 		draw_fates(life, crash, rng);
+	if (rot && !crash->warm && crash->rot == ROT_NONE)
+		draw_old(crash, rng);
 }
 
 /* --- making the disks ------------------------------------------------------------ */
@@ -425,6 +442,16 @@ static void rot(const struct crash *crash, struct life *next)
 	next->base[disk].pages[page] = bad;
 }
 
+static void put_back(const struct crash *crash, struct life *next)
+{
+	enum disk_id disk = crash->old == OLD_HDD ? HDD : SSD;
+
+	say("       the %s is a copy from before life %u", disk == SSD ? "SSD" : "HDD",
+	    crash->old_arg);
+	memcpy(next->base[disk].pages, world->past[crash->old_arg].disks[disk].pages,
+	       world->disk_pages[disk] * sizeof(void *));
+}
+
 /**
  * crash_apply() - the disks a crash leaves
  * @life: the life that ended
@@ -443,6 +470,8 @@ void crash_apply(const struct life *life, const struct crash *crash, struct life
 	leave_all(&l, false);
 	if (can_rot(life, crash, next))
 		rot(crash, next);
+	if (crash->old && crash->old_arg < world->nr_past)
+		put_back(crash, next);
 	life_prepare(next);
 	if (crash->warm)
 		leave_all(&l, true);

@@ -11,6 +11,9 @@
  *
  * With rot, recovery may refuse; if it goes on, everything must be there that any header
  * left tells of (L4), or everything at all if it is not a header that rotted (L9).
+ *
+ * With an old disk, it may refuse, too; if it goes on, everything must be there: the copy lacks
+ * nothing then (S7).
  */
 #include "history.h"
 #include "index.h"
@@ -291,7 +294,7 @@ enum verdict judge(const struct life *life, const struct crash *crash, const str
 	if (ret) {
 		if (next->nr_meta)
 			trouble(BAD_MEDIA, "recovery refused, but wrote");
-		if (crash->rot != ROT_HEADER)
+		if (crash->rot != ROT_HEADER && !crash->old)
 			trouble(BAD_REFUSED, "the start was refused with error %d", ret);
 		return world->trouble;
 	}

@@ -272,12 +272,35 @@ void life_images_alloc(void)
 {
 	u32 i, d;
 
+	for (i = 0; i < ARRAY_SIZE(world->past); i++) {
+		for (d = 0; d < NR_DISKS; d++)
+			world->past[i].disks[d].pages = calloc(MOST_DISK_PAGES, sizeof(void *));
+	}
 	for (i = 0; i < 2; i++) {
 		for (d = 0; d < NR_DISKS; d++) {
 			world->lives[i].base[d].pages = calloc(MOST_DISK_PAGES, sizeof(void *));
 			world->lives[i].view[d].pages = calloc(MOST_DISK_PAGES, sizeof(void *));
 		}
 	}
+}
+
+/**
+ * life_remember() - a life is going to be lived on: keep a copy of its disks as they were before
+ * @life: the life, started
+ *
+ * Not with what a warm crash left in a cache: there is no copy of that.
+ */
+void life_remember(const struct life *life)
+{
+	struct past *past = &world->past[world->nr_past];
+	u32 d;
+
+	if (life->carried || world->nr_past == ARRAY_SIZE(world->past))
+		return;
+	world->nr_past++;
+	for (d = 0; d < NR_DISKS; d++)
+		memcpy(past->disks[d].pages, life->base[d].pages,
+		       world->disk_pages[d] * sizeof(void *));
 }
 
 /* Disks full of zeros. */

@@ -7,6 +7,7 @@
 
 void format_volume(struct life *life);
 void life_images_alloc(void);
+void life_remember(const struct life *life);
 void life_images_clear(struct life *life);
 void life_prepare(struct life *life);
 int life_start(struct life *life);

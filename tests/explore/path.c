@@ -8,6 +8,8 @@
  *	drop|first|last|some T O [N]	what is left of the command submitted at that time
  *					as the O-th, if not all
  *	rot KIND NUMBER			what is damaged besides
+ *	old hdd|ssd N			that disk is replaced by a copy from before the N-th
+ *					life, from 0, of those whose copies are kept
  *	format				instead of a crash: lc-format on the same disks
  *
  * Times count from the end of the start.  Behind the last crash the volume is started once more and judged.  '#' begins a comment.
@@ -30,6 +32,10 @@ static const char *const rot_names[NR_ROTS] = {
 	[ROT_MARK] = "mark", [ROT_CHECKPOINT] = "checkpoint",
 };
 
+static const char *const old_names[NR_OLDS] = {
+	[OLD_NONE] = "none", [OLD_HDD] = "hdd", [OLD_SSD] = "ssd",
+};
+
 /* --- doing it -------------------------------------------------------------------- */
 
 struct life *life_other(const struct life *life)
@@ -47,6 +53,7 @@ void world_reset(const struct params *params)
 	world->generation = 1000;
 	world->nr_ops = 0;
 	world->nr_recs = 0;
+	world->nr_past = 0;
 	world->trouble = FINE;
 	life->now = 0;
 	world->life = life;
@@ -72,6 +79,7 @@ void life_reformat(struct life *life, struct life *next)
 		world->ops[n].time = 0;
 	}
 	history_reset();
+	world->nr_past = 0;
 	format_volume(next);
 	life_prepare(next);
 }
@@ -142,6 +150,8 @@ enum verdict path_run(const struct path *path, bool bytes)
 	life = &world->lives[0];
 	ret = life_start(life);
 	for (i = 0; i < path->nr_steps && !ret && !world->trouble; i++) {
+		if (!path->steps[i].reformat)
+			life_remember(life);
 		crash = live_step(life, &path->steps[i]);
 		if (world->trouble)
 			break;
@@ -188,6 +198,8 @@ static void write_crash(const struct crash *crash, FILE *file)
 	}
 	if (crash->rot)
 		fprintf(file, "rot %s %u\n", rot_names[crash->rot], crash->rot_arg);
+	if (crash->old)
+		fprintf(file, "old %s %u\n", old_names[crash->old], crash->old_arg);
 }
 
 void path_write(const struct path *path, FILE *file)
@@ -281,6 +293,18 @@ static bool read_rot(struct crash *crash, const char *line)
 	return i != NONE;
 }
 
+static bool read_old(struct crash *crash, const char *line)
+{
+	char kind[16];
+	u32 i;
+
+	if (sscanf(line, "old %15s %u", kind, &crash->old_arg) != 2)
+		return false;
+	i = find_name(old_names, NR_OLDS, kind);
+	crash->old = i;
+	return i != NONE;
+}
+
 static bool read_line(struct path *path, char *line)
 {
 	struct step *step = path->nr_steps ? &path->steps[path->nr_steps - 1] : NULL;
@@ -302,6 +326,8 @@ static bool read_line(struct path *path, char *line)
 		return read_crash(&step->crash, line);
 	if (!strcmp(word, "rot"))
 		return read_rot(&step->crash, line);
+	if (!strcmp(word, "old"))
+		return read_old(&step->crash, line);
 	if (!strcmp(word, "format"))
 		return step->reformat = true;
 	kind = find_name(action_names, NR_ACTIONS, word);

@@ -193,6 +193,11 @@ struct life {
 	u32 nr_meta;			/* superblocks and marks written */
 };
 
+/* The disks before a life that was lived on: somebody may have kept a copy of one. */
+struct past {
+	struct image disks[NR_DISKS];
+};
+
 /* --- a crash ---------------------------------------------------------------- */
 
 enum fate_kind { FATE_KEPT, FATE_DROPPED, FATE_FIRST, FATE_LAST, FATE_SOME };
@@ -206,9 +211,13 @@ struct fate {
 
 enum rot_kind { ROT_NONE, ROT_HEADER, ROT_SUPERBLOCK, ROT_MARK, ROT_CHECKPOINT, NR_ROTS };
 
+enum old_kind { OLD_NONE, OLD_HDD, OLD_SSD, NR_OLDS };
+
 struct crash {
 	u32 at;
 	bool warm;		/* the kernel died, the disks kept their power and caches */
+	u8 old;			/* then one disk is replaced by a copy of it that is older */
+	u32 old_arg;		/* from before this life: index in world->past */
 	u8 rot;			/* one sector that was durable is damaged besides */
 	u32 rot_arg;		/* seq, or copy */
 	u32 nr_fates;		/* the others are kept */
@@ -259,6 +268,8 @@ struct world {
 	u64 base_seq;
 	u32 base_map[MAX_BLOCKS];
 
+	u32 nr_past;
+	struct past past[MAX_LIVES + 1];
 	struct life lives[2];
 	struct life *life;	/* being lived */
 	struct lc_core *core;

@@ -98,6 +98,7 @@ void expect_superblock(const struct lc_sb *sb)
 	EXPECT(sb->lane_limit && sb->lane_limit <= 1024);
 	EXPECT(sb->nr_skips <= LC_SB_SKIPS);
 	EXPECT(sb->nr_lives <= LC_SB_LIVES);
+	EXPECT(sb->mark_epoch <= sb->epoch && sb->clean_epoch <= sb->epoch);
 	if (sb->flags & LC_SB_CLEAN) {
 		EXPECT(sb->next_seq >= sb->tail_seq);
 		EXPECT(sb->head_segment >= sb->tail_segment);

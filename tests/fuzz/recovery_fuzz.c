@@ -17,8 +17,10 @@
 #include "kernel.h"
 #include "checkpoint.h"
 #include "expect.h"
+#include "fingerprint.h"
 #include "images.h"
 #include "index.h"
+#include "pairing.h"
 #include "recovery.h"
 #include "segment.h"
 #include "superblock.h"
@@ -78,16 +80,13 @@ static int open_devices(struct lc_core *core)
 static int load_clean(struct volume *v)
 {
 	struct lc_core *core = &v->core;
-	u64 fingerprint;
 	int ret;
 
 	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.head_segment);
 	ret = lc_recovery_check_clean(core);
-	if (!ret)
-		ret = lc_meta_fingerprint(core, &fingerprint);
 	if (ret)
 		return ret;
-	if (fingerprint != core->sb.fingerprint)
+	if (lc_fingerprint_check(core))
 		return -EXDEV;	/* told from all else */
 	if (!lc_checkpoint_load(core)) {
 		v->next_seq = core->sb.next_seq;
@@ -104,6 +103,16 @@ static int load_clean(struct volume *v)
 	return !ret && v->next_seq != core->sb.next_seq ? -EUCLEAN : ret;
 }
 
+static int load_log(struct volume *v)
+{
+	struct lc_core *core = &v->core;
+
+	if (lc_pairing_unwritten(&core->sb, lc_meta_mark_epoch(core)) &&
+	    lc_fingerprint_check(core))
+		return -EXDEV;
+	return lc_recovery_run(core, &v->next_seq, &v->next_segment);
+}
+
 static int start(struct volume *v, struct medium *medium)
 {
 	struct lc_core *core = &v->core;
@@ -115,8 +124,7 @@ static int start(struct volume *v, struct medium *medium)
 	if (!ret)
 		ret = lc_meta_check_pair(core);
 	if (!ret)
-		ret = core->sb.flags & LC_SB_CLEAN ? load_clean(v) :
-		      lc_recovery_run(core, &v->next_seq, &v->next_segment);
+		ret = core->sb.flags & LC_SB_CLEAN ? load_clean(v) : load_log(v);
 	EXPECT(!kernel.nr_writes && !kernel.nr_outside);
 	if (ret)
 		return ret;
@@ -129,11 +137,12 @@ static int start(struct volume *v, struct medium *medium)
 static void stop(struct volume *v)
 {
 	struct lc_core *core = &v->core;
-	u64 fingerprint, entries;
+	struct lc_fingerprint print;
+	u64 entries;
 
-	EXPECT(!lc_meta_fingerprint(core, &fingerprint));
+	EXPECT(!lc_fingerprint_take(core, &print));
 	EXPECT(!lc_checkpoint_write(core, &entries));
-	EXPECT(!lc_meta_end_clean(core, v->next_seq, v->next_segment, entries, fingerprint));
+	EXPECT(!lc_meta_end_clean(core, v->next_seq, v->next_segment, entries, &print));
 	EXPECT(!kernel.nr_outside);
 }
 

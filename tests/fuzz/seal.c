@@ -44,7 +44,9 @@ static const struct field superblock_fields[] = {
 	TABLE(lc_superblock, skips, LC_SB_SKIPS, segment),
 	TABLE(lc_superblock, skips, LC_SB_SKIPS, count),
 	FIELD(lc_superblock, nr_lives), TABLE(lc_superblock, lives, LC_SB_LIVES, epoch),
-	TABLE(lc_superblock, lives, LC_SB_LIVES, first_seq),
+	TABLE(lc_superblock, lives, LC_SB_LIVES, first_seq), FIELD(lc_superblock, mark_epoch),
+	FIELD(lc_superblock, clean_epoch),
+	{ "samples", offsetof(struct lc_superblock, samples), 4, 4, LC_SB_SAMPLES },
 };
 
 static const struct field mark_fields[] = {

@@ -351,6 +351,60 @@ def hdd_read_error(ctx):
         lc.remove()
 
 
+@case(disks=PAIR, timeout=180,
+      fault=("HDD", "read error, some of the sampled blocks, at the start after a clean stop",
+             "named and left out; refused if more than half of them are"))
+def unreadable_sample_is_left_out(ctx):
+    """A sampled block that cannot be read is named; the others tell whether the disk was changed."""
+    with Breakable("hdd1", ctx.hdd) as hdd:
+        lc = LcStack(hdd.path, ctx.ssd, writeback="off")
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 0, 64, "clean")
+            lc.drain()
+            fill(raw, 1000, 16, "dirty")
+        lc.remove()
+
+        def start():
+            return sh.result("lc-resume", lc.name, lc.cache, lc.backing)
+
+        # Blocks 0 to 15 are samples; block 3 is at sector 2072 of the disk.
+        hdd.swap(*with_hole(ctx.hdd, 2072, 8))
+        with dm.Raw(ctx.hdd) as disk:
+            was = disk.read(MIB, BLOCK)
+            disk.write(MIB, b"changed".ljust(BLOCK, b"-"))
+            disk.flush()
+        told = sh.run("dmesg").count("was changed while the cache was detached")
+        code, text = start()
+        assert code, "a disk that was changed is taken"
+        assert sh.run("dmesg").count("was changed while the cache was detached") > told, text
+        with dm.Raw(ctx.hdd) as disk:
+            disk.write(MIB, was)
+            disk.flush()
+        # 47 of 64 are too many.
+        end = dm.sectors(ctx.hdd)
+        hdd.swap(dm.linear(ctx.hdd, 2048 + 128 * 8), dm.error(end - 2048 - 128 * 8))
+        code, text = start()
+        assert code and "sampled blocks cannot be read" in sh.run("dmesg"), (code, text)
+        hdd.swap(*with_hole(ctx.hdd, 2072, 8))
+        said = "block 3 of the volume, at sector 2072 of the device, cannot be read"
+        code, text = start()
+        assert not code, (text, sh.run("dmesg")[-1000:])
+        assert said in sh.run("dmesg")
+        with lc.open() as raw:
+            for block in (0, 4, 63):
+                assert raw.read(block * BLOCK, BLOCK) == content(block, "clean")
+            for block in range(1000, 1016):
+                assert raw.read(block * BLOCK, BLOCK) == content(block, "dirty")
+        # Stopped cleanly with it, and started when it can be read again.
+        lc.remove()
+        hdd.heal()
+        lc.activate()
+        assert lc.fields()["dirty"] == 16, lc.status()
+        lc.remove()
+
+
 @case(disks=PAIR, timeout=180, long=("debug",),
       fault=("HDD", "one mark copy unusable at start", "refused until it works again"))
 def mark_copy_unreadable(ctx):

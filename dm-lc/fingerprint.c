@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Fingerprint of the HDD.  See fingerprint.h. */
+#include <linux/math64.h>
+#include <linux/slab.h>
+
+#include "lc.h"
+#include "fingerprint.h"
+#include "io.h"
+
+#define HEAD	16			/* blocks at the start: file system superblocks */
+#define SPREAD	(LC_SB_SAMPLES - HEAD)	/* and spread over the rest */
+
+/* The sampled blocks: the first ones, then one from each equal stretch of the rest. */
+static u64 sample_block(const struct lc_core *core, u32 i)
+{
+	u64 rest;
+
+	if (i < HEAD)
+		return i;
+	rest = core->nr_blocks - HEAD;
+	return HEAD + div_u64(rest, SPREAD) * (i - HEAD);
+}
+
+static u64 sample_address(const struct lc_core *core, u32 i)
+{
+	return (core->data_sector << 9) + (sample_block(core, i) << LC_SLOT_SHIFT);
+}
+
+static void add_sample(struct lc_core *core, struct lc_fingerprint *print, u32 i,
+		       const struct lc_io_read *read)
+{
+	u64 block = sample_block(core, i);
+
+	if (read->status) {
+		print->unreadable++;
+		lc_warn(core, "%pg: block %llu of the volume, at sector %llu of the device, cannot be read: error %d",
+			core->backing, block, sample_address(core, i) >> 9, read->status);
+		return;
+	}
+	print->sum = lc_format_csum64(core->sb.csum_type, print->sum, read->data, LC_SLOT_BYTES);
+	/* 0 is kept for what is not known. */
+	print->samples[i] = lc_format_slot_csum(&core->sb, block, read->data) ?: 1;
+}
+
+/**
+ * lc_fingerprint_take() - sum sampled blocks of the HDD
+ * @core: the volume
+ * @print: gets the sums
+ *
+ * All HDD writes are complete and flushed.  May sleep.  Names what cannot be read in the
+ * log.  Return: 0, -ENOMEM, or -EIO if less than half of the blocks can be read.
+ */
+int lc_fingerprint_take(struct lc_core *core, struct lc_fingerprint *print)
+{
+	struct lc_io_batch batch;
+	struct lc_io_read *reads;
+	int ret = 0;
+	u32 i;
+
+	*print = (struct lc_fingerprint) {
+		.sum = core->sb.generation,
+		.nr = core->nr_blocks < LC_SB_SAMPLES ? 1 : LC_SB_SAMPLES,
+	};
+	reads = kcalloc(print->nr, sizeof(*reads), GFP_NOIO);
+	if (!reads)
+		return -ENOMEM;
+	lc_io_batch_init(&batch);
+	for (i = 0; i < print->nr; i++) {
+		reads[i].data = kmalloc(LC_SLOT_BYTES, GFP_NOIO);
+		if (!reads[i].data) {
+			ret = -ENOMEM;
+			break;
+		}
+		lc_io_batch_read(&batch, &reads[i], core->backing, sample_address(core, i),
+				 LC_SLOT_BYTES);
+	}
+	lc_io_batch_wait(&batch);
+	for (i = 0; i < print->nr && reads[i].data; i++) {
+		if (!ret)
+			add_sample(core, print, i, &reads[i]);
+		kfree(reads[i].data);
+	}
+	kfree(reads);
+	if (ret || print->unreadable * 2 <= print->nr)
+		return ret;
+	lc_err(core, "%pg: %u of %u sampled blocks cannot be read: see to the disk first",
+	       core->backing, print->unreadable, print->nr);
+	return -EIO;
+}
+
+static int changed(struct lc_core *core)
+{
+	lc_err(core, "%pg was changed while the cache was detached: its log must not be replayed over that",
+	       core->backing);
+	return -ESTALE;
+}
+
+/* Each block by itself.  What could not be read, now or when the volume was stopped, tells nothing. */
+static int compare_samples(struct lc_core *core, const struct lc_fingerprint *print)
+{
+	const u32 *then = core->sb.samples;
+	u32 i, nr = 0;
+
+	for (i = 0; i < print->nr; i++) {
+		if (!then[i] || !print->samples[i])
+			continue;
+		if (then[i] != print->samples[i])
+			return changed(core);
+		nr++;
+	}
+	if (nr * 2 >= print->nr)
+		return 0;
+	lc_err(core, "%pg: only %u of %u sampled blocks can be compared: see to the disk first",
+	       core->backing, nr, print->nr);
+	return -EIO;
+}
+
+/**
+ * lc_fingerprint_check() - is the HDD as the last clean stop left it?
+ * @core: the volume; lc_pairing_unwritten()
+ *
+ * A superblock of a writer that does not know samples has one sum of all.  If a block cannot
+ * be read, that cannot be compared; then the mark, which is of the same life, has to do.
+ *
+ * May sleep.  Only reads, and says why not.  Return: 0, -ESTALE, -EIO, -ENOMEM.
+ */
+int lc_fingerprint_check(struct lc_core *core)
+{
+	const struct lc_sb *sb = &core->sb;
+	struct lc_fingerprint *print = kmalloc(sizeof(*print), GFP_NOIO);
+	int ret;
+
+	if (!print)
+		return -ENOMEM;
+	ret = lc_fingerprint_take(core, print);
+	if (ret)
+		goto free;
+	if (sb->clean_epoch) {
+		ret = compare_samples(core, print);
+	} else if (!print->unreadable) {
+		ret = print->sum == sb->fingerprint ? 0 : changed(core);
+	} else if (sb->mark_offset == LC_NO_MARK) {
+		lc_err(core, "%pg has no mark, and its fingerprint cannot be taken: see to the disk first",
+		       core->backing);
+		ret = -EIO;
+	}
+free:
+	kfree(print);
+	return ret;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Do this superblock and this mark tell of one history?  Pure, like format.h, and shared
+ * with the tools.  Any context.
+ *
+ * An old copy of one of the two devices must never be used with the other one as it is now:
+ * the log lacks what was drained since, or replays over what is newer (S7).  These tell:
+ *
+ *   T1 The mark of a life is durable in both copies before the first record of that life,
+ *      its first write to the hard disk, its first move of the tail and its clean stop.
+ *   T2 So the mark of the right disk is of a life at or above
+ *        sb->epoch of a superblock that is clean,
+ *        sb->mark_epoch: when the superblock was last written, both copies had reached it,
+ *        sb->clean_epoch: the last life that stopped cleanly,
+ *        the latest of sb->lives: each of those has records,
+ *        the epoch of every record (recovery.c).
+ *      A mark below is that of an old disk.
+ *   T3 A mark below sb->epoch that T2 lets pass is what a power cut between superblock and
+ *      mark of a start leaves, also several times in a row.  Then the volume has written
+ *      nothing to the hard disk since the life of the mark.  If that life stopped cleanly
+ *      (clean_epoch), its fingerprint still holds.
+ *   T4 A mark above sb->epoch is that of a newer disk: the cache device is the old one.
+ *
+ * mark_epoch and clean_epoch are 0 in superblocks of writers that do not know them, and the
+ * others tell.  What nothing tells is a copy made within the life the mark is of.
+ */
+#ifndef LC_PAIRING_H
+#define LC_PAIRING_H
+
+#include <linux/string.h>
+
+#include "format.h"
+
+enum lc_pairing {
+	LC_PAIRING_FITS,
+	LC_PAIRING_FOREIGN,	/* the mark is of another cache */
+	LC_PAIRING_ABANDONED,	/* the disk went on without the cache */
+	LC_PAIRING_OLD_CACHE,	/* T4 */
+	LC_PAIRING_OLD_DISK,	/* T2 */
+	LC_PAIRING_LOST,	/* the mark lists lost ranges */
+};
+
+/* The latest life that the hard disk must have seen, by the superblock alone (T2). */
+static inline u64 lc_pairing_seen(const struct lc_sb *sb)
+{
+	u64 seen = sb->flags & LC_SB_CLEAN ? sb->epoch : sb->mark_epoch;
+
+	if (sb->clean_epoch > seen)
+		seen = sb->clean_epoch;
+	if (sb->nr_lives && sb->lives[sb->nr_lives - 1].epoch > seen)
+		seen = sb->lives[sb->nr_lives - 1].epoch;
+	return seen;
+}
+
+static inline enum lc_pairing lc_pairing_judge(const struct lc_sb *sb,
+					       const struct lc_mark_info *mark)
+{
+	if (mark->generation != sb->generation || memcmp(mark->cache_uuid, sb->cache_uuid, 16) ||
+	    memcmp(mark->volume_uuid, sb->volume_uuid, 16))
+		return LC_PAIRING_FOREIGN;
+	if (mark->state == LC_MARK_ABANDONED)
+		return LC_PAIRING_ABANDONED;
+	if (mark->epoch > sb->epoch)
+		return LC_PAIRING_OLD_CACHE;
+	if (mark->epoch < lc_pairing_seen(sb))
+		return LC_PAIRING_OLD_DISK;
+	return mark->nr_lost ? LC_PAIRING_LOST : LC_PAIRING_FITS;
+}
+
+/*
+ * Has the volume written nothing to the hard disk since the last clean stop (T3)?
+ * @mark_epoch: of the mark; with LC_NO_MARK only a clean superblock tells.
+ */
+static inline bool lc_pairing_unwritten(const struct lc_sb *sb, u64 mark_epoch)
+{
+	if (sb->flags & LC_SB_CLEAN)
+		return true;
+	return sb->mark_offset != LC_NO_MARK && sb->clean_epoch &&
+	       sb->clean_epoch == mark_epoch;
+}
+
+#endif /* LC_PAIRING_H */
