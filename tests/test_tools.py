@@ -169,13 +169,12 @@ def test_format_keeps_data_in_place(pair):
     assert block["segment_bytes"] == SEGMENT and block["checksum"] == "crc32c"
 
 
-def test_format_without_mark_writes_nothing_to_the_hard_disk(pair):
-    """--no-mark: the volume is the whole disk."""
-    before = pair[1].digest()
-    assert lc_format(pair, "--in-place", "--no-mark").code == 0
-    assert pair[1].digest() == before
-    block = dump(pair[0].path)["superblock"]
-    assert block["mark_offset"] is None and block["volume_sectors"] == 96 * 2048
+def test_format_without_mark_needs_an_identity(pair):
+    """--no-mark: refused for a disk that nothing would tell from another one."""
+    before = [disk.digest() for disk in pair]
+    done = lc_format(pair, "--in-place", "--no-mark")
+    assert done.code == 1 and "has no serial number" in done.err, done.err
+    assert [disk.digest() for disk in pair] == before
 
 
 @pytest.mark.parametrize("layout", [(), ("--in-place",)], ids=["default", "in-place"])
@@ -482,24 +481,28 @@ def test_resume_finds_the_hard_disk(pair, fake):
     assert f"uuid LC-{uuid}" in fake.log()
 
 
-def mark(pair, **values):
+def mark(pair, facts="", **values):
     """Rewrite the pair as one with odd facts in superblock and mark."""
     words = " ".join(f"{key}={value}" for key, value in values.items())
-    mklog(pair[0].path, f"sb epoch=5 volume={95 * 2048}\nmark file={pair[1].path} {words}\n")
+    mklog(pair[0].path,
+          f"sb epoch=5 volume={95 * 2048} {facts}\nmark file={pair[1].path} {words}\n")
 
 
 @pytest.mark.parametrize("prepare, says", [
     (lambda p: lc_format((p[0], p[1])) and p[1].write(0, bytes(MIB)), "not the hard disk"),
     (lambda p: mark(p, epoch=5, state=2), "out of date"),
     (lambda p: mark(p, epoch=6), "has seen life 6"),
+    (lambda p: mark(p, "clean=1", epoch=4), "was used in life 5"),
+    (lambda p: mark(p, "mark_epoch=4", epoch=3), "was used in life 4"),
+    (lambda p: mark(p, "clean_epoch=3", epoch=1), "was used in life 3"),
     (lambda p: mark(p, epoch=5, forge=f"{MARK_VERSION_AT}:0"), "mark version 0"),
     (lambda p: None, "not formatted"),
     (lambda p: make_newer(*p), "newer dm-lc"),
     (lambda p: mklog(p[0].path, f"sb volume={200 * 2048}\nmark file={p[1].path}\n"),
      "when it was formatted"),
     (lambda p: mklog(p[0].path, "sb copies=2\n"), "superblock is damaged"),
-], ids=["wrong", "abandoned", "mark-ahead", "mark-version", "unformatted", "newer", "smaller",
-        "no-superblock"])
+], ids=["wrong", "abandoned", "mark-ahead", "old-clean", "old-drained", "old-stopped",
+        "mark-version", "unformatted", "newer", "smaller", "no-superblock"])
 def test_resume_refuses(pair, fake, prepare, says):
     """With reason; nothing is created and nothing written."""
     prepare(pair)
@@ -508,6 +511,20 @@ def test_resume_refuses(pair, fake, prepare, says):
     assert done.code == 1 and says in done.err, done.err
     assert not fake.log()
     assert [disk.digest() for disk in pair] == before
+
+
+def test_resume_needs_something_that_tells_the_disk(pair, fake):
+    """No mark and no identity: only with the fingerprint of a clean stop, or before any life."""
+    def resume(facts, *args):
+        mklog(pair[0].path, f"sb volume={96 * 2048} no_mark=1 {facts}\n")
+        return fake.tool("resume", *args, "lc0", pair[0].dev, pair[1].dev)
+    done = resume("epoch=2")
+    assert done.code == 1 and "nothing tells whether a disk is the right one" in done.err
+    assert not fake.log()
+    done = resume("epoch=2", "--print-table")
+    assert done.code == 0 and done.out == f"0 {96 * 2048} lc {pair[1].dev} {pair[0].dev}\n"
+    assert resume("epoch=0", "--print-table").code == 0
+    assert resume("epoch=2 clean=1").code == 0 and fake.log()
 
 
 def test_resume_refuses_names_and_doubles(pair, fake, disks):
@@ -1029,6 +1046,28 @@ def test_check_mark(image, tmp_path):
         done = check(disk, *with_hdd)
         assert done.code == 4 and says in done.out
         assert check(disk, "--repair", *with_hdd).code == 4
+
+
+@pytest.mark.parametrize("facts", ["", "clean=1 next=5 head=3", "mark_epoch=1", "clean_epoch=1"])
+def test_check_old_disk(image, tmp_path, facts):
+    """A copy of the hard disk from before a life that it was used in: said, and not repaired."""
+    hdd = Disk(tmp_path / "hdd", 513 * MIB)
+    disk = image(LOG.replace("sb ", f"sb {facts} ") + f"mark file={hdd.path} epoch=0\n")
+    before = [disk.digest(), hdd.digest()]
+    done = check(disk, "--repair", "--backing", hdd.path)
+    assert done.code == 4 and "is an old copy" in done.out, done.out
+    assert "was used in life 1" in done.out, done.out
+    assert [disk.digest(), hdd.digest()] == before
+
+
+def test_check_start_that_was_cut(image, tmp_path):
+    """Superblocks of a life that never began, and the mark of the one before: no damage."""
+    hdd = Disk(tmp_path / "hdd", 513 * MIB)
+    log = LOG.replace("sb epoch=1 first=1", "sb epoch=3 first=5 mark_epoch=1")
+    disk = image(log.replace("\ndata", "\ndata epoch=1 first=1") +
+                 f"mark file={hdd.path} epoch=1\n")
+    done = check(disk, "--backing", hdd.path)
+    assert done.code == 0, done.out
 
 
 @pytest.mark.parametrize("nr_lost, said, suspect", [(2, 2, 0), (224, 224, 0), (0xffffffff, 0, 1)])

@@ -101,7 +101,8 @@ fail:
 }
 
 /* Path of the verified hard disk, to be freed, or NULL after complaining. */
-static char *choose_backing(const struct lc_sb *sb, const struct device *ssd, const char *path)
+static char *choose_backing(const struct lc_sb *sb, const struct device *ssd, const char *path,
+			    bool print_only)
 {
 	struct device hdd;
 	struct stat st;
@@ -111,6 +112,12 @@ static char *choose_backing(const struct lc_sb *sb, const struct device *ssd, co
 	/* Asked before opening: O_EXCL would call it "in use", by ourselves. */
 	if (path && !stat(path, &st) && st.st_rdev == ssd->devno) {
 		complain(path, "SSD and hard disk are the same device; name two");
+		return NULL;
+	}
+	if (!print_only && !backing_provable(sb)) {
+		complain(ssd->path, "was not stopped cleanly, and its hard disk has neither a mark nor "
+			 "a serial number: nothing tells whether a disk is the right one; if you "
+			 "know it, create the device from the line that --print-table prints");
 		return NULL;
 	}
 	found = path ? xasprintf("%s", path) : backing_find(sb, ssd, false);
@@ -181,7 +188,7 @@ static int resume(char **args, const char *const *pairs, size_t nr_pairs, bool p
 	if (read_ssd(&ssd, args[1], &img))
 		return LC_EXIT_FAIL;
 	sb = image_sb(&img);
-	hdd = choose_backing(sb, &ssd, args[2]);
+	hdd = choose_backing(sb, &ssd, args[2], print_only);
 	/* Before the kernel takes it; it checks everything again. */
 	device_close(&ssd);
 	if (!hdd)

@@ -29,6 +29,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "find.h"
 #include "pair.h"
 #include "util.h"
 
@@ -128,6 +129,12 @@ int pair_layout(const struct pair_request *req, const struct pair_choices *choic
 	copy_text(sb->backing_serial, sizeof(sb->backing_serial), id->serial);
 	copy_text(sb->backing_partuuid, sizeof(sb->backing_partuuid), id->partuuid);
 	copy_text(sb->backing_dm_uuid, sizeof(sb->backing_dm_uuid), id->dm_uuid);
+	if (req->no_mark && !backing_identity_known(sb)) {
+		complain(req->hdd->path, "has no serial number, WWN, PARTUUID or device mapper UUID: "
+			 "without a mark nothing would tell it from another disk; "
+			 "leave --no-mark out, or put a partition table on it");
+		return -EINVAL;
+	}
 	sb->incompat = LC_INCOMPAT_SHORT_SUMS;
 	sb->csum_type = choices->csum_type;
 	sb->cache_lbs = req->ssd->lbs;

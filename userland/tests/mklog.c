@@ -8,6 +8,7 @@
  *
  *   sb     segment=65536 csum=1|2 epoch= first= tail= tail_segment= clean=0|1 long_sums=0|1
  *          next= head= items= generation= sb_seq= volume= copies=0,1,2 lanes=0|1
+ *          mark_epoch= clean_epoch= no_mark=0|1
  *   data   segment= slot= seq= epoch= first= durable= cut= lane= blocks=1,2,3 mask= lost=
  *          torn=0|1
  *   range  segment= slot= seq= epoch= first= durable= cut= lane= block= count= type=3|4|5
@@ -114,6 +115,12 @@ static void make_sb(void)
 	sb.volume_sectors = number("volume", 1 << 20);
 	sb.backing_bytes = (sb.volume_sectors << 9) + LC_MARK_BYTES;
 	sb.data_offset = LC_MARK_BYTES;
+	if (number("no_mark", 0)) {
+		sb.flags |= LC_SB_IN_PLACE;
+		sb.data_offset = 0;
+		sb.mark_offset = LC_NO_MARK;
+		sb.backing_bytes = sb.volume_sectors << 9;
+	}
 	sb.epoch = number("epoch", 1);
 	sb.epoch_first_seq = number("first", 1);
 	sb.tail_seq = number("tail", 1);
@@ -121,6 +128,8 @@ static void make_sb(void)
 	sb.next_seq = number("next", 1);
 	sb.head_segment = number("head", 1);
 	sb.ckpt_entries = number("items", 0);
+	sb.mark_epoch = number("mark_epoch", 0);
+	sb.clean_epoch = number("clean_epoch", 0);
 	sb.incompat = (number("lanes", 0) ? LC_INCOMPAT_LANES : 0) |
 		      (number("long_sums", 0) ? 0 : LC_INCOMPAT_SHORT_SUMS);
 	for (i = 0; i < LC_SB_COPIES; i++) {
