@@ -34,6 +34,55 @@ int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data
 	return ret;
 }
 
+struct told {
+	struct completion done;
+	void (*failed)(void *arg);
+	void *arg;
+};
+
+static void told_end(struct bio *bio)
+{
+	struct told *told = bio->bi_private;
+
+	if (bio->bi_status)
+		told->failed(told->arg);
+	complete(&told->done);
+}
+
+/**
+ * lc_io_sync_told() - lc_io_sync() for a FLUSH whose failure others must know of
+ * @bdev: the device
+ * @opf: operation and flags
+ * @address: bytes
+ * @data: physically contiguous
+ * @len: bytes
+ * @failed: called if it fails, in completion context: before a FLUSH that is submitted or
+ *	ends later can be believed (F6)
+ * @arg: for @failed
+ *
+ * May sleep.  Return: 0 or a negative errno.
+ */
+int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len,
+		    void (*failed)(void *arg), void *arg)
+{
+	struct told told = { .failed = failed, .arg = arg };
+	struct bio_vec bvec;
+	struct bio bio;
+	int ret;
+
+	init_completion(&told.done);
+	bio_init(&bio, bdev, &bvec, 1, opf);
+	bio.bi_iter.bi_sector = address >> 9;
+	bio.bi_private = &told;
+	bio.bi_end_io = told_end;
+	__bio_add_page(&bio, virt_to_page(data), len, offset_in_page(data));
+	submit_bio(&bio);
+	wait_for_completion_io(&told.done);
+	ret = blk_status_to_errno(bio.bi_status);
+	bio_uninit(&bio);
+	return ret;
+}
+
 /**
  * lc_io_discard() - discard, waited for
  * @bdev: the device, which can do that

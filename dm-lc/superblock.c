@@ -116,6 +116,17 @@ u64 lc_meta_tail_seq(struct lc_core *core)
 	return READ_ONCE(core->meta->tail_seq);
 }
 
+/*
+ * The PREFLUSH in it may be what failed: records are void (F2).  In completion context: were it
+ * told by the task that waits, a FLUSH of the log could end in between and be believed (F6).
+ */
+static void sb_failed(void *arg)
+{
+	struct lc_core *core = arg;
+
+	lc_log_void(core->log);
+}
+
 /* [meta->lock] Both front copies, and the third if asked. */
 static int write_sb(struct lc_core *core, bool third)
 {
@@ -129,16 +140,13 @@ static int write_sb(struct lc_core *core, bool third)
 	for (i = 0; i < (third ? LC_SB_COPIES : 2); i++) {
 		copy = order[i];
 		lc_sb_encode(&core->sb, copy, meta->block);
-		ret = lc_io_sync(core->cache,
-				 REQ_OP_WRITE | REQ_META | REQ_SYNC | REQ_PREFLUSH | REQ_FUA,
-				 lc_format_sb_address(&core->sb.geo, copy), meta->block,
-				 LC_SLOT_BYTES);
+		ret = lc_io_sync_told(core->cache,
+				      REQ_OP_WRITE | REQ_META | REQ_SYNC | REQ_PREFLUSH | REQ_FUA,
+				      lc_format_sb_address(&core->sb.geo, copy), meta->block,
+				      LC_SLOT_BYTES, sb_failed, core);
 		/* The third copy is for people who search, not for recovery. */
-		if (ret && copy < 2) {
-			/* The PREFLUSH in it may be what failed: records are void (F2). */
-			lc_log_void(core->log);
+		if (ret && copy < 2)
 			return ret;
-		}
 		if (copy < 2)
 			meta->whole_sb = copy;
 	}

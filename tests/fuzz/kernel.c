@@ -70,6 +70,16 @@ int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data
 	return ret;
 }
 
+int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len,
+		    void (*failed)(void *arg), void *arg)
+{
+	int ret = lc_io_sync(bdev, opf, address, data, len);
+
+	if (ret)
+		failed(arg);
+	return ret;
+}
+
 int lc_io_flush(struct block_device *bdev)
 {
 	(void)bdev;
