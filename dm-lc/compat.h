@@ -12,6 +12,11 @@
 #error "dm-lc needs Linux 6.1 or newer"
 #endif
 
+/* Memory of the index, by the terabyte of SSD, is more than 32 bits can say. */
+#ifndef CONFIG_64BIT
+#error "dm-lc needs a 64-bit kernel"
+#endif
+
 /* 6.14 moved crc32c() into linux/crc32.h. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
 #include <linux/crc32c.h>

@@ -111,7 +111,7 @@ int lc_buffers_alloc(struct lc_core *core, u32 nr, struct list_head *list)
 	u32 home = READ_ONCE(core->pool->nr);
 	LIST_HEAD(fresh);
 
-	BUILD_BUG_ON(PAGE_SIZE != LC_SLOT_BYTES);
+	BUILD_BUG_ON_MSG(PAGE_SIZE != LC_SLOT_BYTES, "dm-lc needs a kernel with pages of 4 KiB");
 	if ((u64)nr * core->sb.geo.seg_slots > totalram_pages() / 2)
 		return -ENOMEM;
 	while (nr--) {
