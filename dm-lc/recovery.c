@@ -12,7 +12,9 @@
  *     below a seq that was durable, records are damaged: refuse, nothing is changed,
  *     lc-check decides.
  *  3. Verify the data of records above the highest durable seq; the first one
- *     that is torn ends the run.
+ *     that is torn ends the run.  What a power cut tore may also be an error when it is
+ *     read: such data is torn, and such a header no header (L16).  That hides nothing
+ *     durable that a header gone bad would not, and step 2 tells of that.
  *  4. FLUSH the SSD: after a warm reboot what was read may still be volatile (L3).
  *  5. Apply the entries in seq order to the index.
  *
@@ -21,6 +23,7 @@
  */
 #include <linux/bitops.h>
 #include <linux/blkdev.h>
+#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -36,6 +39,14 @@
 #include "superblock.h"
 
 #define WINDOW	32	/* segments scanned, or headers fetched, at a time */
+/*
+ * A read that fails is repeated so often, a quarter of a second apart, and all of a start
+ * together MAX_AGAIN times: errors may pass, and an error that does not ends the log.
+ */
+#define AGAIN		4
+#define MAX_AGAIN	40
+/* Headers that cannot be read: more are a device that fails, not writes that were torn. */
+#define MAX_UNREADABLE	16
 
 struct chain {
 	struct lc_io_read read;
@@ -43,7 +54,8 @@ struct chain {
 	u32 slot;		/* where the next header should be */
 	bool ended;
 	bool stale;		/* not even a first header */
-	int error;		/* of reading or decoding the header at slot, and why */
+	int unreadable;		/* error of reading the header at slot */
+	int error;		/* of decoding it, and why */
 	const char *why;
 };
 
@@ -55,6 +67,8 @@ struct scan {
 	unsigned long *full;	/* by segment from the tail's: its chain goes to its end */
 	u64 stale_run;		/* stale segments in a row */
 	u64 end;		/* behind the last segment with a record */
+	u32 nr_again;		/* reads repeated */
+	u32 nr_unreadable;	/* headers, but for those read ahead */
 };
 
 static bool is_skipped(const struct lc_sb *sb, u64 segment)
@@ -72,6 +86,19 @@ static bool is_skipped(const struct lc_sb *sb, u64 segment)
 static u64 header_address(struct lc_core *core, u64 segment, u32 slot)
 {
 	return lc_format_slot_address(&core->sb.geo, lc_ring_position(core->ring, segment), slot);
+}
+
+/* A read of a slot failed.  Return: 0 if it ends well after all, or its error. */
+static int read_again(struct scan *s, u64 address, void *data, int error)
+{
+	u32 i;
+
+	for (i = 0; error && i < AGAIN && s->nr_again < MAX_AGAIN; i++) {
+		s->nr_again++;
+		msleep(250);
+		error = lc_io_sync(s->core->cache, REQ_OP_READ, address, data, LC_SLOT_BYTES);
+	}
+	return error;
 }
 
 static int scan_add(struct scan *s, const struct lc_record_info *info, bool hidden)
@@ -106,22 +133,21 @@ static int chain_step(struct scan *s, struct chain *c)
 	const char *why;
 	int ret;
 
-	ret = c->read.status;
-	if (ret)
-		why = "header cannot be read";
-	else
+	c->unreadable = read_again(s, header_address(s->core, c->segment, c->slot), c->read.data,
+				   c->read.status);
+	ret = c->unreadable;
+	if (!ret)
 		ret = lc_record_decode(c->read.data, &s->core->sb, c->segment, c->slot, &info,
 				       &why);
-	if (ret && ret != -EOPNOTSUPP && !c->read.status) {
-		c->stale = !c->slot;
-		c->ended = true;
-		return 0;
-	}
 	if (ret) {
-		/* It counts only if the scan comes here: windows reach behind the end. */
-		c->error = ret;
-		c->why = why;
 		c->ended = true;
+		c->stale = !c->slot;
+		/* It counts only if the scan comes here: windows reach behind the end. */
+		if (ret == -EOPNOTSUPP && !c->unreadable) {
+			c->error = ret;
+			c->why = why;
+			c->stale = false;
+		}
 		return 0;
 	}
 	c->slot += LC_HEADER_SLOTS + info.nr_slots;
@@ -145,6 +171,7 @@ static int scan_window(struct scan *s, u64 segment, u32 nr)
 		s->chains[i].ended = false;
 		s->chains[i].stale = false;
 		s->chains[i].error = 0;
+		s->chains[i].unreadable = 0;
 	}
 	while (alive) {
 		lc_io_batch_init(&batch);
@@ -240,14 +267,23 @@ static int look_behind(struct scan *s, u64 segment, u32 slot)
  */
 static int scan_settle(struct scan *s, u64 segment, const struct chain *c)
 {
+	u64 address = header_address(s->core, c->segment, c->slot);
 	bool stale = c->stale;
 	size_t before = s->nr;
 	int ret;
 
 	if (c->error) {
-		lc_err(s->core, "cache device: record at %llu: %s, see lc-check",
-		       header_address(s->core, c->segment, c->slot), c->why);
+		lc_err(s->core, "cache device: record at %llu: %s, see lc-check", address, c->why);
 		return c->error;
+	}
+	if (c->unreadable) {
+		lc_warn(s->core, "cache device: slot at %llu cannot be read: error %d; taken as torn by the crash",
+			address, c->unreadable);
+		if (++s->nr_unreadable > MAX_UNREADABLE) {
+			lc_err(s->core, "cache device: more than %u headers cannot be read: see to the device first, nothing was changed",
+			       MAX_UNREADABLE);
+			return c->unreadable;
+		}
 	}
 	if (stale) {
 		ret = look_behind(s, segment, 0);
@@ -349,49 +385,63 @@ static int select_run(struct scan *s, struct lc_replay_result *result)
 	return ret ? ret : lc_replay_select(sb, s->records, s->nr, result);
 }
 
-/* Read the header of a selected record again. */
-static int fetch_header(struct lc_core *core, const struct lc_replay_record *r, void *raw,
+/* Read the header of a selected record again.  -EIO: it cannot be read any more. */
+static int fetch_header(struct scan *s, const struct lc_replay_record *r, void *raw,
 			struct lc_record_info *info)
 {
+	u64 address = header_address(s->core, r->segment, r->first_slot);
 	const char *why;
 	int ret;
 
-	ret = lc_io_sync(core->cache, REQ_OP_READ, header_address(core, r->segment, r->first_slot),
-			 raw, LC_SLOT_BYTES);
-	if (!ret)
-		ret = lc_record_decode(raw, &core->sb, r->segment, r->first_slot, info, &why);
+	ret = lc_io_sync(s->core->cache, REQ_OP_READ, address, raw, LC_SLOT_BYTES);
+	if (read_again(s, address, raw, ret)) {
+		lc_warn(s->core, "cache device: record %llu, slot at %llu, cannot be read: error %d",
+			r->seq, address, ret);
+		return -EIO;
+	}
+	ret = lc_record_decode(raw, &s->core->sb, r->segment, r->first_slot, info, &why);
 	if (!ret && info->seq != r->seq)
 		ret = -EUCLEAN;
 	if (ret)
-		lc_err(core, "record %llu changed while it was replayed", r->seq);
-	return ret;
+		lc_err(s->core, "record %llu changed while it was replayed", r->seq);
+	return ret == -EIO ? -EUCLEAN : ret;
+}
+
+/* Is the data of an entry there?  What cannot be read is not (L16). */
+static bool slot_whole(struct scan *s, const struct lc_replay_record *r, u32 i,
+		       const struct lc_entry_info *entry, void *data)
+{
+	u64 address = header_address(s->core, r->segment, r->first_slot + LC_HEADER_SLOTS + i);
+	int ret;
+
+	ret = lc_io_sync(s->core->cache, REQ_OP_READ, address, data, LC_SLOT_BYTES);
+	if (!read_again(s, address, data, ret))
+		return entry->csum == lc_format_slot_csum(&s->core->sb, entry->block, data);
+	lc_warn(s->core, "cache device: record %llu, slot at %llu, cannot be read: error %d; taken as torn by the crash",
+		r->seq, address, ret);
+	return false;
 }
 
 /* Is all data of a record there?  @raw: header page, one page of data behind it. */
-static int verify_record(struct lc_core *core, const struct lc_replay_record *r, void *raw,
-			 bool *whole)
+static int verify_record(struct scan *s, const struct lc_replay_record *r, void *raw, bool *whole)
 {
-	void *data = raw + LC_SLOT_BYTES;
 	struct lc_record_info info;
 	struct lc_entry_info entry;
 	u32 i;
 	int ret;
 
 	*whole = false;
-	ret = fetch_header(core, r, raw, &info);
-	for (i = 0; !ret && i < info.nr_slots; i++) {
+	ret = fetch_header(s, r, raw, &info);
+	if (ret)
+		return ret == -EIO ? 0 : ret;
+	for (i = 0; i < info.nr_slots; i++) {
 		lc_entry_decode(raw, i, &entry);
-		if (entry.type != LC_ENTRY_DATA)
-			continue;
-		ret = lc_io_sync(core->cache, REQ_OP_READ,
-				 header_address(core, r->segment,
-						r->first_slot + LC_HEADER_SLOTS + i),
-				 data, LC_SLOT_BYTES);
-		if (!ret && entry.csum != lc_format_slot_csum(&core->sb, entry.block, data))
+		if (entry.type == LC_ENTRY_DATA &&
+		    !slot_whole(s, r, i, &entry, raw + LC_SLOT_BYTES))
 			return 0;
 	}
-	*whole = !ret;
-	return ret;
+	*whole = true;
+	return 0;
 }
 
 static int verify_tail(struct scan *s, struct lc_replay_result *result, void *raw)
@@ -405,7 +455,7 @@ static int verify_tail(struct scan *s, struct lc_replay_result *result, void *ra
 
 		if (!r->keep || r->seq <= result->durable_seq)
 			continue;
-		ret = verify_record(s->core, r, raw, &whole);
+		ret = verify_record(s, r, raw, &whole);
 		if (ret)
 			return ret;
 		if (!whole) {
@@ -466,8 +516,9 @@ static void apply_range(struct lc_core *core, const struct lc_entry_info *entry)
 	}
 }
 
-static int apply_record(struct lc_core *core, const struct lc_replay_record *r, void *raw)
+static int apply_record(struct scan *s, const struct lc_replay_record *r, void *raw)
 {
+	struct lc_core *core = s->core;
 	u32 base = (lc_ring_position(core->ring, r->segment) << core->ring->slot_shift) +
 		   r->first_slot + LC_HEADER_SLOTS;
 	struct lc_record_info info;
@@ -475,7 +526,7 @@ static int apply_record(struct lc_core *core, const struct lc_replay_record *r, 
 	u32 i;
 	int ret;
 
-	ret = fetch_header(core, r, raw, &info);
+	ret = fetch_header(s, r, raw, &info);
 	if (ret)
 		return ret;
 	if (r->cut)
@@ -510,7 +561,7 @@ static int apply_log(struct scan *s, void *raw)
 	for (i = 0; i < s->nr; i++) {
 		if (!s->records[i].keep)
 			continue;
-		ret = apply_record(s->core, &s->records[i], raw);
+		ret = apply_record(s, &s->records[i], raw);
 		if (ret)
 			return ret;
 		cond_resched();
@@ -566,6 +617,9 @@ static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
 	if (ret == -EUCLEAN) {
 		lc_err(core, "the log ends at record %llu but %llu was durable: records are damaged, see lc-check --repair",
 		       result->last_seq, result->durable_seq);
+		if (s->nr_unreadable)
+			lc_err(core, "%u headers cannot be read, and may be what is missing",
+			       s->nr_unreadable);
 		return ret;
 	}
 	if (!ret)
@@ -673,7 +727,10 @@ int lc_recovery_run(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 		return ret;
 	*next_seq = result.last_seq + 1;
 	*next_segment = result.next_segment;
-	lc_info(core, "replayed %zu records, %llu to %llu", result.nr_kept, result.first_seq,
-		result.last_seq);
+	if (result.nr_kept)
+		lc_info(core, "replayed %zu records, %llu to %llu", result.nr_kept,
+			result.first_seq, result.last_seq);
+	else
+		lc_info(core, "the log is empty, nothing to replay");
 	return 0;
 }

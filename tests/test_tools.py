@@ -986,11 +986,11 @@ def bad_blocks(tmp_path, *slots):
 @pytest.mark.parametrize("slot", [(2, 2), (1, 7), (2, 3), (3, 0)],
                          ids=["torn-or-not", "header", "end-of-chain", "behind-the-end"])
 def test_check_unreadable_slot(image, tmp_path, slot):
-    """What a start must read and cannot is damage, and a repair makes a start possible."""
+    """A start takes it as torn; here it is damage, and a repair makes it readable."""
     disk = image(LOG)
     env = bad_blocks(tmp_path, slot)
     done = run_tool("check", disk.path, env=env)
-    assert done.code == 4 and "cannot be read: no start" in done.out, done.out
+    assert done.code == 4 and "cannot be read: a start takes it as torn" in done.out
     done = run_tool("check", "--repair", disk.path, env=env)
     assert done.code == 1 and "written anew, empty" in done.out, done.out
     assert run_tool("check", disk.path, env=env).code == 0

@@ -321,7 +321,7 @@ static bool check_record(struct check *c, size_t index)
 		/* Torn or not, nobody knows; the kernel does not guess. */
 		if (unreadable[i] && may_be_torn)
 			add_unread(c, info->segment, info->first_slot + LC_HEADER_SLOTS + i,
-				   "no start goes on past it");
+				   "a start takes it as torn by a crash");
 	}
 	free(slots);
 	for (i = 0; i < info->nr_entries && !torn; i++) {
@@ -412,7 +412,7 @@ static void add_unread_of(struct check *c, const struct scan *scan)
 	for (i = 0; i < scan->nr_bad; i++) {
 		if (scan->bad[i].err == -EIO)
 			add_unread(c, scan->bad[i].segment, scan->bad[i].slot,
-				   "no start goes on past it");
+				   "a start takes it as torn by a crash");
 	}
 	for (i = 0; i < scan->nr_dark; i++)
 		add_unread(c, scan->dark[i].segment, scan->dark[i].slot,

@@ -6,7 +6,8 @@
  * sectors, or any of them, each command by itself.  A warm crash, where the kernel dies
  * and the disks do not, leaves everything that was completed, still volatile, and any part
  * of what was in flight: the next life begins with these in the caches.  Rot is a durable
- * sector that went bad besides.  An old disk is a copy of before one of the lives, put in the
+ * sector that went bad besides.  What a power cut tore may be unreadable, too, in pages of a record.
+ * An old disk is a copy of before one of the lives, put in the
  * place of the disk after the power cut.
  */
 #include "crash.h"
@@ -57,10 +58,12 @@ static u32 draw_time(const struct life *life, struct rng *rng)
 	return rnd(rng, end + 1);
 }
 
-static struct fate draw_fate(const struct life *life, u32 index, struct rng *rng)
+static struct fate draw_fate(const struct life *life, const struct crash *crash, u32 index,
+			     struct rng *rng)
 {
 	const struct cmd *cmd = &life->cmds[index];
 	u32 sectors = cmd_sectors(cmd);
+	struct rng mine;
 	struct fate fate = {
 		.time = cmd->submitted - life->started, .ordinal = cmd->ordinal,
 		.kind = FATE_DROPPED,
@@ -84,6 +87,12 @@ static struct fate draw_fate(const struct life *life, u32 index, struct rng *rng
 		fate.kind = FATE_SOME;
 		fate.arg = rnd(rng, 1u << 30);
 		break;
+	}
+	/* By numbers of its own: what a seed is else does not change. */
+	mine.state = ~rng->state;
+	if (cmd->owner == OWNER_RECORD && !crash->warm && chance(&mine, 8)) {
+		fate.kind = FATE_UNREADABLE;
+		fate.arg = rnd(&mine, 1u << 30);
 	}
 	return fate;
 }
@@ -121,12 +130,12 @@ static void draw_fates(const struct life *life, struct crash *crash, struct rng 
 		percent = 100;
 		break;
 	case 2:				/* one not kept whole */
-		fate = draw_fate(life, undecided[one], rng);
+		fate = draw_fate(life, crash, undecided[one], rng);
 		add_fate(crash, &fate);
 		return;
 	case 3:				/* only one kept, at least partly */
 		for (i = 0; i < nr; i++) {
-			fate = draw_fate(life, undecided[i], rng);
+			fate = draw_fate(life, crash, undecided[i], rng);
 			if (i != one)
 				fate.kind = FATE_DROPPED;
 			if (i != one || fate.kind != FATE_DROPPED)
@@ -145,7 +154,7 @@ static void draw_fates(const struct life *life, struct crash *crash, struct rng 
 			continue;
 		if (!chance(rng, percent))
 			continue;
-		fate = draw_fate(life, undecided[i], rng);
+		fate = draw_fate(life, crash, undecided[i], rng);
 		if (percent == 100)
 			fate.kind = FATE_DROPPED;
 		add_fate(crash, &fate);
@@ -316,6 +325,23 @@ static void carry(struct life *next, const struct cmd *cmd, bool durable, const 
 	next->carried = true;
 }
 
+/* Some pages of it, at least one, cannot be read; the others are there. */
+static void leave_unreadable(struct life *next, const struct cmd *cmd, u32 arg)
+{
+	struct dpage *bad = dpage_new();
+	u32 i;
+
+	memset(bad->bytes, 0xbd, sizeof(bad->bytes));
+	for (i = 0; i < PAGE_SECTORS; i++)
+		bad->tags[i] = TAG_UNREADABLE;
+	for (i = 0; i < cmd->nr_pieces; i++) {
+		bool gone = i == arg % cmd->nr_pieces || hash_64((u64)arg << 20 | i, 8) & 1;
+
+		image_put(&next->base[cmd->disk], cmd->pieces[i].page,
+			  gone ? 0xff : cmd->pieces[i].mask, gone ? bad : cmd->pieces[i].from);
+	}
+}
+
 struct leaving {
 	const struct life *life;
 	const struct crash *crash;
@@ -342,6 +368,12 @@ static void leave(struct leaving *l, u32 index, bool carrying)
 		if (l->crash->fates[i].time == cmd->submitted - l->life->started &&
 		    l->crash->fates[i].ordinal == cmd->ordinal)
 			fate = l->crash->fates[i];
+	}
+	if (fate.kind == FATE_UNREADABLE && !carrying && cmd->nr_pieces) {
+		say("       write %u:%u to page %u of the SSD cannot be read", cmd->submitted,
+		    cmd->ordinal, cmd->pieces[0].page);
+		leave_unreadable(l->next, cmd, fate.arg);
+		return;
 	}
 	piece_masks(cmd, &fate, masks);
 	if (!durable)

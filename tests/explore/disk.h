@@ -25,6 +25,7 @@
 #define PAGE_SECTORS	8
 #define NEVER		0xffffffffu
 #define TAG_META	0xffffffffu	/* not data of the user; 0: never written */
+#define TAG_UNREADABLE	0xfffffffeu	/* an error when it is read */
 #define MAX_CMDS	1536
 #define MAX_PIECES	12288
 #define MAX_CMD_PIECES	128

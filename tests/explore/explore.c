@@ -46,7 +46,7 @@ static struct {
 /* How often the states were of a kind: a run that meets none of one proves little. */
 static struct {
 	u64 states, seeds, starts, clean, warm, torn, rot, refused, in_start, rewritten, skips,
-	    tombstones, wraps, old_format, lanes, cuts, old_cuts, old_hdd, old_ssd, old_taken;
+	    tombstones, wraps, old_format, lanes, cuts, old_cuts, old_hdd, old_ssd, old_taken, unreadable;
 } seen;
 
 /* --- messages ------------------------------------------------------------------- */
@@ -153,6 +153,8 @@ static void count(const struct life *life, const struct crash *crash, const stru
 	seen.old_hdd += crash->old == OLD_HDD;
 	seen.old_ssd += crash->old == OLD_SSD;
 	seen.old_taken += crash->old && !ret;
+	for (i = 0; i < crash->nr_fates; i++)
+		seen.unreadable += crash->fates[i].kind == FATE_UNREADABLE;
 	for (i = 0; i < crash->nr_fates; i++) {
 		if (crash->fates[i].kind != FATE_DROPPED) {
 			seen.torn++;
@@ -299,10 +301,11 @@ static int explore(void)
 	took = seconds() - begin;
 	printf("explore: %llu states, %llu seeds from %llu, %.1f s, %.0f states/s\n", seen.states,
 	       seen.seeds, first, took, seen.states / took);
-	printf("explore: met clean %llu warm %llu torn %llu rot %llu refused %llu in_start %llu rewritten %llu skips %llu tombstones %llu wraps %llu old_format %llu lanes %llu cuts %llu old_cuts %llu old_hdd %llu old_ssd %llu old_taken %llu\n",
+	printf("explore: met clean %llu warm %llu torn %llu rot %llu refused %llu in_start %llu rewritten %llu skips %llu tombstones %llu wraps %llu old_format %llu lanes %llu cuts %llu old_cuts %llu old_hdd %llu old_ssd %llu old_taken %llu unreadable %llu\n",
 	       seen.clean, seen.warm, seen.torn, seen.rot, seen.refused, seen.in_start,
 	       seen.rewritten, seen.skips, seen.tombstones, seen.wraps, seen.old_format, seen.lanes,
-	       seen.cuts, seen.old_cuts, seen.old_hdd, seen.old_ssd, seen.old_taken);
+	       seen.cuts, seen.old_cuts, seen.old_hdd, seen.old_ssd, seen.old_taken,
+	       seen.unreadable);
 	return !fine;
 }
 

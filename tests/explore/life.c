@@ -116,10 +116,14 @@ int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data
 
 	if (!(opf & REQ_OP_WRITE)) {
 		/* From the start of a page; only the last one may be asked for in part. */
-		for (i = 0; i < len; i += LC_SLOT_BYTES)
-			memcpy(data + i,
-			       image_page(&life->view[disk], (address + i) >> LC_SLOT_SHIFT),
-			       min_t(u32, len - i, LC_SLOT_BYTES));
+		for (i = 0; i < len; i += LC_SLOT_BYTES) {
+			const struct dpage *page = image_page(&life->view[disk],
+							      (address + i) >> LC_SLOT_SHIFT);
+
+			if (page->tags[0] == TAG_UNREADABLE)
+				return -EIO;
+			memcpy(data + i, page, min_t(u32, len - i, LC_SLOT_BYTES));
+		}
 		return 0;
 	}
 	if (life->phase == PHASE_START)

@@ -5,7 +5,8 @@
  *	params NAME=NUMBER ...		once
  *	life				then its actions, named as in action.h
  *	crash cut|warm [start TIME]	how the life ended; TIME: within its start
- *	drop|first|last|some T O [N]	what is left of the command submitted at that time
+ *	drop|first|last|some|unreadable T O [N]
+ *					what is left of the command submitted at that time
  *					as the O-th, if not all
  *	rot KIND NUMBER			what is damaged besides
  *	old hdd|ssd N			that disk is replaced by a copy from before the N-th
@@ -25,6 +26,7 @@
 static const char *const fate_names[] = {
 	[FATE_KEPT] = "keep", [FATE_DROPPED] = "drop", [FATE_FIRST] = "first",
 	[FATE_LAST] = "last", [FATE_SOME] = "some",
+	[FATE_UNREADABLE] = "unreadable",
 };
 
 static const char *const rot_names[NR_ROTS] = {

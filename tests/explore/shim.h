@@ -39,6 +39,7 @@ typedef u8 blk_status_t;
 #define smp_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define smp_mb()		do { } while (0)
 #define cond_resched()		do { } while (0)
+#define msleep(ms)		((void)(ms))
 #define BUILD_BUG_ON(cond)	static_assert(!(cond), #cond)
 #define container_of(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))

@@ -200,7 +200,11 @@ struct past {
 
 /* --- a crash ---------------------------------------------------------------- */
 
-enum fate_kind { FATE_KEPT, FATE_DROPPED, FATE_FIRST, FATE_LAST, FATE_SOME };
+enum fate_kind {
+	FATE_KEPT, FATE_DROPPED, FATE_FIRST, FATE_LAST, FATE_SOME,
+	FATE_UNREADABLE,	/* some pages are errors when they are read */
+};
+
 
 struct fate {
 	u32 time;		/* of the command's submission, since the end of the start */

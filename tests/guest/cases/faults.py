@@ -351,6 +351,50 @@ def hdd_read_error(ctx):
         lc.remove()
 
 
+@case(disks=(Disk("ssd", "16M"), Disk("hdd", "32M")), timeout=180,
+      fault=("SSD", "read error, what a power cut tore",
+             "torn, as if its checksum did not fit: the log ends before it, and says so"))
+def torn_write_that_is_an_error(ctx):
+    """Data and header of the last record, not known to be durable, cannot be read: it is torn."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, format=("--segment-size=64K",), writeback="off",
+                     idle_seal_ms=0)
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 0, 32, "durable")
+            raw.flush()
+            fill(raw, 100, 1, "known")
+            raw.flush()
+            fill(raw, 200, 1, "torn")
+            raw.flush()
+            with dm.Raw(ctx.ssd) as disk:
+                crash = [disk.read(at, MIB) for at in range(0, disk.size, MIB)]
+        lc.remove()
+        with dm.Raw(ctx.hdd) as disk:
+            marks = disk.read(0, MIB)
+        for name, back in (("data", 0), ("header", 8)):
+            with dm.Raw(ctx.ssd) as disk:
+                for i, data in enumerate(crash):
+                    disk.write(i * MIB, data)
+                disk.flush()
+            # As it was in the life that crashed.
+            with dm.Raw(ctx.hdd) as disk:
+                disk.write(0, marks)
+                disk.flush()
+            ssd.swap(*with_hole(ctx.ssd, slot_sector(ctx.ssd, b"torn 200\n") - back, 8))
+            told = sh.run("dmesg").count("taken as torn by the crash")
+            lc.activate()
+            assert sh.run("dmesg").count("taken as torn by the crash") > told, name
+            ssd.heal()
+            with lc.open() as raw:
+                for block in range(32):
+                    assert raw.read(block * BLOCK, BLOCK) == content(block, "durable"), (name, block)
+                assert raw.read(100 * BLOCK, BLOCK) == content(100, "known"), name
+                assert raw.read(200 * BLOCK, BLOCK) == bytes(BLOCK), name
+            lc.remove()
+
+
 @case(disks=PAIR, timeout=180,
       fault=("HDD", "read error, some of the sampled blocks, at the start after a clean stop",
              "named and left out; refused if more than half of them are"))
