@@ -455,6 +455,7 @@ static u64 fingerprint(struct maker *k)
 				sizeof(block)))
 			abort();
 		sum = lc_format_csum64(k->sb.csum_type, sum, block, sizeof(block));
+		k->sb.samples[i] = lc_format_slot_csum(&k->sb, nr, block) ?: 1;
 	}
 	return sum;
 }
@@ -466,6 +467,8 @@ static void stop_cleanly(struct maker *k)
 	k->sb.head_segment = k->next_segment;
 	write_checkpoint(k);
 	k->sb.fingerprint = fingerprint(k);
+	k->sb.clean_epoch = k->sb.epoch;
+	k->sb.mark_epoch = k->sb.mark_offset == LC_NO_MARK ? 0 : k->sb.epoch;
 	k->sb.flags |= LC_SB_CLEAN;
 	k->sb.sb_seq++;
 }
