@@ -13,18 +13,21 @@
 
 #include "check.h"
 #include "pairing.h"
+#include "text.h"
 #include "util.h"
 
 void check_say(const struct check *c, const char *fmt, ...)
 {
 	va_list args;
+	char *text;
 
 	if (c->quiet)
 		return;
 	va_start(args, fmt);
-	vprintf(fmt, args);
+	text = shown_format(fmt, args);
 	va_end(args);
-	printf("\n");
+	printf("%s\n", text);
+	free(text);
 }
 
 void check_damage(struct check *c, const char *fmt, ...)

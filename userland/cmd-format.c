@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "pair.h"
+#include "text.h"
 #include "util.h"
 
 struct format_args {
@@ -30,7 +31,7 @@ static void help(void)
 	       "      --no-mark            with --in-place: write nothing at all to the hard disk\n"
 	       "  -s, --segment-size=SIZE  64K to 4M, a power of two (1M)\n"
 	       "  -c, --checksum=TYPE      xxh64 (the default) or crc32c\n"
-	       "  -L, --label=TEXT         up to 63 characters\n"
+	       "  -L, --label=TEXT         up to 63 bytes, no control characters\n"
 	       "  -o, --option=KEY=VALUE   an option of the volume, kept on the SSD; repeatable\n"
 	       "      --discard            discard the whole SSD first\n"
 	       "  -y, --yes                do not ask; refusals stand\n"
@@ -76,7 +77,9 @@ static int take_value(struct format_args *args, int option, const char *text)
 		return 0;
 	case 'L':
 		if (strlen(text) > 63)
-			return usage_error("--label: longer than 63 characters");
+			return usage_error("--label: longer than 63 bytes");
+		if (has_control(text))
+			return usage_error("--label=%s: control characters cannot be in it", text);
 		args->choices.label = text;
 		return 0;
 	case 'o':

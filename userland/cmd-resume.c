@@ -11,6 +11,7 @@
 #include "find.h"
 #include "image.h"
 #include "signature.h"
+#include "text.h"
 #include "util.h"
 
 static void help(void)
@@ -194,6 +195,12 @@ static int resume(char **args, const char *const *pairs, size_t nr_pairs, bool p
 	if (!hdd)
 		return LC_EXIT_FAIL;
 	memcpy(options, sb->options, sizeof(options));
+	/* A line end in them would be a second line of the table. */
+	if (!options_plain(options)) {
+		complain(args[1], "warning: the options kept on it are no pairs of plain words, and "
+			 "are left out: %s; give those you need with -o", shown(options));
+		options[0] = '\0';
+	}
 	for (i = 0; i < nr_pairs; i++) {
 		if (!options_set_pair(options, sizeof(options), pairs[i])) {
 			free(hdd);

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "dm.h"
+#include "text.h"
 #include "util.h"
 
 static void help(void)
@@ -31,7 +32,7 @@ static json_object *json_value(const char *key, const char *value)
 
 	if (*value && !value[digits] && digits < 19 && strcmp(key, "generation"))
 		return json_object_new_int64(strtoll(value, NULL, 10));
-	return json_object_new_string(value);
+	return json_object_new_string(shown(value));
 }
 
 static json_object *json_volume(const char *name, const struct dm_facts *facts,
@@ -41,11 +42,11 @@ static json_object *json_volume(const char *name, const struct dm_facts *facts,
 	json_object *keys = json_object_new_object();
 	unsigned int i;
 
-	json_object_object_add(obj, "name", json_object_new_string(name));
+	json_object_object_add(obj, "name", json_object_new_string(shown(name)));
 	json_object_object_add(obj, "sectors", json_object_new_int64(facts->sectors));
 	json_object_object_add(obj, "suspended", json_object_new_boolean(facts->suspended));
 	json_object_object_add(obj, "open_count", json_object_new_int(facts->open_count));
-	json_object_object_add(obj, "table", json_object_new_string(facts->params));
+	json_object_object_add(obj, "table", json_object_new_string(shown(facts->params)));
 	for (i = 0; i < status->nr; i++)
 		json_object_object_add(keys, status->pair[i].key,
 				       json_value(status->pair[i].key, status->pair[i].value));
@@ -70,7 +71,7 @@ static const char *text_or_unknown(const struct lc_status *status, const char *k
 static void print_row(const char *name, const struct dm_facts *facts,
 		      const struct lc_status *status)
 {
-	printf("%-16s %-9s %10s %10s %10s %10s  %s\n", name, text_or_unknown(status, "mode"),
+	printf("%-16s %-9s %10s %10s %10s %10s  %s\n", shown(name), text_or_unknown(status, "mode"),
 	       size_text(facts->sectors << 9), blocks_text(status, "capacity"),
 	       blocks_text(status, "cached"), blocks_text(status, "dirty"),
 	       text_or_unknown(status, "writeback"));
@@ -85,12 +86,12 @@ static void print_all(const char *name, const struct dm_facts *facts,
 	unsigned int i, k;
 	u64 n;
 
-	printf("%s\n  %-16s %s\n  %-16s %s\n", name, "size", size_text(facts->sectors << 9),
-	       "table", facts->params);
+	printf("%s\n  %-16s %s\n  %-16s %s\n", shown(name), "size", size_text(facts->sectors << 9),
+	       "table", shown(facts->params));
 	printf("  %-16s %s, open %d\n", "device", facts->suspended ? "suspended" : "running",
 	       facts->open_count);
 	for (i = 0; i < status->nr; i++) {
-		printf("  %-16s %s", status->pair[i].key, status->pair[i].value);
+		printf("  %-16s %s", shown(status->pair[i].key), shown(status->pair[i].value));
 		for (k = 0; k < ARRAY_SIZE(in_blocks); k++) {
 			if (!strcmp(status->pair[i].key, in_blocks[k]) &&
 			    dm_status_number(status, in_blocks[k], &n))

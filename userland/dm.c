@@ -58,12 +58,26 @@ void dm_setup(void)
 	}
 }
 
+/*
+ * Nothing can be asked without the control node.  Of an error in opening it libdevmapper keeps
+ * no errno.
+ */
+static const char *remedy(int err)
+{
+	if (!err && access("/dev/mapper/control", R_OK | W_OK))
+		err = errno;
+	if (err == EACCES || err == EPERM)
+		return "; run as root";
+	return err == ENOENT && access("/dev/mapper/control", F_OK) ?
+	       "; is the dm-mod module loaded?" : "";
+}
+
 static int fail(const char *name, const char *what, struct dm_task *task)
 {
 	int err = task ? dm_task_get_errno(task) : 0;
 
 	complain(name, "%s: %s%s", what, first_error[0] ? first_error : strerror(err ? err : EIO),
-		 err == EACCES || err == EPERM ? "; run as root" : "");
+		 remedy(err));
 	first_error[0] = '\0';
 	return err ? -err : -EIO;
 }
@@ -135,7 +149,7 @@ int dm_facts(const char *name, struct dm_facts *facts)
 	memset(facts, 0, sizeof(*facts));
 	memset(&info, 0, sizeof(info));
 	if (!task || !dm_task_run(task) || !dm_task_get_info(task, &info))
-		ret = fail(name, "cannot ask device mapper (is the dm-mod module loaded?)", task);
+		ret = fail(name, "cannot ask device mapper", task);
 	if (task)
 		dm_task_destroy(task);
 	if (ret || !info.exists)
@@ -193,7 +207,7 @@ int dm_list_lc(char ***list)
 	*list = NULL;
 	names = task && dm_task_run(task) ? dm_task_get_names(task) : NULL;
 	if (!names) {
-		ret = fail(NULL, "cannot list devices (is the dm-mod module loaded?)", task);
+		ret = fail(NULL, "cannot list devices", task);
 		goto out;
 	}
 	out = xcalloc(1, sizeof(*out));

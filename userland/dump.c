@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dump.h"
+#include "text.h"
 #include "util.h"
 
 static void add_u64(json_object *obj, const char *key, u64 value)
@@ -14,11 +15,7 @@ static void add_u64(json_object *obj, const char *key, u64 value)
 
 static void add_text(json_object *obj, const char *key, const char *text)
 {
-	char *clean = xasprintf("%s", text);
-
-	clean_text(clean);	/* from media, for terminals */
-	json_object_object_add(obj, key, json_object_new_string(clean));
-	free(clean);
+	json_object_object_add(obj, key, json_object_new_string(shown(text)));
 }
 
 static void add_hex(json_object *obj, const char *key, u64 value)

@@ -14,6 +14,7 @@
 
 #include "find.h"
 #include "pairing.h"
+#include "text.h"
 #include "util.h"
 
 /**
@@ -232,10 +233,10 @@ static void explain_none(const struct search *s)
 	}
 	complain(s->ssd->path, "its hard disk was not found (%s%s%s%s%s%s%s%s%s); attach it, "
 		 "or name it as the third argument", size_text(sb->backing_bytes),
-		 sb->backing_serial[0] ? ", serial " : "", sb->backing_serial,
-		 sb->backing_wwn[0] ? ", WWN " : "", sb->backing_wwn,
-		 sb->backing_partuuid[0] ? ", PARTUUID " : "", sb->backing_partuuid,
-		 sb->backing_dm_uuid[0] ? ", DM UUID " : "", sb->backing_dm_uuid);
+		 sb->backing_serial[0] ? ", serial " : "", shown(sb->backing_serial),
+		 sb->backing_wwn[0] ? ", WWN " : "", shown(sb->backing_wwn),
+		 sb->backing_partuuid[0] ? ", PARTUUID " : "", shown(sb->backing_partuuid),
+		 sb->backing_dm_uuid[0] ? ", DM UUID " : "", shown(sb->backing_dm_uuid));
 }
 
 /**

@@ -39,6 +39,7 @@ static int run(const char *name, int argc, char **argv)
 		if (strcmp(name, commands[i].name))
 			continue;
 		util_set_program(commands[i].name);
+		util_check_output(commands[i].run == cmd_check ? 8 : LC_EXIT_FAIL);
 		return commands[i].run(argc, argv);
 	}
 	fprintf(stderr, "lc: %s: no such command\n", name);
@@ -52,6 +53,7 @@ int main(int argc, char **argv)
 
 	/* Lines come out as they are made, so that a log of a long run can be followed. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	util_check_output(LC_EXIT_FAIL);
 	if (!strncmp(name, "lc-", 3))
 		return run(name + 3, argc, argv);
 	if (argc < 2) {

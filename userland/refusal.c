@@ -10,6 +10,7 @@
 
 #include "refusal.h"
 #include "signature.h"
+#include "text.h"
 #include "util.h"
 
 static const struct {
@@ -118,7 +119,7 @@ static int refuse_marks(const struct pair_request *req)
 					   mark->state == LC_MARK_ABANDONED ?
 					   "marked as having lost its" : "paired with",
 					   uuid_text(mark->cache_uuid),
-					   mark->label[0] ? ", label " : "", mark->label);
+					   mark->label[0] ? ", label " : "", shown(mark->label));
 		else
 			reason = xasprintf(marks_any_magic(&marks) ?
 					   "holds a damaged or newer dm-lc mark" :

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "text.h"
 #include "util.h"
 
 /**
@@ -20,12 +21,11 @@
  */
 void repair_say(struct check *c, const char *fmt, ...)
 {
-	char *text = NULL;
 	va_list args;
+	char *text;
 
 	va_start(args, fmt);
-	if (vasprintf(&text, fmt, args) < 0)
-		text = xasprintf("a write that there is no memory to describe");
+	text = shown_format(fmt, args);
 	va_end(args);
 	check_say(c, "REPAIR: %s", text);
 	if (!c->steps) {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "signature.h"
+#include "text.h"
 #include "util.h"
 
 static bool add_signature(struct signatures *found, blkid_probe probe)
@@ -28,8 +29,7 @@ static bool add_signature(struct signatures *found, blkid_probe probe)
 	}
 	snprintf(s->type, sizeof(s->type), "%s", type);
 	if (!blkid_probe_lookup_value(probe, "LABEL", &label, NULL))
-		snprintf(s->label, sizeof(s->label), "%s", label);
-	clean_text(s->label);
+		snprintf(s->label, sizeof(s->label), "%s", shown(label));
 	found->nr++;
 	return true;
 }

@@ -7,10 +7,13 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "text.h"
 #include "util.h"
 
 static const char *program = "lc";
+static int output_failed;	/* the exit code then; 0: not looked at */
 
 void util_set_program(const char *command)
 {
@@ -30,15 +33,17 @@ void util_print_version(void)
 void complain(const char *subject, const char *fmt, ...)
 {
 	va_list args;
+	char *text;
 
 	fflush(stdout);
-	fprintf(stderr, "%s: ", program);
-	if (subject)
-		fprintf(stderr, "%s: ", subject);
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	text = shown_format(fmt, args);
 	va_end(args);
-	fputc('\n', stderr);
+	if (subject)
+		fprintf(stderr, "%s: %s: %s\n", program, shown(subject), text);
+	else
+		fprintf(stderr, "%s: %s\n", program, text);
+	free(text);
 }
 
 /**
@@ -49,12 +54,13 @@ void complain(const char *subject, const char *fmt, ...)
 int usage_error(const char *fmt, ...)
 {
 	va_list args;
+	char *text;
 
-	fprintf(stderr, "%s: ", program);
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	text = shown_format(fmt, args);
 	va_end(args);
-	fprintf(stderr, "\nTry '%s --help'.\n", program);
+	fprintf(stderr, "%s: %s\nTry '%s --help'.\n", program, text, program);
+	free(text);
 	return LC_EXIT_USAGE;
 }
 
@@ -187,6 +193,29 @@ u64 now_ns(void)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
+/* Standard output, when the command ends: what did not get out is an error. */
+static void close_output(void)
+{
+	bool failed = ferror(stdout);
+
+	if (fclose(stdout) || failed) {
+		fprintf(stderr, "%s: standard output could not be written completely: %s\n", program,
+			failed ? "an earlier write failed" : strerror(errno));
+		_exit(output_failed);
+	}
+}
+
+/**
+ * util_check_output() - end with an exit code if standard output cannot be written
+ * @code: that exit code
+ */
+void util_check_output(int code)
+{
+	if (!output_failed)
+		atexit(close_output);
+	output_failed = code;
+}
+
 void clean_text(char *text)
 {
 	size_t len, skip;
@@ -212,6 +241,18 @@ static bool is_word(const char *text)
 			return false;
 	}
 	return true;
+}
+
+bool options_plain(const char *options)
+{
+	unsigned int words = 0;
+	char *copy = xasprintf("%s", options), *save = NULL, *word;
+	bool plain = true;
+
+	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save), words++)
+		plain &= is_word(word);
+	free(copy);
+	return plain && !(words % 2);
 }
 
 bool options_set(char *options, size_t len, const char *key, const char *value)

@@ -21,6 +21,7 @@ enum {
 
 void util_set_program(const char *command);
 void util_print_version(void);
+void util_check_output(int code);
 
 /* "lc-format: SUBJECT: text"; the text says what is wrong and what to do about it. */
 void complain(const char *subject, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -40,7 +41,7 @@ bool parse_size(const char *text, u64 *bytes);
 int random_bytes(void *buf, size_t len);
 u64 now_ns(void);
 
-/* Printable ASCII only, blanks at both ends gone: texts from devices go to terminals and tables. */
+/* Printable ASCII only, blanks at both ends gone: what devices say of themselves. */
 void clean_text(char *text);
 
 /*
@@ -51,5 +52,7 @@ void clean_text(char *text);
 bool options_set(char *options, size_t len, const char *key, const char *value);
 bool options_set_pair(char *options, size_t len, const char *pair);
 unsigned int options_words(const char *options);
+/* Pairs of plain words, which a table line may take?  What is on a medium may be anything. */
+bool options_plain(const char *options);
 
 #endif

@@ -9,11 +9,12 @@
  *   sb     segment=65536 csum=1|2 epoch= first= tail= tail_segment= clean=0|1 long_sums=0|1
  *          next= head= items= generation= sb_seq= volume= copies=0,1,2 lanes=0|1
  *          mark_epoch= clean_epoch= no_mark=0|1
+ *          text=offset:hex (at most 64 bytes, into each copy)
  *   data   segment= slot= seq= epoch= first= durable= cut= lane= blocks=1,2,3 mask= lost=
  *          torn=0|1
  *   range  segment= slot= seq= epoch= first= durable= cut= lane= block= count= type=3|4|5
  *   ckpt   items=slot:block:dirty,... cuts=slot:seq,...
- *   mark   file= epoch= state=1|2 offset= nr_lost=
+ *   mark   file= epoch= state=1|2 offset= nr_lost= text=
  *
  * "sb" comes first.  Data slot of block b in seq s is filled with (b * 31 + s) & 0xff.
  * With torn=1 no slot is what its checksum says.
@@ -66,15 +67,25 @@ static void put(int to, const void *buf, u64 at)
 		die("write failed");
 }
 
+static void sum_block(u8 *bytes)
+{
+	static const u8 zero[8];
+	__le64 csum;
+	u64 sum;
+
+	sum = lc_format_csum64(sb.csum_type, sb.generation, bytes, 8);
+	sum = lc_format_csum64(sb.csum_type, sum, zero, 8);
+	csum = cpu_to_le64(lc_format_csum64(sb.csum_type, sum, bytes + 16, LC_SLOT_BYTES - 16));
+	memcpy(bytes + 8, &csum, sizeof(csum));
+}
+
 /* What no writer makes: another byte in a block, and a checksum that agrees. */
 static void forge(void *block)
 {
-	static const u8 zero[8];
 	const char *word = text_of("forge");
 	unsigned int offset, value;
 	u8 *bytes = block;
 	__le64 csum;
-	u64 sum;
 
 	if (!word)
 		return;
@@ -86,10 +97,24 @@ static void forge(void *block)
 		memcpy(bytes + 8, &csum, sizeof(csum));
 		return;
 	}
-	sum = lc_format_csum64(sb.csum_type, sb.generation, bytes, 8);
-	sum = lc_format_csum64(sb.csum_type, sum, zero, 8);
-	csum = cpu_to_le64(lc_format_csum64(sb.csum_type, sum, bytes + 16, LC_SLOT_BYTES - 16));
-	memcpy(bytes + 8, &csum, sizeof(csum));
+	sum_block(bytes);
+}
+
+/* Any bytes where a text is. */
+static void put_text(void *block)
+{
+	const char *word = text_of("text"), *hex = word ? strchr(word, ':') : NULL;
+	unsigned int at, i, byte;
+
+	if (!word)
+		return;
+	if (sscanf(word, "%u:", &at) != 1 || !hex || at + 64 > LC_SLOT_BYTES)
+		die("bad text");
+	hex++;
+	memset((u8 *)block + at, 0, 64);
+	for (i = 0; i < 64 && sscanf(hex + 2 * i, "%2x", &byte) == 1; i++)
+		((u8 *)block)[at + i] = byte;
+	sum_block(block);
 }
 
 static void make_sb(void)
@@ -136,6 +161,7 @@ static void make_sb(void)
 		if (copies && !strchr(copies, '0' + (int)i))
 			continue;
 		lc_sb_encode(&sb, i, &raw);
+		put_text(&raw);
 		put(fd, &raw, lc_format_sb_address(&sb.geo, i));
 	}
 }
@@ -279,6 +305,7 @@ static void make_mark(void)
 
 		lc_mark_encode(&mark, sb.csum_type, offset, i, &raw);
 		forge(&raw);
+		put_text(&raw);
 		put(to, &raw, lc_format_mark_address(offset, i));
 	}
 	close(to);
