@@ -17,7 +17,7 @@ from test_tools import (
 )
 
 __all__ = ["built_tools", "fixture_disks", "fixture_fake", "fixture_pair"]
-LAYOUTS = {"default": (), "no-mark": ("--in-place", "--no-mark")}
+LAYOUTS = {"default": (), "crc32c": ("--checksum", "crc32c", "--segment-size", "64K")}
 # An old pair is formatted anew with these.
 ANEW = ("--force=paired", "--force=dirty-cache")
 

@@ -5,11 +5,13 @@
 
 #include "commands.h"
 #include "dump.h"
+#include "extract.h"
 #include "signature.h"
 #include "util.h"
 
 struct dump_args {
 	bool json, segments, records, entries;
+	const char *extract, *map;
 };
 
 static void help(void)
@@ -20,14 +22,21 @@ static void help(void)
 	       "  -r, --records   the record headers from the tail on\n"
 	       "  -e, --entries   and what each record holds\n"
 	       "  -j, --json      machine-readable\n"
+	       "  -x, --extract=FILE      instead, write what the hard disk may not have to a new\n"
+	       "                          sparse file, an image of the volume\n"
+	       "      --extract-map=FILE  and which sectors that are to another one\n"
 	       "  -h, --help; -V, --version\n");
 }
+
+enum { OPT_MAP = 256 };
 
 static const struct option long_options[] = {
 	{ "segments", no_argument, NULL, 's' },
 	{ "records", no_argument, NULL, 'r' },
 	{ "entries", no_argument, NULL, 'e' },
 	{ "json", no_argument, NULL, 'j' },
+	{ "extract", required_argument, NULL, 'x' },
+	{ "extract-map", required_argument, NULL, OPT_MAP },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 }
@@ -77,6 +86,8 @@ static int dump(const struct device *dev, const struct dump_args *args)
 		return LC_EXIT_FAIL;
 	}
 	sb = image_sb(&img);
+	if (args->extract && sb)
+		return extract(dev, sb, args->extract, args->map) ? LC_EXIT_FAIL : LC_EXIT_OK;
 	top = json_object_new_object();
 	json_object_object_add(top, "copies", dump_copies(&img));
 	/* The third copy may be old, but it is better than nothing to look at. */
@@ -102,7 +113,7 @@ int cmd_dump(int argc, char **argv)
 	struct device dev;
 	int c, ret;
 
-	while ((c = getopt_long(argc, argv, "srejhV", long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "srejx:hV", long_options, NULL)) != -1) {
 		switch (c) {
 		case 's':
 			args.segments = true;
@@ -116,6 +127,12 @@ int cmd_dump(int argc, char **argv)
 		case 'j':
 			args.json = true;
 			break;
+		case 'x':
+			args.extract = optarg;
+			break;
+		case OPT_MAP:
+			args.map = optarg;
+			break;
 		case 'h':
 			help();
 			return LC_EXIT_OK;
@@ -128,8 +145,10 @@ int cmd_dump(int argc, char **argv)
 	}
 	if (optind != argc - 1)
 		return usage_error("name exactly one cache device");
-	/* Not exclusively: looking at a running one is fine, if only half true. */
-	if (device_open(&dev, argv[optind], DEVICE_FILE_OK))
+	if (args.map && !args.extract)
+		return usage_error("--extract-map needs --extract");
+	/* Looking at a running one is fine, if only half true; half of its data is not. */
+	if (device_open(&dev, argv[optind], DEVICE_FILE_OK | (args.extract ? DEVICE_EXCL : 0)))
 		return LC_EXIT_FAIL;
 	ret = dump(&dev, &args);
 	device_close(&dev);

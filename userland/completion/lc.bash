@@ -10,14 +10,15 @@ _lc_options() {
 	flush) echo "--buffers --help --version" ;;
 	status) echo "--json --help --version" ;;
 	remove) echo "--no-flush --help --version" ;;
-	dump) echo "--segments --records --entries --json --help --version" ;;
+	dump) echo "--segments --records --entries --json --extract= \
+--extract-map= --help --version" ;;
 	check) echo "--backing= --repair --yes --quiet --help --version" ;;
 	esac
 }
 
 _lc_values() {
 	case $1 in
-	--backing | -b) compgen -f -- "$2" ;;
+	--backing | -b | --extract | -x | --extract-map) compgen -f -- "$2" ;;
 	--segment-size | -s) compgen -W "64K 128K 256K 512K 1M 2M 4M" -- "$2" ;;
 	--checksum | -c) compgen -W "xxh64 crc32c" -- "$2" ;;
 	--force | -f) compgen -W "ssd-signature dirty-cache hdd-signature paired fs-at-end \
