@@ -267,8 +267,11 @@ static bool covers_missing(struct lc_core *core, const struct lc_io *io)
 
 	for (; block < end && !any; block++) {
 		bucket = lc_index_lock(core->index, block);
-		any = lc_index_lookup(core->index, bucket, block, &map) &&
-		      (map.lost | map.mask) & covered(&io->iter, block);
+		any = lc_index_lookup(core->index, bucket, block, &map);
+		if (any) {
+			lc_bypass_view(core, &map);
+			any = (map.lost | map.mask) & covered(&io->iter, block);
+		}
 		lc_index_unlock(core->index, bucket);
 	}
 	return any;

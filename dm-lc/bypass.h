@@ -5,6 +5,9 @@
 
 #include <linux/blk_types.h>
 
+#include "index.h"
+#include "lc.h"
+
 struct bio;
 struct lc_bypass;
 struct lc_core;
@@ -23,5 +26,15 @@ int lc_bypass_flush(struct lc_core *core);
 int lc_bypass_map(struct lc_core *core, struct bio *bio);
 void lc_bypass_submit(struct lc_core *core, struct lc_io *io);
 int lc_bypass_end(struct lc_core *core, struct bio *bio, blk_status_t *error);
+
+/*
+ * What counts of a mapping.  Once writes may have gone past the cache, a clean copy is not the
+ * newest one any more, in RAM or on the SSD: the HDD has what it held.  [bucket locked]
+ */
+static inline void lc_bypass_view(const struct lc_core *core, struct lc_mapping *map)
+{
+	if (!map->dirty && READ_ONCE(core->bypassed))
+		map->mask = 0;
+}
 
 #endif /* LC_BYPASS_H */

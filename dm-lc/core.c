@@ -493,7 +493,7 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	if (atomic_read(&core->cache_failed)) {
 		/* It may be on its way, but must not be at work while suspended. */
 		lc_rescue_run(core->rescue);
-		lc_rescue_finish(core->rescue);
+		lc_rescue_finish(core->rescue, removing);
 		ret = lc_core_flush(core);
 	}
 	WRITE_ONCE(core->running, false);
@@ -505,7 +505,7 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	if (ret)
 		lc_err(core, "the log could not be made durable");
 	else if (lc_core_mode(core) == LC_MODE_DEGRADED)
-		ret = lc_rescue_record_lost(core);
+		lc_rescue_record_lost(core, removing);
 	else if (removing && lc_core_mode(core) == LC_MODE_RW)
 		stop_clean(core);
 unlock:

@@ -121,6 +121,7 @@ struct lc_core {
 	const char *fail_reason;	/* the first one given; READ_ONCE() */
 	enum lc_mode mode;		/* only ever gets worse; READ_ONCE() */
 	atomic_t cache_failed;		/* the SSD is given up, or about to be */
+	bool bypassed;			/* was degraded: clean copies are outdated; READ_ONCE() */
 
 	/*
 	 * Writes that found no buffer, first come first served (C7): a write must

@@ -42,6 +42,7 @@ static const struct option options[] = {
 	OPTION(idle_seal_ms, 0, 3600000, 1000, false),
 	SWITCH(writeback, 1),
 	OPTION(ssd_patience_ms, 0, 3600000, 30000, false),
+	OPTION(hdd_patience_ms, 0, 86400000, 0, false),
 	SWITCH(verify_reads, 0),
 	OPTION(lanes, 0, 128, 0, true),
 	SWITCH(stats, 0),

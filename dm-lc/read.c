@@ -20,6 +20,7 @@
 
 #include "lc.h"
 #include "buffer.h"
+#include "bypass.h"
 #include "index.h"
 #include "io.h"
 #include "lane.h"
@@ -92,8 +93,10 @@ static u32 extend_run(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 	u32 n;
 
 	found = lc_index_lookup(core->index, bucket, block, &map);
-	if (found)
+	if (found) {
+		lc_bypass_view(core, &map);
 		buf = lc_buffer_pin(core, map.slot);
+	}
 	place = find_place(&map, found, buf, first, nr, &n);
 	if (run->place != PLACE_NONE && run->place != place)
 		n = 0;
@@ -290,8 +293,10 @@ static void find_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *
 	bool found;
 
 	found = lc_index_lookup(core->index, bucket, p->block, &p->map);
-	if (found)
+	if (found) {
+		lc_bypass_view(core, &p->map);
 		buf = lc_buffer_pin(core, p->map.slot);
+	}
 	p->place = find_place(&p->map, found, buf, p->first, p->nr, &p->nr);
 	if (p->place == PLACE_RAM)
 		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(core, buf, p->map.slot) +
@@ -354,7 +359,9 @@ static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bv
 		ret = read_piece(core, bio, iter, &p);
 		if (!ret || p.place != PLACE_SSD)
 			return ret;
-		if (ret == -EBADMSG || pause > PAUSE_LAST || mode == LC_MODE_FAIL) {
+		/* What would be lost for good is asked for again, also if it does not fit (S-f). */
+		if (pause > PAUSE_LAST || mode == LC_MODE_FAIL ||
+		    (ret == -EBADMSG && mode != LC_MODE_DEGRADED)) {
 			if (mode != LC_MODE_DEGRADED || !p.map.dirty ||
 			    lc_rescue_lose(core, p.block, p.map.slot))
 				return ret;

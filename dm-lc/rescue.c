@@ -8,15 +8,15 @@
  *  2. The mark says "abandoned", durably in both copies, with the number of lost
  *     blocks unknown: from here on this cache is never replayed (S1).
  *  3. Every dirty block that is still in RAM goes to the HDD: all that FLUSHes may
- *     wait for is there.
- *  4. FLUSH the HDD.  Only then the blocks it holds leave the index (F3).
+ *     wait for is there.  Only segments with a buffer are visited, so this takes as long
+ *     as the buffers are large, not the SSD.
+ *  4. FLUSH the HDD (F3).
  *  5. Mode `degraded`: parked writes and all that follow go straight to the HDD
- *     (bypass.c), flushes that waited end well.
+ *     (bypass.c), flushes that waited end well.  Clean copies count for nothing from
+ *     here on: lc_bypass_view().
  *  6. While they go on, the blocks that are only on the SSD are salvaged, if it still
- *     gives them back verified: a few at a time, in HDD order, claimed (S-d), with a
- *     FLUSH behind them.  What a device refuses is tried again later.  In the end what
- *     the SSD does not give back is lost; it stays in the index, and its list goes
- *     into the mark (S4).
+ *     gives them back verified (salvage.c).  In the end what the SSD does not give back
+ *     is lost; it stays in the index, and its list goes into the mark (S4).
  *
  * If something that was only in RAM is refused by the HDD too, or the FLUSH of step 4
  * fails, no FLUSH may end well any more (F1): mode fail.  Step 6 comes nevertheless,
@@ -32,7 +32,6 @@
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
-#include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
@@ -44,20 +43,17 @@
 #include "io.h"
 #include "lane.h"
 #include "log.h"
-#include "read.h"
 #include "rescue.h"
+#include "salvage.h"
+#include "segment.h"
 #include "superblock.h"
 #include "wbcopy.h"
 #include "writeback.h"
 
-#define MAX_ITEMS	1024
-#define MAX_CLAIMED	32	/* writes to these wait, for a fraction of a second */
-#define MAX_DEAD_READS	64	/* slots in a row that cannot be read: the SSD is gone */
+#define MAX_ITEMS	4096	/* at least a segment's slots */
 #define MAX_TRIES	5	/* of a write to the HDD, a second apart */
-#define MAX_HOPELESS	16	/* blocks that all of them did not help; in a pass of step 6 */
+#define MAX_HOPELESS	16	/* blocks that all of them did not help */
 #define MAX_RANGES	16384	/* lost ones, before neighbours are joined */
-#define PAUSE_UNREAD	HZ		/* before the SSD is asked again */
-#define PAUSE_REFUSED	(30 * HZ)	/* before the HDD is */
 
 struct item {
 	u64 block;
@@ -68,20 +64,11 @@ struct lc_rescue {
 	struct lc_core *core;
 	struct workqueue_struct *wq;	/* its own: all others may wait for the log */
 	struct work_struct work;
-	struct delayed_work salvage_work;
+	struct lc_salvage *salvage;
 	struct item *items;		/* MAX_ITEMS */
-	u64 *blocks;			/* of the items, while they are claimed */
-	void *pages;			/* two slots */
 	struct lc_lost *ranges;		/* MAX_RANGES */
-	u32 dead_reads;			/* in a row */
 	u32 hopeless;			/* blocks the HDD refused for good */
 	bool ram_lost;			/* what a FLUSH was to save could not be */
-	/* step 6: set before salvage_work is queued, then owned by it, or who cancelled it */
-	bool salvaging;			/* not done yet */
-	bool last_pass;			/* what the SSD fails to give back is lost */
-	unsigned long unread_since;	/* jiffies: the first pass that met such */
-	u32 nr_unread;			/* in this pass: the SSD failed to give them back */
-	u32 nr_refused;			/* in this pass: the HDD failed to take them */
 };
 
 static int compare_items(const void *a, const void *b)
@@ -94,21 +81,6 @@ static int compare_items(const void *a, const void *b)
 }
 
 /* --- step 3 -------------------------------------------------------------- */
-
-/* Read a dirty block of the SSD, unless that is gone for good. */
-static int read_from_ssd(struct lc_rescue *rescue, const struct item *item)
-{
-	int ret;
-
-	if (rescue->dead_reads >= MAX_DEAD_READS)
-		return -EIO;
-	ret = lc_read_slot(rescue->core, item->block, item->slot, rescue->pages);
-	if (!ret)
-		rescue->dead_reads = 0;
-	else if (ret != -EBADMSG)
-		rescue->dead_reads++;
-	return ret;
-}
 
 /* Whoever has no patience with the SSD has none here. */
 static u32 max_tries(const struct lc_rescue *rescue)
@@ -156,23 +128,31 @@ static bool is_in_ram(struct lc_core *core, const struct item *item)
 	return true;
 }
 
-/* The next dirty blocks from *@slot on, in HDD order.  Return: how many. */
-static u32 collect(struct lc_rescue *rescue, u64 *slot, u32 max, bool only_ram)
+/*
+ * The next dirty blocks in RAM from segment *@position on, in HDD order.  Only segments that
+ * still have their buffer are looked into: the log is stopped, so no buffer comes or goes.
+ * Return: how many.
+ */
+static u32 collect(struct lc_rescue *rescue, u64 *position)
 {
 	struct lc_core *core = rescue->core;
+	u32 seg_slots = core->sb.geo.seg_slots, nr = 0, slot, end;
 	struct lc_mapping map;
-	u32 nr = 0;
 
-	for (; *slot < core->sb.geo.nr_slots && nr < max; ++*slot) {
-		struct item *item = &rescue->items[nr];
-
-		if (!(*slot & 1023))
+	for (; *position < core->ring->nr && nr + seg_slots <= MAX_ITEMS; ++*position) {
+		if (!(*position & 1023))
 			cond_resched();
-		if (!lc_index_peek(core->index, *slot, &item->block, &map) || !map.dirty)
+		if (!rcu_access_pointer(core->ring->segments[*position].buf))
 			continue;
-		item->slot = *slot;
-		if (map.mask && (!only_ram || is_in_ram(core, item)))
-			nr++;
+		slot = *position << core->ring->slot_shift;
+		for (end = slot + seg_slots; slot < end; slot++) {
+			struct item *item = &rescue->items[nr];
+
+			if (!lc_index_peek(core->index, slot, &item->block, &map) || !map.dirty)
+				continue;
+			item->slot = slot;
+			nr += map.mask && is_in_ram(core, item);
+		}
 	}
 	sort(rescue->items, nr, sizeof(*rescue->items), compare_items, NULL);
 	return nr;
@@ -209,25 +189,19 @@ bool lc_rescue_lose(struct lc_core *core, u64 block, u32 slot)
 static bool save_block(struct lc_rescue *rescue, const struct item *item)
 {
 	struct lc_core *core = rescue->core;
-	void *data = rescue->pages;
 	struct lc_buffer *buf;
 	struct lc_mapping map;
-	int ret = 0;
+	int ret;
 
-	if (!find_missing(core, item, &map, &buf))
+	if (!find_missing(core, item, &map, &buf) || !buf)
 		return false;
-	if (buf)
-		data = lc_buffer_slot(core, buf, item->slot);
-	else
-		ret = read_from_ssd(rescue, item);
-	if (!ret)
-		ret = write_patiently(rescue, item->block, map.mask, data);
-	if (ret && buf)
+	ret = write_patiently(rescue, item->block, map.mask,
+			      lc_buffer_slot(core, buf, item->slot));
+	lc_buffer_unpin(buf);
+	if (ret) {
 		rescue->ram_lost = true;
-	if (buf)
-		lc_buffer_unpin(buf);
-	if (ret)
 		lc_rescue_lose(core, item->block, item->slot);
+	}
 	return !ret;
 }
 
@@ -235,10 +209,11 @@ static bool save_block(struct lc_rescue *rescue, const struct item *item)
 static void save_ram(struct lc_rescue *rescue)
 {
 	struct lc_core *core = rescue->core;
-	u64 slot = 0;
+	u64 position = 0;
 	u32 nr, i, bucket;
 
-	while ((nr = collect(rescue, &slot, MAX_ITEMS, true))) {
+	while (position < core->ring->nr) {
+		nr = collect(rescue, &position);
 		for (i = 0; i < nr; i++) {
 			if (save_block(rescue, &rescue->items[i])) {
 				bucket = lc_index_lock(core->index, rescue->items[i].block);
@@ -250,136 +225,7 @@ static void save_ram(struct lc_rescue *rescue)
 	}
 }
 
-/* Step 4: the HDD durably holds what is clean. */
-static void forget_saved(struct lc_core *core)
-{
-	struct lc_mapping map;
-	u64 slot, block;
-	u32 bucket;
-
-	for (slot = 0; slot < core->sb.geo.nr_slots; slot++) {
-		if (!(slot & 1023))
-			cond_resched();
-		if (!lc_index_peek(core->index, slot, &block, &map))
-			continue;
-		bucket = lc_index_lock(core->index, block);
-		/* The discards that are out of the log's way now may have removed it. */
-		if (lc_index_lookup(core->index, bucket, block, &map) && map.slot == slot &&
-		    !(map.dirty && map.mask))
-			lc_index_narrow(core->index, bucket, block, ~map.lost);
-		lc_index_unlock(core->index, bucket);
-	}
-}
-
-/* --- step 6 -------------------------------------------------------------- */
-
-/*
- * The block is claimed.  Nothing is urgent any more, so nothing is given up at once.
- * Return: whether the HDD took it.
- */
-static bool salvage_block(struct lc_rescue *rescue, const struct item *item)
-{
-	struct lc_core *core = rescue->core;
-	struct lc_buffer *buf;
-	struct lc_mapping map;
-	int ret;
-
-	if (!find_missing(core, item, &map, &buf))
-		return false;
-	if (buf)
-		lc_buffer_unpin(buf);
-	ret = read_from_ssd(rescue, item);
-	if (ret == -EBADMSG || (ret && rescue->last_pass)) {
-		lc_rescue_lose(core, item->block, item->slot);
-		return false;
-	}
-	if (ret) {
-		rescue->nr_unread++;
-		return false;
-	}
-	if (lc_wbcopy_write_block(core, item->block, map.mask, rescue->pages)) {
-		rescue->nr_refused++;
-		return false;
-	}
-	return true;
-}
-
-/* The only device left does not keep what it took: writes and FLUSHes fail from now on. */
-static void backing_failed(struct lc_core *core)
-{
-	lc_log_fail(core->log);
-	if (cmpxchg(&core->mode, LC_MODE_DEGRADED, LC_MODE_FAIL) != LC_MODE_DEGRADED)
-		return;
-	lc_err(core, "mode fail: the backing device failed a FLUSH; writes are refused");
-	queue_work(core->slow_wq, &core->event_work);
-}
-
-/*
- * Make durable what was copied.  A FLUSH that the HDD failed, ours or a user's that
- * came across it, may have cost what a later one finds nothing of (F3).
- */
-static int flush_salvaged(struct lc_core *core, u32 failed_before)
-{
-	int ret = lc_io_flush(core->backing);
-
-	if (ret) {
-		/* Also what users wrote, and their FLUSHes would not be told. */
-		backing_failed(core);
-		return ret;
-	}
-	lc_bypass_settle(core->bypass);
-	return lc_bypass_failed_flushes(core->bypass) == failed_before ? 0 : -EIO;
-}
-
-/* Save claimed blocks, and forget those that the HDD durably holds. */
-static void salvage_claimed(struct lc_rescue *rescue, u32 nr)
-{
-	struct lc_core *core = rescue->core;
-	u32 failed = lc_bypass_failed_flushes(core->bypass), saved = 0, i, bucket;
-	struct lc_mapping map;
-
-	for (i = 0; i < nr; i++) {
-		if (salvage_block(rescue, &rescue->items[i]))
-			rescue->items[saved++] = rescue->items[i];
-		cond_resched();
-	}
-	if (!saved)
-		return;
-	if (flush_salvaged(core, failed)) {
-		rescue->nr_refused += saved;
-		return;
-	}
-	for (i = 0; i < saved; i++) {
-		u64 block = rescue->items[i].block;
-
-		bucket = lc_index_lock(core->index, block);
-		if (lc_index_lookup(core->index, bucket, block, &map))
-			lc_index_narrow(core->index, bucket, block, map.mask);
-		lc_index_unlock(core->index, bucket);
-	}
-}
-
-/* Go through all that is dirty once, unless a device proves to be gone. */
-static void salvage_pass(struct lc_rescue *rescue)
-{
-	struct lc_bypass *bypass = rescue->core->bypass;
-	u64 slot = 0;
-	u32 nr, i;
-
-	rescue->nr_unread = 0;
-	rescue->nr_refused = 0;
-	rescue->dead_reads = 0;
-	while ((nr = collect(rescue, &slot, MAX_CLAIMED, false))) {
-		for (i = 0; i < nr; i++)
-			rescue->blocks[i] = rescue->items[i].block;
-		lc_bypass_claim(bypass, rescue->blocks, nr);
-		salvage_claimed(rescue, nr);
-		lc_bypass_release(bypass);
-		if (rescue->nr_refused >= MAX_HOPELESS ||
-		    (!rescue->last_pass && rescue->dead_reads >= MAX_DEAD_READS))
-			break;
-	}
-}
+/* --- the list of what is lost ------------------------------------------------ */
 
 static int compare_ranges(const void *a, const void *b)
 {
@@ -421,122 +267,63 @@ static u64 merge_ranges(struct lc_lost *ranges, u64 nr)
 	return out;
 }
 
+/* What the HDD lacks of a block: for good, or, at the end, because it was not salvaged. */
+static u8 lacking(const struct lc_mapping *map, bool ending)
+{
+	return map->lost | (ending && map->dirty ? map->mask : 0);
+}
+
+static void put_list(struct lc_core *core, const struct lc_lost *ranges, u32 nr)
+{
+	if (lc_meta_abandon(core, ranges, nr))
+		lc_err(core, "the mark on %pg cannot be written: it says that more is lost than it can list",
+		       core->backing);
+}
+
 /**
  * lc_rescue_record_lost() - put the lost sectors of the index into the mark
- * @core: the volume, abandoned
+ * @core: the volume, abandoned; nothing is salvaged meanwhile
+ * @ending: the volume goes away: what is not salvaged is lost, too
  *
- * May sleep.  The index gains no lost sectors meanwhile.  Too many for the mark, or
- * for our memory, become "too many".  Return: 0 or a negative errno.
+ * May sleep.  Looks at each slot without a lock, unless nothing is lost.  The index gains no
+ * lost sectors meanwhile.  Too many for the mark, or for our memory, become "too many", and a
+ * mark that cannot be written goes on saying so.
  */
-int lc_rescue_record_lost(struct lc_core *core)
+void lc_rescue_record_lost(struct lc_core *core, bool ending)
 {
 	struct lc_lost *ranges = core->rescue->ranges;
+	bool unsaved = lc_salvage_active(core->rescue->salvage);
 	u64 slot, block, nr = 0;
 	struct lc_mapping map;
+	u8 mask;
 
 	/* Not all that is lost is known: the mark says "too many", and goes on saying so. */
-	if (core->rescue->salvaging || lc_bypass_failed_flushes(core->bypass))
-		return 0;
+	if ((unsaved && !ending) || lc_bypass_failed_flushes(core->bypass))
+		return;
+	if (!unsaved && !atomic64_read(&core->lost)) {
+		put_list(core, NULL, 0);
+		return;
+	}
 	for (slot = 0; slot < core->sb.geo.nr_slots; slot++) {
 		if (!(slot & 1023))
 			cond_resched();
-		if (!lc_index_peek(core->index, slot, &block, &map) || !map.lost)
+		if (!lc_index_peek(core->index, slot, &block, &map))
+			continue;
+		mask = lacking(&map, ending && unsaved);
+		if (!mask)
 			continue;
 		/* A block has four ranges at most: every other sector. */
-		if (nr + LC_BLOCK_SECTORS / 2 > MAX_RANGES)
-			return lc_meta_abandon(core, NULL, LC_MARK_LOST_TOO_MANY);
-		nr += block_ranges(block, map.lost, ranges + nr);
+		if (nr + LC_BLOCK_SECTORS / 2 > MAX_RANGES) {
+			put_list(core, NULL, LC_MARK_LOST_TOO_MANY);
+			return;
+		}
+		nr += block_ranges(block, mask, ranges + nr);
 	}
 	nr = merge_ranges(ranges, nr);
 	if (nr > LC_MARK_LOST)
-		return lc_meta_abandon(core, NULL, LC_MARK_LOST_TOO_MANY);
-	return lc_meta_abandon(core, ranges, nr);
-}
-
-static void salvage_done(struct lc_rescue *rescue)
-{
-	struct lc_core *core = rescue->core;
-
-	rescue->salvaging = false;
-	lc_bypass_watch(core->bypass, false);
-	/* If that fails, the mark goes on saying "too many". */
-	if (lc_rescue_record_lost(core))
-		lc_warn(core, "the mark does not list the lost blocks");
-	lc_warn(core, "the cache device is not needed any more, %lld blocks are lost",
-		(long long)atomic64_read(&core->lost));
-	queue_work(core->slow_wq, &core->event_work);
-}
-
-/* Step 6, once over all.  Only one at a time.  Return: when to do it again, 0: it is done. */
-static unsigned long salvage(struct lc_rescue *rescue)
-{
-	struct lc_core *core = rescue->core;
-	u32 patience = READ_ONCE(core->params.ssd_patience_ms);
-
-	salvage_pass(rescue);
-	if (rescue->nr_refused) {
-		lc_err_limit(core, "the backing device fails, %llu blocks are yet to be saved",
-			     lc_index_dirty(core->index));
-		return PAUSE_REFUSED;
-	}
-	if (!rescue->nr_unread) {
-		salvage_done(rescue);
-		return 0;
-	}
-	if (!rescue->unread_since)
-		rescue->unread_since = jiffies | 1;
-	rescue->last_pass = time_after_eq(jiffies, rescue->unread_since +
-					  msecs_to_jiffies(patience));
-	return PAUSE_UNREAD;
-}
-
-static void salvage_work(struct work_struct *work)
-{
-	struct lc_rescue *rescue = container_of(to_delayed_work(work), struct lc_rescue,
-						salvage_work);
-	unsigned long pause;
-
-	if (!rescue->salvaging)
-		return;
-	pause = salvage(rescue);
-	if (pause)
-		queue_delayed_work(rescue->wq, &rescue->salvage_work, pause);
-}
-
-/**
- * lc_rescue_resume() - salvage on, if that is not done
- * @rescue: the room
- *
- * Any context.
- */
-void lc_rescue_resume(struct lc_rescue *rescue)
-{
-	queue_delayed_work(rescue->wq, &rescue->salvage_work, 0);
-}
-
-/**
- * lc_rescue_finish() - salvage what is left, now
- * @rescue: the room
- *
- * May sleep, long: nothing may be at work while the volume is suspended, and what is
- * not salvaged before it is removed is lost.  No bio is in flight.  Under
- * core->life_lock, so the work must not need it.
- */
-void lc_rescue_finish(struct lc_rescue *rescue)
-{
-	struct lc_core *core = rescue->core;
-	u32 tries = max_tries(rescue);
-
-	lockdep_assert_held(&core->life_lock);
-	cancel_delayed_work_sync(&rescue->salvage_work);
-	while (rescue->salvaging && salvage(rescue)) {
-		if (rescue->nr_refused && !--tries)
-			break;
-		schedule_timeout_idle(PAUSE_UNREAD);
-	}
-	if (rescue->salvaging)
-		lc_err(core, "if the volume is removed now, %llu blocks are lost",
-		       lc_index_dirty(core->index));
+		put_list(core, NULL, LC_MARK_LOST_TOO_MANY);
+	else
+		put_list(core, ranges, nr);
 }
 
 /* --- the whole ----------------------------------------------------------- */
@@ -566,15 +353,12 @@ static int save_and_abandon(struct lc_rescue *rescue)
 	ret = lc_core_mode(core) == LC_MODE_RW ? abandon(rescue) : -EIO;
 	if (!ret) {
 		/* From here on what is only there has no other chance. */
-		rescue->salvaging = true;
-		lc_bypass_watch(core->bypass, true);
+		lc_salvage_begin(rescue->salvage);
 		save_ram(rescue);
 		ret = lc_io_flush(core->backing);
 	}
 	if (!ret && rescue->ram_lost)
 		ret = -EIO;
-	if (!ret)
-		forget_saved(core);
 	lc_writeback_release_places(core->wb);
 	return ret;
 }
@@ -596,11 +380,13 @@ void lc_rescue_run(struct lc_rescue *rescue)
 	lc_err(core, "%s: giving it up, saving what is in memory",
 	       READ_ONCE(core->fail_reason));
 	ret = save_and_abandon(rescue);
-	lc_rescue_resume(rescue);
+	lc_salvage_resume(rescue->salvage);
 	if (ret) {
 		lc_core_fail(core, "neither cache nor backing device takes what is in memory");
 		return;
 	}
+	/* Before the first write goes past them. */
+	WRITE_ONCE(core->bypassed, true);
 	/* Mode fail may have come meanwhile, and stays. */
 	if (cmpxchg(&core->mode, LC_MODE_RW, LC_MODE_DEGRADED) != LC_MODE_RW)
 		return;
@@ -635,13 +421,12 @@ struct lc_rescue *lc_rescue_create(struct lc_core *core)
 		return NULL;
 	rescue->core = core;
 	INIT_WORK(&rescue->work, rescue_work);
-	INIT_DELAYED_WORK(&rescue->salvage_work, salvage_work);
 	rescue->items = kvcalloc(MAX_ITEMS, sizeof(*rescue->items), GFP_KERNEL);
-	rescue->blocks = kvcalloc(MAX_CLAIMED, sizeof(*rescue->blocks), GFP_KERNEL);
-	rescue->pages = (void *)__get_free_pages(GFP_KERNEL, 1);
 	rescue->ranges = kvcalloc(MAX_RANGES, sizeof(*rescue->ranges), GFP_KERNEL);
 	rescue->wq = alloc_ordered_workqueue("lc-rescue", WQ_MEM_RECLAIM);
-	if (rescue->items && rescue->blocks && rescue->pages && rescue->ranges && rescue->wq)
+	if (rescue->wq)
+		rescue->salvage = lc_salvage_create(core, rescue->wq);
+	if (rescue->items && rescue->ranges && rescue->salvage)
 		return rescue;
 	lc_rescue_destroy(rescue);
 	return NULL;
@@ -651,15 +436,53 @@ void lc_rescue_destroy(struct lc_rescue *rescue)
 {
 	if (!rescue)
 		return;
-	if (rescue->wq) {
-		cancel_delayed_work_sync(&rescue->salvage_work);
+	/* It may start the salvage. */
+	flush_work(&rescue->work);
+	lc_salvage_destroy(rescue->salvage);
+	if (rescue->wq)
 		destroy_workqueue(rescue->wq);
-	}
-	free_pages((unsigned long)rescue->pages, 1);
 	kvfree(rescue->ranges);
-	kvfree(rescue->blocks);
 	kvfree(rescue->items);
 	kfree(rescue);
+}
+
+/**
+ * lc_rescue_pause() - salvage nothing for now
+ * @rescue: the room
+ *
+ * May sleep; under core->life_lock.  Return: whether something was to be salvaged, so that
+ * lc_rescue_resume() is due.
+ */
+bool lc_rescue_pause(struct lc_rescue *rescue)
+{
+	return lc_salvage_pause(rescue->salvage);
+}
+
+/**
+ * lc_rescue_resume() - salvage on, if that is not done
+ * @rescue: the room
+ *
+ * Under core->life_lock.
+ */
+void lc_rescue_resume(struct lc_rescue *rescue)
+{
+	lc_salvage_resume(rescue->salvage);
+}
+
+/**
+ * lc_rescue_finish() - the volume is suspended
+ * @rescue: the room
+ * @removing: it goes away: salvage what can be in a minute
+ *
+ * May sleep.  What is not salvaged when it goes away is lost: lc_rescue_record_lost().  No bio
+ * is in flight.  Under core->life_lock.
+ */
+void lc_rescue_finish(struct lc_rescue *rescue, bool removing)
+{
+	if (removing)
+		lc_salvage_finish(rescue->salvage);
+	else
+		lc_salvage_pause(rescue->salvage);
 }
 
 /* Any context. */

@@ -5,7 +5,6 @@
  * Which slots are dirty the index knows; what they should hold, their checksums and their
  * sectors, is in the headers of the segment's records on the SSD.
  */
-#include <linux/kthread.h>
 #include <linux/sort.h>
 
 #include "lc.h"
@@ -16,6 +15,8 @@
 #include "segment.h"
 #include "wbcollect.h"
 #include "wbcopy.h"
+
+#define HEADER_TRIES	3	/* of one that does not decode: it may have rotted on its way */
 
 static bool slot_dirty(struct lc_core *core, u32 slot, u64 *block)
 {
@@ -65,39 +66,66 @@ static void collect_record(struct lc_core *core, struct lc_wb_list *list,
 }
 
 /*
- * Follow the headers of a segment and collect its dirty slots.  What ends the chain
- * is not told from damage here (see collect_orphans()), and behind our last record
- * there may be one that a crash killed: nothing is mapped to its slots.
+ * Read what should be a header, @tries times at most.  Return: 0, -EBADMSG if it is none of
+ * this segment, -EREMOTEIO if the SSD fails it, or -EINTR.
  */
-static int walk_segment(struct lc_core *core, u64 number, struct lc_wb_list *list, void *header,
-			bool patient, const bool *stop)
+static int read_header(struct lc_core *core, const struct lc_wb_source *source, u32 slot,
+		       u64 epoch, u32 tries, struct lc_record_info *info)
 {
-	u64 position = lc_ring_position(core->ring, number);
-	struct lc_record_info info;
-	u64 epoch = 0;		/* all records of a segment are of one life (R7) */
-	u32 slot = 0;
+	u64 address = lc_format_slot_address(&core->sb.geo,
+					     lc_ring_position(core->ring, source->number), slot);
 	int ret;
 
-	if (number >= core->head->start)
+	do {
+		ret = lc_io_sync(core->cache, REQ_OP_READ, address, source->header,
+				 LC_SLOT_BYTES);
+		if (READ_ONCE(*source->stop))
+			return -EINTR;
+		if (ret)
+			ret = -EREMOTEIO;
+		else if (lc_record_decode(source->header, &core->sb, source->number, slot, info,
+					  NULL) || (epoch && info->epoch != epoch))
+			ret = -EBADMSG;
+	} while (ret && --tries);
+	return ret;
+}
+
+/*
+ * Follow the headers of a segment and collect its dirty slots.  What ends the chain
+ * is not told from damage here (see collect_orphans()), and behind our last record
+ * there may be one that a crash killed: nothing is mapped to its slots.  But where dirty
+ * slots follow there was a header, and one that does not come back may do so later: its
+ * slots are not given up before the SSD has had its time (L18).
+ */
+static int walk_segment(struct lc_core *core, const struct lc_wb_source *source,
+			struct lc_wb_list *list)
+{
+	struct lc_record_info info;
+	u32 slot = 0, next = 0;	/* the latter: where the chain says there is a header */
+	u64 epoch = 0;		/* all records of a segment are of one life (R7) */
+	int ret;
+
+	if (source->number >= core->head->start)
 		epoch = core->sb.epoch;
 	while (slot < core->sb.geo.seg_slots) {
-		ret = lc_io_sync(core->cache, REQ_OP_READ,
-				 lc_format_slot_address(&core->sb.geo, position, slot), header,
-				 LC_SLOT_BYTES);
-		if (READ_ONCE(*stop) || kthread_should_stop())
-			return -EINTR;
-		if (ret && patient)
-			return -EREMOTEIO;
-		if (!ret && !lc_record_decode(header, &core->sb, number, slot, &info, NULL) &&
-		    (!epoch || info.epoch == epoch)) {
+		ret = read_header(core, source, slot, epoch, slot == next ? HEADER_TRIES : 1,
+				  &info);
+		if (!ret) {
 			epoch = info.epoch;
-			collect_record(core, list, header, &info, base_of(core, number));
+			collect_record(core, list, source->header, &info,
+				       base_of(core, source->number));
 			slot += LC_HEADER_SLOTS + info.nr_slots;
+			next = slot;
 			continue;
 		}
+		if (ret == -EINTR || (ret == -EREMOTEIO && source->patient))
+			return ret;
 		/* Damage, or the end.  A header behind it still names its slots (L13). */
-		if (!slots_left(core, number, slot))
+		if (!slots_left(core, source->number, slot))
 			break;
+		if (source->patient)
+			return -EREMOTEIO;
+		list->nr_bad += slot == next;
 		slot++;
 	}
 	return 0;
@@ -129,25 +157,24 @@ static void collect_orphans(struct lc_core *core, u64 number, struct lc_wb_list 
 /**
  * lc_wbcollect_segment() - list the dirty slots of a segment
  * @core: the volume
- * @number: of the segment: durable, closed, not below the tail
- * @list: has room for a segment's slots
- * @header: a slot's worth of memory
- * @patient: an error of the SSD ends it; else what it does not deliver is damaged
- * @stop: give up early when this becomes true
+ * @source: the segment
+ * @list: has room for a segment's slots; they are added in the order of slots
  *
- * From the writeback thread, may sleep.  Return: 0, -EINTR, or -EREMOTEIO.
+ * May sleep; from whoever has the list.  Return: 0, -EINTR, or -EREMOTEIO if the SSD does not
+ * give the headers back as they were written and @source is patient.
  */
-int lc_wbcollect_segment(struct lc_core *core, u64 number, struct lc_wb_list *list, void *header,
-			 bool patient, const bool *stop)
+int lc_wbcollect_segment(struct lc_core *core, const struct lc_wb_source *source,
+			 struct lc_wb_list *list)
 {
 	u32 from = list->nr;
-	int ret;
+	int ret = 0;
 
-	if (!slots_left(core, number, 0))
+	if (!slots_left(core, source->number, 0))
 		return 0;
-	ret = walk_segment(core, number, list, header, patient, stop);
+	if (!source->unreadable)
+		ret = walk_segment(core, source, list);
 	if (!ret)
-		collect_orphans(core, number, list, from);
+		collect_orphans(core, source->number, list, from);
 	return ret;
 }
 

@@ -16,11 +16,10 @@
  *     over, or no read has come or ended for YIELD_CALM.  It takes lc_writeback_rest(), a tick
  *     more or less, and ends within YIELD_STEP when that becomes 0, or the batch is to be given up.
  *
- * A run only records its error; lc_wbcopy_run() returns the first one after all
- * runs have ended.  A slot that does not verify is read once more and then given up
- * (LC_WB_DAMAGED); it is never written to the HDD.  Other errors end the batch, or,
- * when told to judge, the worker of the run goes through its blocks one by one to
- * find those that fail.
+ * A run only records its error; lc_wbcopy_run() returns one, the HDD's first, after all
+ * runs have ended.  A slot that does not verify is read once more; it is never written to
+ * the HDD.  That, and errors, end the batch, or, when told to judge, the worker of the run
+ * goes through its blocks one by one to find those that fail.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -62,11 +61,10 @@ struct lc_wbcopy {
 	spinlock_t lock;		/* in completion context too */
 	struct list_head idle;		/* runs; lock */
 	u32 nr_idle;			/* lock */
-	int error;			/* the first; lock; READ_ONCE() */
-	enum lc_wb_judge judge;
-	const bool *stop;
-	atomic_t nr_refused;
-	atomic_t nr_unread;
+	int error;			/* the first, or the HDD's; lock; READ_ONCE() */
+	struct lc_wb_how how;
+	atomic_t row;			/* blocks the HDD refused since it took one */
+	atomic_t nr_bad;		/* slots the SSD does not give back */
 	wait_queue_head_t wait;
 	u32 streak;			/* runs started since the last rest; thread only */
 	u32 streak_moves;		/* of them not right behind another; thread only */
@@ -82,7 +80,8 @@ static void run_end(struct run *run, int error)
 	unsigned long flags;
 
 	spin_lock_irqsave(&copy->lock, flags);
-	if (error && !copy->error)
+	/* One of the HDD counts most: nothing of the batch is believed then (W3). */
+	if (error && (!copy->error || error == -EIO))
 		WRITE_ONCE(copy->error, error);
 	list_add(&run->list, &copy->idle);
 	copy->nr_idle++;
@@ -91,14 +90,29 @@ static void run_end(struct run *run, int error)
 	spin_unlock_irqrestore(&copy->lock, flags);
 }
 
+/* All of its blocks have their fate. */
+static void run_done(struct run *run)
+{
+	u32 i;
+
+	for (i = 0; i < run->nr; i++)
+		run->items[i].done = true;
+	run_end(run, 0);
+}
+
 static void write_done(struct run *run)
 {
 	if (!atomic_dec_and_test(&run->pending))
 		return;
-	if (run->status && run->copy->judge >= LC_WB_JUDGE_HDD)
+	if (!run->status) {
+		atomic_set(&run->copy->row, 0);
+		run_done(run);
+	} else if (run->copy->how.judge >= LC_WB_JUDGE_HDD) {
 		queue_work(run->copy->wq, &run->work);
-	else
-		run_end(run, blk_status_to_errno(run->status));
+	} else {
+		/* Whatever it says: other codes are the SSD's here, MEDIUM would be ENODATA. */
+		run_end(run, -EIO);
+	}
 }
 
 static void write_bio_end(struct bio *bio)
@@ -196,7 +210,7 @@ int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data)
 	return ret;
 }
 
-/* Some bio failed: write block by block.  Return: 0, -EINTR, -EIO if too many are refused. */
+/* Some bio failed: write block by block.  Return: 0, -EINTR, -EIO if too many in a row fail. */
 static int judge_writes(struct run *run)
 {
 	struct lc_wbcopy *copy = run->copy;
@@ -205,13 +219,17 @@ static int judge_writes(struct run *run)
 	for (i = 0; i < run->nr; i++) {
 		struct lc_wb_item *item = &run->items[i];
 
-		if (READ_ONCE(*copy->stop))
+		if (READ_ONCE(*copy->how.stop))
 			return -EINTR;
-		if (item->fate != LC_WB_COPIED ||
-		    !lc_wbcopy_write_block(copy->core, item->block, item->mask,
-					   page_address(run->pages[i])))
+		if (item->fate != LC_WB_COPIED || !item->mask)
 			continue;
-		if (atomic_inc_return(&copy->nr_refused) > LC_WB_MAX_BAD)
+		if (!lc_wbcopy_write_block(copy->core, item->block, item->mask,
+					   page_address(run->pages[i]))) {
+			atomic_set(&copy->row, 0);
+			continue;
+		}
+		if (copy->how.judge < LC_WB_SKIP &&
+		    atomic_inc_return(&copy->row) > copy->how.max_row)
 			return -EIO;
 		lc_err_limit(copy->core, "%pg refuses block %llu, which stays in the cache",
 			     copy->core->backing, item->block);
@@ -229,26 +247,43 @@ static int read_slot(struct run *run, u32 i)
 			  LC_SLOT_BYTES);
 }
 
-/* Some bio failed: read slot by slot.  Return: 0, -EINTR, -ENODATA if too many fail. */
-static int judge_reads(struct run *run)
+/*
+ * A slot does not come back as it was written.  That may pass, so it is not given up before
+ * the SSD has had its time (L18), and many of them are no bad slots.  Return: 0 if the others
+ * may go on, -EREMOTEIO: it is to be tried again later, -ENODATA: it is the SSD that fails.
+ */
+static int slot_failed(struct run *run, struct lc_wb_item *item, const char *how)
 {
 	struct lc_wbcopy *copy = run->copy;
+
+	if (copy->how.judge < LC_WB_JUDGE_BOTH)
+		return -EREMOTEIO;
+	if (copy->how.judge == LC_WB_SKIP) {
+		item->fate = LC_WB_UNREAD;
+		return 0;
+	}
+	if (atomic_inc_return(&copy->nr_bad) > LC_WB_MAX_BAD)
+		return -ENODATA;
+	lc_err_limit(copy->core, "block %llu %s the cache device: lost", item->block, how);
+	item->fate = LC_WB_DAMAGED;
+	return 0;
+}
+
+/* Some bio failed: read slot by slot.  Return: as slot_failed(), or -EINTR. */
+static int judge_reads(struct run *run)
+{
+	int ret = 0;
 	u32 i;
 
-	for (i = 0; i < run->nr; i++) {
+	for (i = 0; i < run->nr && !ret; i++) {
 		struct lc_wb_item *item = &run->items[i];
 
-		if (READ_ONCE(*copy->stop))
+		if (READ_ONCE(*run->copy->how.stop))
 			return -EINTR;
-		if (item->fate != LC_WB_COPIED || !item->mask || !read_slot(run, i))
-			continue;
-		if (atomic_inc_return(&copy->nr_unread) > LC_WB_MAX_BAD)
-			return -ENODATA;
-		lc_err_limit(copy->core, "block %llu cannot be read from the cache device: lost",
-			     item->block);
-		item->fate = LC_WB_DAMAGED;
+		if (item->fate == LC_WB_COPIED && item->mask && read_slot(run, i))
+			ret = slot_failed(run, item, "cannot be read from");
 	}
-	return 0;
+	return ret;
 }
 
 static bool slot_whole(struct run *run, u32 i)
@@ -259,21 +294,22 @@ static bool slot_whole(struct run *run, u32 i)
 						 page_address(run->pages[i]));
 }
 
-static void verify_slots(struct run *run)
+/* Return: as slot_failed(). */
+static int verify_slots(struct run *run)
 {
+	int ret = 0;
 	u32 i;
 
-	for (i = 0; i < run->nr; i++) {
+	for (i = 0; i < run->nr && !ret; i++) {
 		struct lc_wb_item *item = &run->items[i];
 
 		if (item->fate != LC_WB_COPIED || !item->mask || slot_whole(run, i))
 			continue;
 		if (!read_slot(run, i) && slot_whole(run, i))
 			continue;
-		lc_err_limit(run->copy->core, "block %llu is damaged on the cache device: lost",
-			     item->block);
-		item->fate = LC_WB_DAMAGED;
+		ret = slot_failed(run, item, "is damaged on");
 	}
+	return ret;
 }
 
 static void run_work(struct work_struct *work)
@@ -282,17 +318,21 @@ static void run_work(struct work_struct *work)
 	int ret = 0;
 
 	if (run->writing) {
-		run_end(run, judge_writes(run));
+		ret = judge_writes(run);
+		if (ret)
+			run_end(run, ret);
+		else
+			run_done(run);
 		return;
 	}
 	if (run->status)
-		ret = run->copy->judge < LC_WB_JUDGE_BOTH ? -EREMOTEIO : judge_reads(run);
-	if (ret) {
+		ret = run->copy->how.judge < LC_WB_JUDGE_BOTH ? -EREMOTEIO : judge_reads(run);
+	if (!ret)
+		ret = verify_slots(run);
+	if (ret)
 		run_end(run, ret);
-		return;
-	}
-	verify_slots(run);
-	run_write(run);
+	else
+		run_write(run);
 }
 
 static void read_done(struct run *run)
@@ -373,7 +413,7 @@ static u32 run_length(const struct lc_wb_item *items, u32 nr)
 
 static bool given_up(const struct lc_wbcopy *copy)
 {
-	return READ_ONCE(copy->error) || READ_ONCE(*copy->stop);
+	return READ_ONCE(copy->error) || READ_ONCE(*copy->how.stop);
 }
 
 /* Do others read the HDD?  A stamp may be of a tick that we have not seen yet. */
@@ -387,7 +427,7 @@ static void yield_to_reads(struct lc_wbcopy *copy)
 {
 	unsigned long begun = jiffies, elapsed = 0, rest;
 
-	if (copy->streak < copy->depth)
+	if (copy->streak < copy->depth || copy->how.judge == LC_WB_SKIP)
 		return;
 	while (!given_up(copy) && reads_come(copy->core)) {
 		/* Behind a rest the head has to come back. */
@@ -415,26 +455,27 @@ unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy)
  * @copy: the room
  * @items: sorted by block, each block once
  * @nr: how many
- * @judge: what to do about errors
- * @stop: give up early when this becomes true
+ * @how: what to do about errors, and when to end early
  *
- * May sleep.  On return nothing is in flight, and each item has its fate.
- * Return: 0, -EINTR, -EREMOTEIO for an error of the SSD, -ENODATA if too many of its
- * slots cannot be read, or an error of the HDD.
+ * May sleep.  On return nothing is in flight, and each item that is done has its fate: all of
+ * them if it returns 0, otherwise those of the runs that ended well.
+ * Return: 0, -EINTR, -EREMOTEIO if the SSD does not give something back as it was written,
+ * -ENODATA if that is too much for bad slots, or -EIO: the HDD failed.
  * The HDD is not flushed.
  */
 int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
-		  enum lc_wb_judge judge, const bool *stop)
+		  const struct lc_wb_how *how)
 {
 	struct run *run = NULL;
 	u32 i = 0, n;
 
 	copy->error = 0;
-	copy->judge = judge;
-	copy->stop = stop;
+	copy->how = *how;
 	copy->rested = 0;
-	atomic_set(&copy->nr_refused, 0);
-	atomic_set(&copy->nr_unread, 0);
+	atomic_set(&copy->row, 0);
+	atomic_set(&copy->nr_bad, 0);
+	for (n = 0; n < nr; n++)
+		items[n].done = false;
 	while (i < nr) {
 		yield_to_reads(copy);
 		wait_event(copy->wait, (run = idle_run(copy)));

@@ -14,6 +14,7 @@ enum lc_wb_fate {
 	LC_WB_COPIED,
 	LC_WB_DAMAGED,		/* the SSD does not give it back as it was written */
 	LC_WB_REFUSED,		/* the HDD did not take it */
+	LC_WB_UNREAD,		/* as DAMAGED, but it may come back (LC_WB_SKIP) */
 };
 
 /*
@@ -23,10 +24,17 @@ enum lc_wb_fate {
 enum lc_wb_judge {
 	LC_WB_STOP,		/* any error ends the batch */
 	LC_WB_JUDGE_HDD,	/* find out which blocks the HDD refuses */
-	LC_WB_JUDGE_BOTH,	/* also which slots the SSD does not deliver */
+	LC_WB_JUDGE_BOTH,	/* also which slots the SSD does not give back as written */
+	LC_WB_SKIP,		/* go through all of them, without a rest: each gets its fate */
 };
 
-#define LC_WB_MAX_BAD	64	/* more in a batch: not sectors, the device fails */
+#define LC_WB_MAX_BAD	64	/* more in a batch: not slots, the SSD fails */
+
+struct lc_wb_how {
+	enum lc_wb_judge judge;
+	u32 max_row;		/* blocks the HDD may refuse, none taken in between */
+	const bool *stop;	/* give up early when this becomes true */
+};
 
 struct lc_wb_item {
 	u64 block;
@@ -35,12 +43,13 @@ struct lc_wb_item {
 	u8 mask;
 	u8 lost;
 	u8 fate;	/* enum lc_wb_fate */
+	bool done;	/* the fate is final: with COPIED, the HDD took it */
 };
 
 struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, struct workqueue_struct *wq, u32 depth);
 void lc_wbcopy_destroy(struct lc_wbcopy *copy);
 int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
-		  enum lc_wb_judge judge, const bool *stop);
+		  const struct lc_wb_how *how);
 unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy);
 
 int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data);

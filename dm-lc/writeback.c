@@ -24,7 +24,9 @@
  *     most one HDD write per block is in flight (C4).  Discards keep out through
  *     place_lock, held for steps 1 to 5 (C5).
  *  W3 After a failed write or FLUSH of the HDD every block of the batch stays dirty
- *     and the tail stays (F3).
+ *     and the tail stays (F3).  A failed write that was judged block by block is none.
+ *  W4 What the SSD does not give back as it was written is not given up before it had
+ *     ssd_patience_ms for it (patience.h, L18).
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -43,56 +45,19 @@
 #include "lane.h"
 #include "log.h"
 #include "pace.h"
+#include "patience.h"
 #include "read.h"
+#include "rescue.h"
 #include "segment.h"
 #include "superblock.h"
 #include "wbcollect.h"
 #include "wbcopy.h"
-#include "write.h"
+#include "wbroom.h"
 #include "writeback.h"
 
-#define MAX_RELOG_TRIES	1000	/* ticks: seconds, while a FLUSH frees buffers */
+#define RELOG_TRIES	100	/* at least, and */
+#define RELOG_PATIENCE	(10 * HZ)	/* so long without a slot, while a FLUSH frees buffers */
 #define IDLE_AFTER	(HZ)	/* without writes: drain although below the watermark */
-#define MAX_FAILURES	5	/* batches in a row that may fail, 31 s in all */
-#define RETRY_REFUSED	(30 * HZ)	/* then twice that, and so on */
-#define RETRY_REFUSED_MAX (3600 * HZ)
-
-struct lc_writeback {
-	struct lc_core *core;
-	struct task_struct *task;
-	wait_queue_head_t wait;
-	struct mutex place_lock;	/* the HDD places of all blocks (C5) */
-	atomic_t claims;		/* others who want it */
-
-	/* owned by the thread; replaced under place_lock */
-	struct lc_wb_list list;
-	struct lc_wbcopy *copy;
-	struct workqueue_struct *wq;	/* of every copy: none is made while suspended */
-
-	bool paused;		/* stay away from the devices; wait */
-	bool resting;		/* the thread honours that; wait */
-	bool filling;		/* between the watermarks: drain on; thread only */
-	bool working;		/* a batch is under way, or due; READ_ONCE() */
-	struct lc_pace pace;
-	u64 drain_to;		/* segment number the tail must reach; READ_ONCE() */
-	u32 failures;		/* thread only */
-	u32 unread;		/* times the SSD failed a read, in a row; thread only */
-	unsigned long unread_since;	/* jiffies of the first of them */
-	unsigned long retry_at;		/* jiffies: what the HDD refused is tried again */
-	unsigned long retry_pause;	/* 0: nothing is refused; thread only */
-	u32 relog_stuck;	/* tries without a buffer, in a row; thread only */
-	u64 relog_rounds;	/* batches while writes are held off; thread only */
-	bool hdd_doubtful;	/* a FLUSH of it failed; stays; READ_ONCE() */
-	const char *state;	/* for status; READ_ONCE() */
-	void *header;		/* two slots; thread only */
-};
-
-/* What a batch covers. */
-struct batch {
-	u64 first;		/* segment number */
-	u64 end;
-	bool part;		/* it was longer */
-};
 
 /* --- when --------------------------------------------------------------- */
 
@@ -141,16 +106,15 @@ static bool worth_draining(struct lc_writeback *wb)
 	return lc_index_dirty(core->index) > atomic64_read(&core->lost) + refused;
 }
 
-static bool should_run(struct lc_writeback *wb)
+/* Is there a reason to drain, if there is anything?  Takes no lock of the lanes. */
+static bool wants_to_run(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
-	u64 tail = lc_ring_tail(core->ring), used;
+	u64 used;
 
 	if (lc_core_mode(core) != LC_MODE_RW || atomic_read(&core->cache_failed))
 		return false;
-	if (tail >= lc_head_used(core))
-		return false;
-	if (tail < READ_ONCE(wb->drain_to))
+	if (lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to))
 		return true;
 	if (READ_ONCE(core->head->relog_wanted))	/* writes are parked until that is done */
 		return true;
@@ -166,46 +130,13 @@ static bool should_run(struct lc_writeback *wb)
 	return wb->filling || (is_idle(core) && worth_draining(wb));
 }
 
+/* Looked at with each kick, of which there are many: the lanes are locked last. */
+static bool should_run(struct lc_writeback *wb)
+{
+	return wants_to_run(wb) && lc_ring_tail(wb->core->ring) < lc_head_used(wb->core);
+}
+
 /* --- step 1: collect ---------------------------------------------------- */
-
-/* A slot is lost only after the SSD has failed for as long as it may. */
-static enum lc_wb_judge judge(const struct lc_writeback *wb)
-{
-	u32 patience = READ_ONCE(wb->core->params.ssd_patience_ms);
-
-	if (wb->unread > 1 &&
-	    time_after(jiffies, wb->unread_since + msecs_to_jiffies(patience)))
-		return LC_WB_JUDGE_BOTH;
-	return wb->failures || wb->unread ? LC_WB_JUDGE_HDD : LC_WB_STOP;
-}
-
-/*
- * The seq replay must start with if the tail moves to segment @number.  Not the
- * last seq before it plus one: the chain there may end in dead records.  Return: 0,
- * -ENOENT: the tail must not move there, or an error.
- */
-static int first_seq_of(struct lc_writeback *wb, u64 number, u64 *seq)
-{
-	struct lc_core *core = wb->core;
-	struct lc_record_info info;
-	int ret;
-
-	*seq = lc_head_cut_seq(core, number);
-	if (*seq)
-		return 0;
-	if (number >= core->head->start || core->sb.incompat & LC_INCOMPAT_LANES)
-		return -ENOENT;
-	/* A segment from before the last clean stop, of the only lane there was. */
-	ret = lc_io_sync(core->cache, REQ_OP_READ,
-			 lc_format_slot_address(&core->sb.geo,
-						lc_ring_position(core->ring, number), 0),
-			 wb->header, LC_SLOT_BYTES);
-	if (!ret && lc_record_decode(wb->header, &core->sb, number, 0, &info, NULL))
-		ret = -EBADMSG;
-	if (!ret)
-		*seq = info.seq;
-	return ret;
-}
 
 /*
  * Blocks of a batch at most.  The more, the better their order; but segments are freed when
@@ -229,17 +160,21 @@ static bool reserve_used(struct lc_core *core)
  * While the reserve is used: behind what holds something already, only if the tail could not
  * move there.
  */
-static bool may_go_on(struct lc_writeback *wb, const struct batch *b, u64 number)
+static bool may_go_on(struct lc_writeback *wb, const struct lc_wb_batch *b, u64 number)
 {
 	u64 seq;
 
-	return number == b->first || !wb->list.nr || first_seq_of(wb, number, &seq);
+	return number == b->first || !wb->list.nr || lc_wb_first_seq(wb, number, &seq);
 }
 
-static int collect(struct lc_writeback *wb, struct batch *b)
+static int collect(struct lc_writeback *wb, struct lc_wb_batch *b)
 {
 	struct lc_core *core = wb->core;
 	u64 number = lc_ring_tail(core->ring), limit = number;
+	struct lc_wb_source source = {
+		.header = wb->header, .stop = &wb->paused,
+		.patient = lc_wb_judge(wb) < LC_WB_JUDGE_BOTH,
+	};
 	u32 max = batch_max(wb);
 	int ret;
 
@@ -252,133 +187,32 @@ static int collect(struct lc_writeback *wb, struct batch *b)
 	b->first = number;
 	b->end = number;
 	wb->list.nr = 0;
+	wb->list.nr_bad = 0;
 	while (number < limit && (!reserve_used(core) || may_go_on(wb, b, number)) &&
 	       wb->list.nr + core->sb.geo.seg_slots <= max) {
-		ret = lc_wbcollect_segment(core, number, &wb->list, wb->header,
-					   judge(wb) < LC_WB_JUDGE_BOTH, &wb->paused);
+		source.number = number;
+		ret = lc_wbcollect_segment(core, &source, &wb->list);
 		if (ret)
 			return ret;
+		/* Not headers, the device fails. */
+		if (wb->list.nr_bad > LC_WB_MAX_BAD)
+			return -ENODATA;
 		b->end = ++number;
 		cond_resched();
 	}
 	return 0;
 }
 
-/* --- steps 5 to 7: finish ------------------------------------------------ */
-
-/* Log a block again that could not be drained.  Return: 0, -EAGAIN or -EREMOTEIO. */
-static int relog(struct lc_writeback *wb, const struct lc_wb_item *item)
-{
-	enum lc_wb_fate fate = item->fate;
-	int ret;
-
-	/* The segment cannot be reused: the tail has not passed it. */
-	if (fate == LC_WB_REFUSED) {
-		ret = lc_read_slot(wb->core, item->block, item->slot, wb->header);
-		if (ret && ret != -EBADMSG)
-			return -EREMOTEIO;
-		if (ret)
-			fate = LC_WB_DAMAGED;
-	}
-	return lc_write_relog(wb->core, item->block, item->slot, fate, wb->header);
-}
-
-/* There are slots for all below segment @end: what that frees spares the reserve. */
-static int shorten_batch(struct lc_writeback *wb, struct batch *b, u64 end)
-{
-	u64 seq;
-
-	b->part = true;
-	b->end = end;
-	while (b->end > b->first && first_seq_of(wb, b->end, &seq))
-		b->end--;
-	return b->end > b->first ? 0 : -EAGAIN;
-}
-
-/* Step 5.  Return: as relog(); what is done need not be done again. */
-static int mark_clean(struct lc_writeback *wb, struct batch *b)
-{
-	struct lc_core *core = wb->core;
-	struct lc_mapping map;
-	u64 before = atomic64_read(&core->relogged), end = b->end;
-	bool refused = false;
-	u32 i, bucket;
-	int ret = 0;
-
-	for (i = 0; i < wb->list.nr; i++) {
-		const struct lc_wb_item *item = &wb->list.items[i];
-
-		if (item->lost || item->fate != LC_WB_COPIED) {
-			refused |= item->fate == LC_WB_REFUSED;
-			if (!ret)
-				ret = relog(wb, item);
-			if (ret == -EAGAIN)
-				end = min(end, lc_ring_segment(core->ring, item->slot)->number);
-			else if (ret)
-				return ret;
-			continue;
-		}
-		bucket = lc_index_lock(core->index, item->block);
-		if (lc_index_lookup(core->index, bucket, item->block, &map) &&
-		    map.slot == item->slot)
-			lc_index_clean(core->index, bucket, item->slot);
-		lc_index_unlock(core->index, bucket);
-	}
-	if (refused && (!wb->retry_pause || time_after_eq(jiffies, wb->retry_at))) {
-		wb->retry_pause = clamp_t(unsigned long, wb->retry_pause * 2, RETRY_REFUSED,
-					  RETRY_REFUSED_MAX);
-		WRITE_ONCE(wb->retry_at, jiffies + wb->retry_pause);
-	} else if (!refused && !lc_index_refused(core->index)) {
-		wb->retry_pause = 0;
-	}
-	if (before != atomic64_read(&core->relogged))
-		wb->relog_stuck = 0;
-	return ret ? shorten_batch(wb, b, end) : 0;
-}
-
-/*
- * Where may the tail move to, at most @b->end?  To a cut; in a log of one lane, to a
- * segment whose first header can be read: the damaged ones in between are passed later.
- */
-static int find_tail(struct lc_writeback *wb, struct batch *b, u64 *seq)
-{
-	int ret = -EBADMSG;
-
-	for (; b->end > b->first; b->end--) {
-		ret = first_seq_of(wb, b->end, seq);
-		if (!ret)
-			break;
-	}
-	return ret;
-}
-
-/* Steps 6 and 7.  Return: 0, -ENOENT: no cut is reached yet, or an error. */
-static int move_tail(struct lc_writeback *wb, struct batch *b)
-{
-	struct lc_core *core = wb->core;
-	u64 seq;
-	int ret;
-
-	ret = find_tail(wb, b, &seq);
-	if (!ret)
-		ret = lc_log_wait_durable(core->log, lc_head_seal(core, false));
-	if (!ret)
-		ret = lc_meta_set_tail(core, b->end, seq);
-	if (ret)
-		return ret;
-	lc_ring_set_tail(core->ring, b->end);
-	queue_work(core->wq, &core->refill_work);
-	return 0;
-}
-
 /* --- the thread ---------------------------------------------------------- */
 
-static void note_success(struct lc_writeback *wb)
+static void pause_after(struct lc_writeback *wb, int ret)
 {
-	wb->failures = 0;
-	wb->unread = 0;
+	lc_err_limit(wb->core, "writeback failed with error %d, trying again", ret);
+	WRITE_ONCE(wb->state, "retrying");
+	wait_event_idle_timeout(wb->wait, must_stop(wb), lc_patience_pause(&wb->patience));
 }
 
+/* Steps 1 to 5 ended with an error. */
 static void note_failure(struct lc_writeback *wb, int ret)
 {
 	struct lc_core *core = wb->core;
@@ -388,33 +222,40 @@ static void note_failure(struct lc_writeback *wb, int ret)
 		return;
 	}
 	if (ret == -EREMOTEIO) {
-		if (!wb->unread++)
-			wb->unread_since = jiffies;
-	} else if (++wb->failures > MAX_FAILURES) {
-		lc_core_fail(core, "writeback fails again and again");
+		lc_patience_read(&wb->patience);
+	} else if (lc_patience_hdd(&wb->patience, READ_ONCE(core->params.hdd_patience_ms))) {
+		lc_core_fail(core, "the backing device has failed writeback for hdd_patience_ms");
 		return;
 	}
-	lc_err_limit(core, "writeback failed with error %d, trying again", ret);
-	wait_event_idle_timeout(wb->wait, must_stop(wb),
-				HZ << min_t(u32, max(wb->failures, wb->unread) - 1, 4));
+	pause_after(wb, ret);
+}
+
+/* Step 7 did: it is the SSD that fails. */
+static void note_tail_failure(struct lc_writeback *wb, int ret)
+{
+	if (lc_patience_sb(&wb->patience))
+		lc_core_cache_failed(wb->core, "the cache device does not take its superblock");
+	else
+		pause_after(wb, ret);
 }
 
 /* Patience is over: are these a few slots, or is nothing to be read any more? */
 static bool cache_unreadable(struct lc_writeback *wb)
 {
-	return judge(wb) == LC_WB_JUDGE_BOTH &&
+	return lc_wb_judge(wb) == LC_WB_JUDGE_BOTH &&
 	       lc_io_sync(wb->core->cache, REQ_OP_READ | REQ_META, 0, wb->header, LC_SLOT_BYTES);
 }
 
 /* Steps 1 to 5.  Return: 0, -EINTR if told to stop, or an error. */
-static int copy_batch(struct lc_writeback *wb, struct batch *b)
+static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 {
 	struct lc_core *core = wb->core;
+	struct lc_wb_how how = { .judge = lc_wb_judge(wb), .stop = &wb->paused };
 	unsigned long begun;
 	u32 runs;
 	int ret;
 
-	*b = (struct batch) {};
+	*b = (struct lc_wb_batch) {};
 	if (cache_unreadable(wb))
 		return -ENODATA;
 	ret = collect(wb, b);
@@ -426,16 +267,19 @@ static int copy_batch(struct lc_writeback *wb, struct batch *b)
 		queue_work(core->wq, &core->refill_work);
 	}
 	begun = jiffies;
-	ret = lc_wbcopy_run(wb->copy, wb->list.items, wb->list.nr, judge(wb), &wb->paused);
-	if (!ret && wb->list.nr) {
-		ret = lc_io_flush(core->backing);
+	how.max_row = lc_patience_row(&wb->patience, wb->list.nr);
+	ret = lc_wbcopy_run(wb->copy, wb->list.items, wb->list.nr, &how);
+	if (ret == -EINTR || ret == -EREMOTEIO || ret == -ENODATA) {
+		lc_wb_keep_done(wb);
+	} else if (!ret && wb->list.nr) {
+		ret = lc_io_flush(core->backing) ? -EIO : 0;
 		if (ret)
 			WRITE_ONCE(wb->hdd_doubtful, true);
 		else
 			lc_pace_end(&wb->pace, wb->list.nr, runs, jiffies - begun,
 				    lc_wbcopy_rested(wb->copy));
 	}
-	return ret ? ret : mark_clean(wb, b);
+	return ret ? ret : lc_wb_mark_clean(wb, b);
 }
 
 /* No slot to log a block again in: the next segment is ours alone (D1, B5). */
@@ -452,7 +296,10 @@ static void relog_wait(struct lc_writeback *wb)
 	if (lc_log_in_trouble(core->log) || atomic_read(&core->cache_failed) ||
 	    READ_ONCE(core->ring->waiting))
 		wb->relog_stuck = 0;
-	if (++wb->relog_stuck >= MAX_RELOG_TRIES)
+	if (!wb->relog_stuck++)
+		wb->relog_since = jiffies;
+	else if (wb->relog_stuck > RELOG_TRIES &&
+		 time_after(jiffies, wb->relog_since + RELOG_PATIENCE))
 		lc_core_fail(core, "no room to log lost blocks again");
 	schedule_timeout_idle(1);
 }
@@ -492,7 +339,7 @@ static void await_cut(struct lc_writeback *wb)
 static void run_batch(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
-	struct batch b;
+	struct lc_wb_batch b;
 	int ret;
 
 	/* What is asked to be drained must not stay in an open segment. */
@@ -516,26 +363,23 @@ static void run_batch(struct lc_writeback *wb)
 		return;
 	}
 	wb->relog_stuck = 0;
-	ret = b.end > b.first ? move_tail(wb, &b) : 0;
+	ret = b.end > b.first ? lc_wb_move_tail(wb, &b) : 0;
 	if (!ret || ret == -ENOENT)
 		relog_done(wb);
 	if (ret == -ENOENT) {
-		note_success(wb);
+		lc_patience_success(&wb->patience);
 		if (!wb->list.nr)
 			await_cut(wb);
 		return;
 	}
 	if (b.end > b.first) {
-		/* It is the SSD that fails here. */
-		if (ret && wb->failures >= MAX_FAILURES)
-			ret = -ENODATA;
 		if (ret)
-			note_failure(wb, ret);
+			note_tail_failure(wb, ret);
 		else if (!b.part)	/* what fails is still to come */
-			note_success(wb);
+			lc_patience_success(&wb->patience);
 		return;
 	}
-	note_success(wb);
+	lc_patience_success(&wb->patience);
 	/* The oldest segment is still in RAM: its flush must come first. */
 	if (lc_log_wait_durable(core->log, lc_head_seal(core, is_idle(core))))
 		return;
@@ -547,7 +391,9 @@ static void set_state(struct lc_writeback *wb, bool running)
 {
 	const char *state = "idle";
 
-	if (running)
+	if (running && wb->patience.hdd)
+		state = "retrying";
+	else if (running)
 		state = lc_ring_tail(wb->core->ring) < READ_ONCE(wb->drain_to) ? "draining" :
 										 "running";
 	else if (!READ_ONCE(wb->core->params.writeback))
@@ -648,7 +494,8 @@ void lc_writeback_destroy(struct lc_writeback *wb)
  * @batch: blocks; at least a segment's worth is taken
  * @depth: runs in flight
  *
- * May sleep and allocates; under memalloc_noio while the volume is suspended.
+ * May sleep and allocates; under memalloc_noio while the volume is suspended.  Under
+ * core->life_lock, but when the core is created.
  * Return: 0 or -ENOMEM: nothing changed.
  */
 int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
@@ -656,17 +503,22 @@ int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
 	u32 max = max(batch, wb->core->sb.geo.seg_slots);
 	struct lc_wb_item *items = __vmalloc(max * sizeof(*items), GFP_KERNEL);
 	struct lc_wbcopy *copy = lc_wbcopy_create(wb->core, wb->wq, depth);
+	bool salvaging = false;
 
 	if (!items || !copy) {
 		vfree(items);
 		lc_wbcopy_destroy(copy);
 		return -ENOMEM;
 	}
+	if (wb->core->rescue)
+		salvaging = lc_rescue_pause(wb->core->rescue);
 	lc_writeback_own_places(wb);
 	swap(wb->list.items, items);
 	swap(wb->copy, copy);
 	WRITE_ONCE(wb->list.max, max);
 	lc_writeback_release_places(wb);
+	if (salvaging)
+		lc_rescue_resume(wb->core->rescue);
 	vfree(items);
 	lc_wbcopy_destroy(copy);
 	return 0;
@@ -679,7 +531,6 @@ void lc_writeback_kick(struct lc_writeback *wb)
 
 void lc_writeback_resume(struct lc_writeback *wb)
 {
-	WRITE_ONCE(wb->failures, 0);
 	WRITE_ONCE(wb->paused, false);
 	wake_up_all(&wb->wait);
 }
@@ -724,6 +575,21 @@ bool lc_writeback_hdd_doubtful(const struct lc_writeback *wb)
 	return READ_ONCE(wb->hdd_doubtful);
 }
 
+struct lc_wb_list *lc_writeback_list(struct lc_writeback *wb)
+{
+	return &wb->list;
+}
+
+struct lc_wbcopy *lc_writeback_copy(struct lc_writeback *wb)
+{
+	return wb->copy;
+}
+
+void *lc_writeback_header(struct lc_writeback *wb)
+{
+	return wb->header;
+}
+
 const char *lc_writeback_state(struct lc_writeback *wb)
 {
 	return READ_ONCE(wb->state);
@@ -764,14 +630,15 @@ unsigned long lc_writeback_pace(const struct lc_writeback *wb)
  * @blocks: in these
  *
  * From the thread, does not sleep.  Return: jiffies; 0 if somebody waits for the batch, or
- * would: the log is filling up in spite of it, or kept for relogging, or its places are wanted.
+ * would: it was told to drain, the log is filling up in spite of it, or kept for relogging, or
+ * its places are wanted.
  */
 unsigned long lc_writeback_rest(const struct lc_writeback *wb, u32 runs, u32 blocks)
 {
 	struct lc_core *core = wb->core;
 
 	if (atomic_read(&wb->claims) || READ_ONCE(core->head->relog_wanted) ||
-	    room(wb) <= zone(wb) ||
+	    lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to) || room(wb) <= zone(wb) ||
 	    used_percent(core) > (100 + READ_ONCE(core->params.high_watermark)) / 2)
 		return 0;
 	return lc_pace_rest(&wb->pace, runs, blocks);

@@ -6,6 +6,8 @@
 #include <linux/types.h>
 
 struct lc_core;
+struct lc_wb_list;
+struct lc_wbcopy;
 struct lc_writeback;
 
 struct lc_writeback *lc_writeback_create(struct lc_core *core);
@@ -24,5 +26,13 @@ unsigned long lc_writeback_rest(const struct lc_writeback *wb, u32 runs, u32 blo
 /* Between the two no writeback touches the HDD.  May sleep. */
 void lc_writeback_own_places(struct lc_writeback *wb);
 void lc_writeback_release_places(struct lc_writeback *wb);
+
+/*
+ * What a batch needs, for the rescue, once the mode is not rw any more: writeback begins no batch
+ * then.  Process context.
+ */
+struct lc_wb_list *lc_writeback_list(struct lc_writeback *wb);
+struct lc_wbcopy *lc_writeback_copy(struct lc_writeback *wb);
+void *lc_writeback_header(struct lc_writeback *wb);	/* memory for two slots */
 
 #endif /* LC_WRITEBACK_H */

@@ -450,9 +450,10 @@ void lc_rescue_resume(struct lc_rescue *rescue)
 	(void)rescue;
 }
 
-void lc_rescue_finish(struct lc_rescue *rescue)
+void lc_rescue_finish(struct lc_rescue *rescue, bool removing)
 {
 	(void)rescue;
+	(void)removing;
 }
 
 struct lc_bypass *lc_bypass_create(struct lc_core *core)
@@ -472,8 +473,8 @@ int lc_bypass_flush(struct lc_core *core)
 	return -EIO;
 }
 
-int lc_rescue_record_lost(struct lc_core *core)
+void lc_rescue_record_lost(struct lc_core *core, bool ending)
 {
 	(void)core;
-	return 0;
+	(void)ending;
 }

@@ -18,7 +18,7 @@
 
 /* --- the second reading -------------------------------------------------- */
 
-enum { NR_OPTIONS = 11 };
+enum { NR_OPTIONS = 12 };
 
 #define AT(field)	offsetof(struct lc_params, field)
 
@@ -37,6 +37,7 @@ static const struct {
 	{ "idle_seal_ms", AT(idle_seal_ms), 0, 3600000, false, false },
 	{ "writeback", AT(writeback), 0, 1, false, true },
 	{ "ssd_patience_ms", AT(ssd_patience_ms), 0, 3600000, false, false },
+	{ "hdd_patience_ms", AT(hdd_patience_ms), 0, 86400000, false, false },
 	{ "verify_reads", AT(verify_reads), 0, 1, false, true },
 	{ "lanes", AT(lanes), 0, 128, true, false },
 	{ "stats", AT(stats), 0, 1, false, true },

@@ -24,7 +24,7 @@ _lc_values() {
 	--force | -f) compgen -W "ssd-signature dirty-cache hdd-signature paired fs-at-end \
 same-disk" -- "$2" ;;
 	--option | -o) compgen -S = -W "buffers high_watermark low_watermark writeback_batch \
-writeback_depth idle_seal_ms writeback ssd_patience_ms verify_reads lanes stats" -- "$2" ;;
+writeback_depth idle_seal_ms writeback ssd_patience_ms hdd_patience_ms verify_reads lanes stats" -- "$2" ;;
 	*) return 1 ;;
 	esac
 }

@@ -142,11 +142,11 @@ def ssd_that_recovers_is_kept(ctx):
 
 @case(disks=PAIR, timeout=180, long=("debug",),
       fault=("HDD", "gone for good",
-             "writes go on into the cache, then mode fail; nothing lost"))
+             "writes go on into the cache, then, with hdd_patience_ms, mode fail; nothing lost"))
 def dead_hdd_keeps_the_cache(ctx):
-    """The HDD dies: writes go on into the cache until writeback gives up; nothing is lost."""
+    """The HDD dies: writes go on into the cache until its patience is over; nothing is lost."""
     with Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ctx.ssd, writeback="off")
+        lc = LcStack(hdd.path, ctx.ssd, writeback="off", hdd_patience_ms=2000)
         lc.format()
         lc.activate()
         with lc.open() as raw:
@@ -191,10 +191,11 @@ def clean_block_is_read_from_the_hdd(ctx):
 
 @case(disks=PAIR, timeout=180,
       fault=("SSD", "bit flip, dirty block",
-             "never written to the HDD; lost, also after restarts, until overwritten"))
+             "never written to the HDD; lost after ssd_patience_ms, also after restarts, until "
+             "overwritten"))
 def damaged_dirty_slot_is_lost(ctx):
     """A flipped bit in a dirty slot: never written to the HDD; lost, also after restarts."""
-    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0)
+    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0, ssd_patience_ms=500)
     lc.format()
     with dm.Raw(ctx.hdd) as hdd:
         before = hdd.read((1 << 20) + 3 * BLOCK, BLOCK)
@@ -233,10 +234,10 @@ def damaged_dirty_slot_is_lost(ctx):
 
 @case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "bit flip, header of a dirty record",
-             "its blocks are lost, those behind it drained"))
+             "its blocks are lost after ssd_patience_ms, those behind it drained"))
 def rotten_header_loses_only_its_record(ctx):
     """The header of a dirty record rots: its blocks are lost, those behind it are drained."""
-    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0)
+    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0, ssd_patience_ms=500)
     lc.format()
     lc.activate()
     with lc.open() as raw:
@@ -434,7 +435,7 @@ def salvage_under_four_jobs(ctx):
     # Slow reads of the SSD: time to write to a block that is being salvaged.
     with Breakable("ssd1", ctx.ssd) as bad, Breakable("ssd2", bad.path) as ssd, \
             Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off")
+        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off", writeback_depth=1)
         lc.format()
         lc.activate()
         jobs = [SectorJob(lc, 100 * n, 100, ctx.seed + n) for n in range(4)]
@@ -448,10 +449,10 @@ def salvage_under_four_jobs(ctx):
             raw.flush()
             hdd.swap(dm.delay(ctx.hdd, 0, 4))
             bad.swap(dm.flakey(ctx.ssd, 0, 3600, "error_writes"))
-            ssd.swap(dm.delay(bad.path, 20, 0))
+            ssd.swap(dm.delay(bad.path, 500, 0))
         with running(jobs):
             left = lc.wait(lambda fields: fields["mode"] == "degraded", what="mode degraded")
-            go_on(jobs, 5)
+            go_on(jobs, 2)
             during = lc.fields()
             assert during["dirty"], "it was over before the load went on"
             lc.wait(lambda fields: not fields["dirty"], what="the end of the salvage")

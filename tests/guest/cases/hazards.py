@@ -486,14 +486,18 @@ def reads_go_before_writeback(ctx):
             fill(raw, block, 1, "dirty")
         others = range(2000, dm.sectors(lc.path) // 8)
         from_hdd = Reader(ctx, raw, others)
-        lc.message("writeback")
+        lc.message("writeback", "on")       # nobody writes, so that it drains
+        lc.wait(lambda fields: fields["writeback"] == "running", what="writeback at work")
         yielding = from_hdd.until(lambda reads, writes: writes >= 60 or reads > 20_000)
         discard = sh.start("blkdiscard", "-o", others[0] * BLOCK, "-l", BLOCK, lc.path)
         waited_for = from_hdd.until(lambda *_: discard.poll() is not None)
         sh.finish(discard)
-    ctx.figure("reads of the HDD a write there, and with a discard waiting",
-               [round(figure, 1) for figure in (yielding, waited_for)])
+        lc.message("writeback")
+        told = from_hdd.until(lambda reads, writes: writes >= 60 or reads > 20_000)
+    ctx.figure("reads of the HDD a write there, with a discard waiting, and when told to drain",
+               [round(figure, 1) for figure in (yielding, waited_for, told)])
     assert yielding > 3 * waited_for, "writeback does not make way for reads, or a discard does"
+    assert yielding > 3 * told, "writeback makes way for reads although it was told to drain"
     assert yielding < 50 * waited_for, "writeback has come to a stop"
 
 

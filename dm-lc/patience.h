@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How long writeback puts up with devices that fail.
+ *
+ * Three things are counted, each in batches in a row:
+ *  - the HDD fails writes or a FLUSH.  The log goes on taking writes, and the next batch may
+ *    go well, so this ends for nobody but those who set hdd_patience_ms.  What a batch may
+ *    meet before it ends doubles each time, so that in the end all of its blocks are tried.
+ *    If the HDD takes none of many, the batch has failed: a dead HDD must not have the log
+ *    written again and again.
+ *  - the SSD does not give headers or slots back as they were written.  Only after
+ *    ssd_patience_ms, and a second failure, that is what they hold (L18).
+ *  - the SSD fails the superblock with the new tail.
+ *
+ * No locks: owned by the writeback thread.  Times are jiffies.
+ */
+#ifndef LC_PATIENCE_H
+#define LC_PATIENCE_H
+
+#include <linux/jiffies.h>
+#include <linux/minmax.h>
+#include <linux/types.h>
+
+#define LC_PATIENCE_ROW		64u	/* blocks that the HDD refuses before a batch ends */
+#define LC_PATIENCE_SBS		5u	/* superblocks that may fail, 31 s in all */
+#define LC_PATIENCE_PAUSE	4u	/* the longest one is 2^this seconds */
+
+struct lc_patience {
+	u32 hdd;
+	u32 reads;
+	u32 sbs;
+	unsigned long hdd_since;	/* of the first of the row */
+	unsigned long reads_since;
+};
+
+/* A batch is through. */
+static inline void lc_patience_success(struct lc_patience *p)
+{
+	p->hdd = 0;
+	p->reads = 0;
+	p->sbs = 0;
+}
+
+/* The HDD failed a batch.  @ms: hdd_patience_ms, 0: without end.  Return: whether it is over. */
+static inline bool lc_patience_hdd(struct lc_patience *p, u32 ms)
+{
+	if (!p->hdd)
+		p->hdd_since = jiffies;
+	p->hdd += p->hdd != U32_MAX;
+	return ms && p->hdd > 1 && time_after(jiffies, p->hdd_since + msecs_to_jiffies(ms));
+}
+
+/* The SSD did not give something back as it was written. */
+static inline void lc_patience_read(struct lc_patience *p)
+{
+	if (!p->reads)
+		p->reads_since = jiffies;
+	p->reads += p->reads != U32_MAX;
+}
+
+/* Is what it gives back all there is?  @ms: ssd_patience_ms. */
+static inline bool lc_patience_reads_over(const struct lc_patience *p, u32 ms)
+{
+	return p->reads > 1 && time_after(jiffies, p->reads_since + msecs_to_jiffies(ms));
+}
+
+/* The SSD failed a superblock.  Return: whether that was once too often. */
+static inline bool lc_patience_sb(struct lc_patience *p)
+{
+	return ++p->sbs > LC_PATIENCE_SBS;
+}
+
+/* Before the next try. */
+static inline unsigned long lc_patience_pause(const struct lc_patience *p)
+{
+	u32 most = max3(p->hdd, p->reads, p->sbs);
+
+	return HZ << min(most ? most - 1 : 0, LC_PATIENCE_PAUSE);
+}
+
+/* How many blocks in a row may the HDD refuse in the next batch, of at most @batch? */
+static inline u32 lc_patience_row(const struct lc_patience *p, u32 batch)
+{
+	/* One less than all of it. */
+	return min_t(u64, (u64)LC_PATIENCE_ROW << min(p->hdd, 24u),
+		     max(batch, LC_PATIENCE_ROW + 1) - 1);
+}
+
+#endif /* LC_PATIENCE_H */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Saving what is only on an SSD that was given up.  See salvage.c.
+ *
+ * All but lc_salvage_active() may sleep; begin, pause, resume and finish are called under
+ * core->life_lock, which the work must therefore not take.
+ */
+#ifndef LC_SALVAGE_H
+#define LC_SALVAGE_H
+
+#include <linux/types.h>
+
+struct lc_core;
+struct lc_salvage;
+struct workqueue_struct;
+
+/* @wq: ordered, WQ_MEM_RECLAIM, outlives the room.  Return: the room or NULL. */
+struct lc_salvage *lc_salvage_create(struct lc_core *core, struct workqueue_struct *wq);
+void lc_salvage_destroy(struct lc_salvage *salvage);
+
+/* The cache was abandoned: from here on there is something to salvage. */
+void lc_salvage_begin(struct lc_salvage *salvage);
+/* Is it not over yet?  Any context. */
+bool lc_salvage_active(const struct lc_salvage *salvage);
+
+/* Nothing of ours is on its way afterwards.  Return: whether it was at work before. */
+bool lc_salvage_pause(struct lc_salvage *salvage);
+void lc_salvage_resume(struct lc_salvage *salvage);
+/* For a minute at most, what can be salvaged; afterwards nothing is on its way. */
+void lc_salvage_finish(struct lc_salvage *salvage);
+
+#endif /* LC_SALVAGE_H */
