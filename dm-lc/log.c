@@ -26,6 +26,7 @@
 #include "log.h"
 #include "segment.h"
 #include "send.h"
+#include "waiters.h"
 
 #define RETRY_FIRST	(HZ / 10 ?: 1)
 #define RETRY_LAST	(4 * HZ)
@@ -53,7 +54,7 @@ struct lc_log {
 	u64 trouble_seq;		/* last_seq at the last failure; lock */
 	unsigned long retry_pause;	/* lock */
 	u32 nr_writes;			/* record bios in flight, completions at work; lock */
-	struct list_head waiters;	/* struct lc_io; lock */
+	struct list_head waiters;	/* waiters.h; lock */
 	wait_queue_head_t wait;		/* durable_seq rose, or failed */
 
 	struct workqueue_struct *wq;
@@ -231,8 +232,6 @@ static void io_done(struct lc_io *io, blk_status_t status)
 /* [lock] Is there anything a FLUSH now would make durable for someone? */
 static bool flush_wanted(struct lc_log *log)
 {
-	struct lc_io *io;
-
 	if (log->flushing || log->failed || log->stopped || log->written_seq == log->durable_seq)
 		return false;
 	if (log->want_seq > log->durable_seq && log->want_seq <= log->written_seq)
@@ -240,11 +239,7 @@ static bool flush_wanted(struct lc_log *log)
 	/* Buffers are short: what is written now, others are on their way (G6, W). */
 	if (log->relief_seq > log->durable_seq)
 		return true;
-	list_for_each_entry(io, &log->waiters, list) {
-		if (io->target <= log->written_seq)
-			return true;
-	}
-	return false;
+	return lc_waiters_due(&log->waiters, log->written_seq);
 }
 
 /* [lock] Start the next FLUSH if one is due. */
@@ -262,7 +257,6 @@ static void flush_start(struct lc_log *log)
 static void collect_durable(struct lc_log *log, struct list_head *ios, struct list_head *bufs)
 {
 	struct lc_record *rec, *tmp;
-	struct lc_io *io, *next;
 
 	/* All that there was at the last failure is durable. */
 	if (log->trouble && log->durable_seq >= log->trouble_seq) {
@@ -280,10 +274,7 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 	}
 	if (!list_empty(bufs))
 		log->relief_seq = log->durable_seq;	/* still short?  refill_work sees (G6) */
-	list_for_each_entry_safe(io, next, &log->waiters, list) {
-		if (io->target <= log->durable_seq)
-			list_move_tail(&io->list, ios);
-	}
+	lc_waiters_take(&log->waiters, log->durable_seq, ios);
 }
 
 static void release_durable(struct lc_log *log, struct list_head *ios, struct list_head *bufs)
@@ -535,7 +526,7 @@ void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq)
 		status = log->end_status;
 	} else if (seq > log->durable_seq) {
 		io->target = seq;
-		list_add_tail(&io->list, &log->waiters);
+		lc_waiters_add(&log->waiters, io);
 		flush_start(log);
 		done = false;
 	}
@@ -660,6 +651,18 @@ static bool durable_alone(struct lc_log *log)
 	return log->durable_seq != before;
 }
 
+/* [lock] The record is the next one: what is written from there on is one unbroken run now (G1). */
+static void extend_written(struct lc_log *log, struct lc_record *rec)
+{
+	if (log->failed)
+		return;
+	list_for_each_entry_from(rec, &log->pending, list) {
+		if (rec->stage != LC_RECORD_WRITTEN)
+			break;
+		log->written_seq = rec->seq;
+	}
+}
+
 /**
  * lc_log_written() - the write of a record is over
  * @log: the log
@@ -692,12 +695,8 @@ void lc_log_written(struct lc_log *log, struct lc_record *rec, blk_status_t stat
 		if (log->trouble && rec->seq > log->want_seq)
 			log->want_seq = rec->seq;
 	}
-	list_for_each_entry(rec, &log->pending, list) {
-		if (rec->stage != LC_RECORD_WRITTEN)
-			break;
-		if (!log->failed && rec->seq > log->written_seq)
-			log->written_seq = rec->seq;
-	}
+	if (rec->seq == log->written_seq + 1)
+		extend_written(log, rec);
 	risen = durable_alone(log);
 	if (risen)
 		collect_durable(log, &ios, &bufs);

@@ -161,6 +161,28 @@ static void flush_covers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
 }
 
+/* Waiters that come in another order than their seqs: each is let go by its own, none behind. */
+static void late_waiters(struct kunit *test)
+{
+	static const u64 order[] = { 2, 3, 1, 3, 2, 1 };
+	struct fake *fake = fake_create(test, NULL);
+	struct fake_io *fios[ARRAY_SIZE(order)];
+	u32 i, seq;
+
+	for (i = 0; i < 3; i++)
+		fake_record(fake, 1);
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		fios[i] = flush_to(fake, order[i]);
+	for (seq = 1; seq <= 3; seq++) {
+		fake_finish(fake, seq, BLK_STS_OK);
+		fake_wait(fake, 4 - seq);	/* the other records, and a FLUSH */
+		fake_finish(fake, 0, BLK_STS_OK);
+		for (i = 0; i < ARRAY_SIZE(order); i++)
+			KUNIT_EXPECT_EQ(test, fios[i]->ended, order[i] <= seq ? 0 : FAKE_PENDING);
+	}
+	fake_expect_flushes(fake, 3);
+}
+
 /* Records alone cause no FLUSH; a wish for one does, once. */
 static void wishes(struct kunit *test)
 {
@@ -737,6 +759,7 @@ static struct kunit_case log_cases[] = {
 	KUNIT_CASE(flush_nothing),
 	KUNIT_CASE(batching),
 	KUNIT_CASE(flush_covers),
+	KUNIT_CASE(late_waiters),
 	KUNIT_CASE(wishes),
 	KUNIT_CASE(relief),
 	KUNIT_CASE(relieved),
