@@ -7,6 +7,7 @@ import re
 import subprocess
 
 import pytest
+
 from test_tools import (
     MIB,
     USERLAND,
