@@ -192,44 +192,61 @@ void lc_io_end_again(struct bio *bio)
 	bio_endio(bio);
 }
 
+/*
+ * Pieces of a bio may end anywhere in a sector, and the block layer rounds each of them
+ * down when it moves bi_sector on.  So the place comes from all that was copied (C10).
+ */
+static void copied(struct bvec_iter *iter, sector_t start, u32 len)
+{
+	iter->bi_sector = start + (len >> SECTOR_SHIFT);
+}
+
 /**
- * lc_io_copy_from_bio() - copy the next bytes of a bio
+ * lc_io_copy_from_bio() - copy the next sectors of a bio
  * @bio: device mapper's clone
  * @iter: advanced by @len
  * @to: where to
- * @len: bytes
+ * @len: bytes, whole sectors
  */
 void lc_io_copy_from_bio(struct bio *bio, struct bvec_iter *iter, void *to, u32 len)
 {
-	while (len) {
+	sector_t start = iter->bi_sector;
+	u32 left = len;
+
+	while (left) {
 		struct bio_vec bv = bio_iter_iovec(bio, *iter);
-		u32 n = min(len, bv.bv_len);
+		u32 n = min(left, bv.bv_len);
 
 		bv.bv_len = n;
 		memcpy_from_bvec(to, &bv);
 		bio_advance_iter_single(bio, iter, n);
 		to += n;
-		len -= n;
+		left -= n;
 	}
+	copied(iter, start, len);
 }
 
 /**
- * lc_io_copy_to_bio() - fill the next bytes of a bio
+ * lc_io_copy_to_bio() - fill the next sectors of a bio
  * @bio: device mapper's clone
  * @iter: advanced by @len
  * @from: where from
- * @len: bytes
+ * @len: bytes, whole sectors
  */
 void lc_io_copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *from, u32 len)
 {
-	while (len) {
+	sector_t start = iter->bi_sector;
+	u32 left = len;
+
+	while (left) {
 		struct bio_vec bv = bio_iter_iovec(bio, *iter);
-		u32 n = min(len, bv.bv_len);
+		u32 n = min(left, bv.bv_len);
 
 		bv.bv_len = n;
 		memcpy_to_bvec(&bv, from);
 		bio_advance_iter_single(bio, iter, n);
 		from += n;
-		len -= n;
+		left -= n;
 	}
+	copied(iter, start, len);
 }

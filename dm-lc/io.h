@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Small helpers around bios.  Addresses and lengths in bytes. */
+/*
+ * Small helpers around bios.  Addresses and lengths in bytes.
+ *
+ * Invariant
+ *  IO1 The memory of a bio is in pieces of any length, which need not be whole sectors.
+ *      bi_sector of an iterator is valid before and after lc_io_copy_from_bio() and
+ *      lc_io_copy_to_bio(), which set it from the number of bytes copied, and never in
+ *      between.  Nothing else moves an iterator over a part of a bio (C10).
+ */
 #ifndef LC_IO_H
 #define LC_IO_H
 

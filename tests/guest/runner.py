@@ -47,6 +47,7 @@ class Context:
         self.kernel = kernel
         self.seed = seed
         self.figures = {}
+        disk.pieces.seed(seed)
         self.disks = {wanted.name: disk.by_serial(wanted.serial) for wanted in case.disks}
 
     def __getattr__(self, name):

@@ -17,6 +17,8 @@ CASE_MODULES = re.compile(
     r"kernel/drivers/md/(?!raid|linear|faulty|multipath|md-)"
     r"|kernel/drivers/block/(brd|loop|null_blk)|kernel/block/(bfq|kyber)"
     r"|/(ext4|xfs|scsi_debug|sd_mod|sr_mod|virtio_scsi|virtio_rng|9pnet_virtio|9p|kunit)\.ko"
+    # A SCSI disk on top of a block device, by the in-kernel target.
+    r"|/(target_core_mod|target_core_iblock|tcm_loop)\.ko"
     r"|/(crc32c[-_]\w+|libcrc32c|crc32c|xxhash_generic)\.ko")
 GUEST = "opt/dm-lc"
 
@@ -73,8 +75,8 @@ def make_initramfs(kernel, work, init=host.TESTS / "guest/initramfs-init"):
     return image
 
 
-def add_modules(kernel, tree, module, wanted=CASE_MODULES):
-    """The kernel's modules that match, and dm-lc.ko."""
+def add_modules(kernel, tree, ours, wanted=CASE_MODULES):
+    """The kernel's modules that match, and our own (None: was not built)."""
     home = tree / "usr/lib/modules" / kernel.release
     table = dependencies(kernel.modules)
     for path in with_needs(table, [path for path in table if wanted.search(path)]):
@@ -84,9 +86,9 @@ def add_modules(kernel, tree, module, wanted=CASE_MODULES):
     for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
         if (kernel.modules / name).exists():
             shutil.copy(kernel.modules / name, home / name)
-    if module:
-        (home / "extra").mkdir()
-        shutil.copy(module, home / "extra/dm-lc.ko")
+    (home / "extra").mkdir()
+    for path in filter(None, ours):
+        shutil.copy(path, home / "extra" / path.name)
     host.run("depmod", "-b", tree / "usr", kernel.release)
 
 
@@ -106,9 +108,9 @@ def pack(tree, image, *options):
 def make_payload(kernel, work, products, extra):
     """The squashfs laid over the guest root; `extra` names files for the benchmark's folder."""
     tree = work / "payload"
-    add_modules(kernel, tree, products.module)
+    add_modules(kernel, tree, (products.module, products.scatter))
     shutil.copytree(host.TESTS / "guest", tree / GUEST / "guest",
-                    ignore=shutil.ignore_patterns("__pycache__"))
+                    ignore=shutil.ignore_patterns("__pycache__", "scatter"))
     shutil.copytree(host.TESTS / "demo/guest", tree / GUEST / "demo",
                     ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(host.TESTS / "bench/guest", tree / GUEST / "bench",

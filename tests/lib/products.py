@@ -19,6 +19,7 @@ class Products:
     tools: pathlib.Path | None
     broken: pathlib.Path | None      # the meta tests' module with a bug, named <bug>.ko
     programs: tuple                  # the cases' own C programs
+    scatter: pathlib.Path | None     # a target for tests, see tests/guest/scatter
 
 
 def build_module(kernel, kunit=False):
@@ -66,6 +67,16 @@ def build_broken(kernel):
     return folder / module
 
 
+def build_scatter(kernel):
+    """The device-mapper target of the cases' own."""
+    folder = host.BUILD / f"scatter-{kernel.label}"
+    folder.mkdir(parents=True, exist_ok=True)
+    host.run("cp", "-u", *(host.TESTS / "guest/scatter").iterdir(), folder)
+    host.run("make", "-s", "-C", kernel.kdir, f"M={folder}", *kernel.make_words, "modules",
+             log=host.BUILD / "scatter.log")
+    return folder / "dm-scatter.ko"
+
+
 def build_programs():
     """Each tests/guest/src/*.c is a program of its own in the guest's /opt/dm-lc/bin.
 
@@ -91,4 +102,4 @@ def build(kernel):
     """All a guest of this kernel can be given."""
     return Products(build_module(kernel),
                     build_module(kernel, kunit=True) if kernel.checkers else None,
-                    build_tools(), build_broken(kernel), build_programs())
+                    build_tools(), build_broken(kernel), build_programs(), build_scatter(kernel))

@@ -27,7 +27,7 @@ def files(kernel, checkout, folder):
     shutil.rmtree(folder, ignore_errors=True)
     tree = folder / "tree"
     tree.mkdir(parents=True)
-    payload.add_modules(kernel, tree, products.build_module(kernel), ALL_MODULES)
+    payload.add_modules(kernel, tree, (products.build_module(kernel),), ALL_MODULES)
     products.build_tools()
     payload.add_tools(tree, folder)
     for source, name in ((host.TESTS / "guest/lclib", "guest/lclib"), (HERE / "guest", "others")):

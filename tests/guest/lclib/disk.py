@@ -8,6 +8,7 @@ import fcntl
 import mmap
 import os
 import pathlib
+import random
 import struct
 
 from . import sh
@@ -16,6 +17,10 @@ BLKDISCARD = 0x1277
 BLKGETSIZE64 = 0x80081272
 BLKSSZGET = 0x1268
 MIB = 1 << 20
+# Up to this length the memory of a read or write is in pieces: it stays one bio.
+ODD_BYTES = 64 << 10
+# What draws them; a case's own seed, see runner.py.
+pieces = random.Random(0)
 
 
 def by_serial(wanted):
@@ -58,16 +63,32 @@ class Device:
             os.close(self.handle)
             self.handle = -1
 
+    def views(self, length):
+        """The memory of one read or write: pieces of blocks that lie apart, half of the time."""
+        if length > ODD_BYTES or length % self.block or pieces.randrange(2):
+            return [memoryview(self.buffer)[:length]]
+        views = []
+        at = 0
+        while length:
+            part = length
+            if len(views) < 3:
+                part = self.block * pieces.randint(1, length // self.block)
+            at += self.block * pieces.randrange(8)
+            views.append(memoryview(self.buffer)[at:at + part])
+            at += part
+            length -= part
+        return views
+
     def read(self, offset, length):
         """Exactly `length` bytes."""
         parts = []
         while length:
             part = min(length, len(self.buffer))
-            view = memoryview(self.buffer)[:part]
-            got = os.preadv(self.handle, [view], offset)
+            views = self.views(part)
+            got = os.preadv(self.handle, views, offset)
             if got != part:
                 raise OSError(errno.EIO, f"{self.path}: {got} of {part} bytes read at {offset}")
-            parts.append(bytes(view))
+            parts += map(bytes, views)
             offset += part
             length -= part
         return b"".join(parts)
@@ -77,9 +98,12 @@ class Device:
         flags = os.RWF_DSYNC if fua else 0
         for start in range(0, len(data), len(self.buffer)):
             part = data[start:start + len(self.buffer)]
-            self.buffer[:len(part)] = part
-            done = os.pwritev(self.handle, [memoryview(self.buffer)[:len(part)]],
-                              offset + start, flags)
+            views = self.views(len(part))
+            at = 0
+            for view in views:
+                view[:] = part[at:at + len(view)]
+                at += len(view)
+            done = os.pwritev(self.handle, views, offset + start, flags)
             if done != len(part):
                 raise OSError(errno.EIO, f"{self.path}: {done} of {len(part)} bytes written")
 

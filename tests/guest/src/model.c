@@ -10,6 +10,8 @@
  * until it is written again. The model file carries on from run to run, and can be
  * verified on another device, such as the HDD itself at its data offset. One process,
  * one operation at a time: every read has exactly one right answer.
+ *
+ * Memory is in random pieces, of logical blocks at any address that the device takes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,12 +23,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define SECTOR		512u
 #define WORDS		(SECTOR / 8)
 #define MAX_SECTORS	4096u
 #define UNKNOWN		0xffffffffu
+#define MAX_PIECES	24u
+#define ARENA		(MAX_SECTORS * SECTOR + MAX_PIECES * 3 * 4096)
 
 struct header {
 	char magic[8];
@@ -48,7 +55,10 @@ static struct {
 	int discards;
 } opt = { .seed = 1, .max_sectors = 256 };
 
-static unsigned char *buffer;
+static unsigned char *buffer;	/* what is read or written, in one piece */
+static unsigned char *arena;	/* where the device reads or writes it */
+static uint64_t pieces_random;
+static uint32_t lbs, alignment;	/* of lengths, and of addresses */
 static int dev;
 
 static void die(const char *what)
@@ -66,10 +76,72 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
+static uint64_t draw_from(uint64_t *random, uint64_t below)
+{
+	*random += 0x9e3779b97f4a7c15ull;
+	return mix(*random) % below;
+}
+
 static uint64_t draw(struct model *m, uint64_t below)
 {
-	m->h.random += 0x9e3779b97f4a7c15ull;
-	return mix(m->h.random) % below;
+	return draw_from(&m->h.random, below);
+}
+
+/* Lay the bytes out in the arena.  Return: the number of pieces. */
+static int lay_out(struct iovec *piece, size_t bytes)
+{
+	uint32_t nr = 1 + draw_from(&pieces_random, draw_from(&pieces_random, 2) ? 3 : MAX_PIECES);
+	unsigned char *at = arena;
+	uint32_t i;
+
+	for (i = 0; bytes; i++) {
+		size_t len = bytes;
+
+		at += alignment * draw_from(&pieces_random, 4096 / alignment + 1);
+		if (i + 1 < nr && len > lbs)
+			len = lbs * (1 + draw_from(&pieces_random, len / lbs));
+		piece[i].iov_base = at;
+		piece[i].iov_len = len;
+		at += len;
+		bytes -= len;
+	}
+	return i;
+}
+
+/* Between the buffer and the pieces. */
+static void copy_pieces(const struct iovec *piece, int nr, int back)
+{
+	unsigned char *flat = buffer;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		if (back)
+			memcpy(flat, piece[i].iov_base, piece[i].iov_len);
+		else
+			memcpy(piece[i].iov_base, flat, piece[i].iov_len);
+		flat += piece[i].iov_len;
+	}
+}
+
+/* What addresses does the device take?  Older kernels do not tell. */
+static uint32_t find_alignment(void)
+{
+	char path[80];
+	struct stat st;
+	unsigned int mask = 511;
+	FILE *f;
+
+	if (fstat(dev, &st))
+		die(opt.dev);
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/queue/dma_alignment",
+		 major(st.st_rdev), minor(st.st_rdev));
+	f = fopen(path, "r");
+	if (f) {
+		if (fscanf(f, "%u", &mask) != 1)
+			die(path);
+		fclose(f);
+	}
+	return mask < 4096 ? mask + 1 : 4096;
 }
 
 static void fill(const struct model *m, uint64_t sector, uint32_t version, void *data)
@@ -111,13 +183,19 @@ static void check(const struct model *m, uint64_t first, uint32_t nr, uint64_t o
 
 static void read_device(uint64_t first, uint32_t nr)
 {
-	if (pread(dev, buffer, nr * SECTOR, (first + opt.offset) * SECTOR) !=
+	struct iovec piece[MAX_PIECES];
+	int nr_pieces = lay_out(piece, nr * SECTOR);
+
+	if (preadv(dev, piece, nr_pieces, (first + opt.offset) * SECTOR) !=
 	    (ssize_t)(nr * SECTOR))
 		die("read");
+	copy_pieces(piece, nr_pieces, 1);
 }
 
 static void do_write(struct model *m, uint64_t first, uint32_t nr)
 {
+	struct iovec piece[MAX_PIECES];
+	int nr_pieces = lay_out(piece, nr * SECTOR);
 	uint32_t i;
 
 	m->h.clock++;
@@ -125,7 +203,8 @@ static void do_write(struct model *m, uint64_t first, uint32_t nr)
 		m->versions[first + i] = m->h.clock;
 		fill(m, first + i, m->h.clock, buffer + i * SECTOR);
 	}
-	if (pwrite(dev, buffer, nr * SECTOR, first * SECTOR) != (ssize_t)(nr * SECTOR))
+	copy_pieces(piece, nr_pieces, 0);
+	if (pwritev(dev, piece, nr_pieces, first * SECTOR) != (ssize_t)(nr * SECTOR))
 		die("write");
 }
 
@@ -143,7 +222,7 @@ static void do_discard(struct model *m, uint64_t first, uint32_t nr)
 		m->versions[first + i] = UNKNOWN;
 }
 
-static void one_op(struct model *m, uint64_t op, uint32_t lbs)
+static void one_op(struct model *m, uint64_t op)
 {
 	uint32_t most = draw(m, 4) ? 16 : opt.max_sectors, nr;
 	uint64_t first, what = draw(m, 1000);
@@ -253,7 +332,6 @@ int main(int argc, char **argv)
 {
 	struct model m;
 	uint64_t i;
-	int lbs;
 
 	if (argc < 2)
 		return 2;
@@ -262,12 +340,15 @@ int main(int argc, char **argv)
 	if (dev < 0)
 		die(opt.dev);
 	if (posix_memalign((void **)&buffer, 4096, MAX_SECTORS * SECTOR) ||
+	    posix_memalign((void **)&arena, 4096, ARENA) ||
 	    ioctl(dev, BLKSSZGET, &lbs))
 		die("setup");
 	load(&m);
+	alignment = find_alignment();
+	pieces_random = m.h.random;
 	if (!strcmp(argv[1], "run")) {
 		for (i = 0; i < opt.ops; i++)
-			one_op(&m, i, lbs);
+			one_op(&m, i);
 		save(&m);
 	} else {
 		verify(&m);

@@ -59,6 +59,7 @@ struct job {
 	struct load *load;
 	pthread_t thread;
 	u64 rng;
+	struct stamp **stamps;	/* of the write at hand, one for each sector */
 };
 
 static void choose_range(struct job *job, u64 *sector, u64 *count)
@@ -132,6 +133,34 @@ static int one_discard(struct job *job)
 	return 0;
 }
 
+/*
+ * Lay @count sectors out in pieces of logical blocks, which lie apart.
+ * Return: the number of pieces; @stamps gets the place of each sector.
+ */
+static int lay_out(struct job *job, struct stamp *buf, u64 count, struct iovec *piece,
+		   struct stamp **stamps)
+{
+	u64 unit = job->load->v.l->unit, nr = 1 + below(&job->rng, MAX_PIECES), done = 0;
+	int i;
+
+	/* Half of the writes are in one piece. */
+	if (below(&job->rng, 2))
+		nr = 1;
+	for (i = 0; done < count; i++) {
+		u64 n = count - done;
+
+		if (nr > 1)
+			buf += unit * below(&job->rng, 8 / unit + 1);
+		if ((u64)i + 1 < nr)
+			n = unit * (1 + below(&job->rng, n / unit));
+		piece[i].iov_base = buf;
+		piece[i].iov_len = n * SECTOR;
+		for (u64 k = 0; k < n; k++)
+			stamps[done++] = buf++;
+	}
+	return i;
+}
+
 static int one_write(struct job *job, struct stamp *buf)
 {
 	struct load *load = job->load;
@@ -139,20 +168,22 @@ static int one_write(struct job *job, struct stamp *buf)
 	u64 index;
 	struct write_record *w = next_record(load, &index);
 	u64 sector, count;
-	struct iovec iov = { .iov_base = buf };
+	struct iovec piece[MAX_PIECES];
+	int nr_pieces;
 	bool fua = load->o->fua_every && !below(&job->rng, load->o->fua_every);
 
 	if (!w)
 		return 0;
 	choose_range(job, &sector, &count);
+	nr_pieces = lay_out(job, buf, count, piece, job->stamps);
 	for (u64 i = 0; i < count; i++)
-		stamp_make(&buf[i], v->l->seed, sector + i, v->l->first_version + index);
-	iov.iov_len = count * SECTOR;
+		stamp_make(job->stamps[i], v->l->seed, sector + i, v->l->first_version + index);
 	w->sector = sector;
 	w->count = count;
 	w->flags = fua ? WRITE_FUA : 0;
 	w->issued = tick(v->l);
-	ssize_t done = pwritev2(load->fd, &iov, 1, sector * SECTOR, fua ? RWF_DSYNC : 0);
+	ssize_t done = pwritev2(load->fd, piece, nr_pieces, sector * SECTOR,
+				fua ? RWF_DSYNC : 0);
 
 	if (done < 0)
 		return errno;
@@ -186,7 +217,9 @@ static void *job_main(void *arg)
 	const struct options *o = load->o;
 	struct stamp *buf;
 
-	if (posix_memalign((void **)&buf, 4096, o->max_sectors * SECTOR))
+	job->stamps = calloc(o->max_sectors, sizeof(*job->stamps));
+	if (!job->stamps ||
+	    posix_memalign((void **)&buf, 4096, (o->max_sectors + 8 * MAX_PIECES) * SECTOR))
 		die("out of memory");
 	while (!load->error && !load->full && atomic_fetch_add(&load->ops, 1) < o->ops) {
 		bool sync = o->sync_every && !below(&job->rng, o->sync_every);
@@ -202,6 +235,7 @@ static void *job_main(void *arg)
 			atomic_compare_exchange_strong(&load->error, &none, error);
 	}
 	free(buf);
+	free(job->stamps);
 	return NULL;
 }
 

@@ -29,6 +29,7 @@
 #define LEDGER_MAGIC	0x7265676465632d6cULL
 #define READ_SECTORS	2048
 #define EXAMPLES	8
+#define MAX_PIECES	12	/* of memory, in one write */
 #define MAX_WORDS	64
 #define WRITE_FUA	1u
 #define WRITE_DISCARD	2u	/* no write */

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Bios whose memory is in pieces that are no whole sectors (C10).
+
+LIO, iSCSI and NVMe-oF targets send such, and plain direct I/O on some kernels.  The target
+`scatter` (tests/guest/scatter) makes them of any load, above the volume.  Each case has
+seeded random writes and reads there, against a model of every byte.
+"""
+
+import contextlib
+import mmap
+import os
+import pathlib
+import random
+import threading
+
+from lclib import Disk, case, dm, sh, wait
+from lclib.disk import MIB
+from lclib.faulty import Breakable
+from lclib.lc import LcStack
+from lclib.scatter import Exact, Scatter, queue
+
+PAIR = (Disk("ssd", "34M"), Disk("hdd", "96M"))
+# These take memory at any multiple of four bytes, also on kernels that look.
+SCSI_PAIR = (Disk("ssd", "34M", bus="scsi"), Disk("hdd", "96M", bus="scsi"))
+SMALL = ("--segment-size=64K",)
+TARGET = pathlib.Path("/sys/kernel/config/target")
+
+
+@contextlib.contextmanager
+def scattered(ctx, lc):
+    """The volume below odd memory, and its model."""
+    with Scatter(lc.path, ctx.seed) as odd, \
+            Exact(odd.path, random.Random(ctx.seed), ctx.seed) as exact:
+        yield exact
+
+
+def lives(ctx, **options):
+    """All kinds of operations in two lives; what is read below is what was written above."""
+    stack = LcStack(ctx.hdd, ctx.ssd, format=SMALL, buffers=4, **options)
+    with stack as lc, scattered(ctx, lc) as exact:
+        for _ in range(4):
+            exact.some(60)
+            exact.check_all(lc.path)
+            if exact.rng.randrange(2):
+                lc.drain()
+        exact.check_all()
+    with stack as lc, Scatter(lc.path, ctx.seed + 1) as odd:
+        with dm.Raw(odd.path) as raw:
+            exact.compare(0, raw.read(0, len(exact.data)))
+        lc.drain()
+    exact.check_all(ctx.hdd, MIB)
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=150)
+def every_byte(ctx):
+    """Plain, FUA and NOWAIT writes, merges of old sectors, reads from RAM, SSD and HDD."""
+    lives(ctx)
+
+
+@case(kernels=("debug",), disks=SCSI_PAIR, timeout=150)
+def every_byte_debug(ctx):
+    """The same on the debug kernel, in pieces of four bytes and more."""
+    lives(ctx)
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=150)
+def every_byte_verified(ctx):
+    """The same with verify_reads."""
+    lives(ctx, verify_reads="on")
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "34M", logical=4096, physical=4096),
+                                 Disk("hdd", "96M")), timeout=150)
+def every_byte_4kn_cache(ctx):
+    """The same with an SSD of 4 KiB blocks: small reads go through a page."""
+    lives(ctx)
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=150)
+def parked(ctx):
+    """Writes that are larger than all buffers wait in their middle, and go on there."""
+    with dm.Device("slow", dm.delay(ctx.ssd, 0, 20)) as slow, \
+            LcStack(ctx.hdd, slow.path, format=SMALL, buffers=4, stats="on") as lc, \
+            scattered(ctx, lc) as exact:
+        for turn in range(12):
+            exact.write(512, os.RWF_DSYNC if turn % 3 == 2 else 0)
+            exact.check(512)
+        exact.check_all(lc.path)
+        ctx.figure("parked", lc.fields()["parked"])
+        assert lc.fields()["parked"] > 0, lc.fields()
+
+
+class Writing(threading.Thread):
+    """A large write in the background."""
+
+    def __init__(self, exact):
+        super().__init__(daemon=True)
+        self.exact = exact
+        self.data = exact.rng.randbytes(256 * 1024)
+        self.error = None
+        self.start()
+
+    def run(self):
+        try:
+            # Not in step with blocks: their sectors must not move.
+            self.exact.write_again(8 * 64 + 3, self.data)
+        except OSError as error:
+            self.error = error
+
+    def finish(self):
+        """It ends well."""
+        self.join(120)
+        assert not self.is_alive() and self.error is None, self.error
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=150)
+def requeued(ctx):
+    """A suspend takes a write back that was parked in its middle; it is done again."""
+    with Breakable("ssd1", ctx.ssd) as ssd, \
+            LcStack(ctx.hdd, ssd.path, format=SMALL, buffers=4, stats="on") as lc, \
+            scattered(ctx, lc) as exact:
+        for _ in range(3):
+            exact.some(10)
+            before = lc.fields()["parked"]
+            ssd.suspend("--noflush")
+            writing = Writing(exact)
+            wait.until(lambda seen=before: lc.fields()["parked"] > seen, 60, "a parked write")
+            # It ends when the SSD goes on; by then the write was given back.
+            suspend = sh.start("dmsetup", "suspend", "--noflush", "--nolockfs", lc.name)
+            ssd.resume()
+            sh.finish(suspend, 60)
+            lc.resume()
+            writing.finish()
+            exact.check_all(lc.path)
+            exact.check_all()
+        lc.drain()
+    exact.check_all(ctx.hdd, MIB)
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=150)
+def degraded(ctx):
+    """The SSD dies below a write that was parked in its middle: the rest goes to the HDD."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, buffers=4, stats="on", ssd_patience_ms=500)
+        lc.format()
+        lc.activate()
+        with scattered(ctx, lc) as exact:
+            exact.some(40)
+            lc.drain()
+            before = lc.fields()["parked"]
+            ssd.suspend("--noflush")
+            writing = Writing(exact)
+            wait.until(lambda: lc.fields()["parked"] > before, 60, "a parked write")
+            ssd.load(dm.error(dm.sectors(ctx.ssd)))
+            ssd.resume()
+            writing.finish()
+            lc.wait(lambda fields: fields["mode"] == "degraded" and not fields["dirty"],
+                    what="degraded, and nothing left to save")
+            exact.check_all()
+            exact.some(60)
+            exact.check_all(lc.path)
+        lc.remove()
+    exact.check_all(ctx.hdd, MIB)
+
+
+# --- by the kernel's own target -----------------------------------------------------------------
+
+
+def disks_now():
+    """SCSI disks."""
+    return {name for name in os.listdir("/sys/block") if name.startswith("sd")}
+
+
+@contextlib.contextmanager
+def served(path):
+    """A SCSI disk on top of a block device, by LIO and its loopback fabric."""
+    for name in ("sd_mod", "target_core_mod"):
+        sh.run("modprobe", name)
+    if not TARGET.exists():
+        sh.run("mount", "-t", "configfs", "none", "/sys/kernel/config")
+    for name in ("target_core_iblock", "tcm_loop"):
+        sh.run("modprobe", name)
+    before = disks_now()
+    core = TARGET / "core/iblock_0/odd"
+    core.mkdir(parents=True)
+    (core / "control").write_text(f"udev_path={path}", encoding="ascii")
+    (core / "enable").write_text("1", encoding="ascii")
+    fabric = TARGET / "loopback"
+    fabric.mkdir(exist_ok=True)
+    port = fabric / "naa.5000000000000001"
+    group = port / "tpgt_1"
+    port.mkdir()
+    group.mkdir()
+    (group / "nexus").write_text("naa.5000000000000002", encoding="ascii")
+    (group / "lun/lun_0").mkdir()
+    link = group / "lun/lun_0/odd"
+    link.symlink_to(core)
+    try:
+        name = wait.until(lambda: next(iter(disks_now() - before), None), 60, "a SCSI disk")
+        node = pathlib.Path("/dev", name)
+        wait.until(node.exists, 60, "its node")
+        yield str(node)
+    finally:
+        link.unlink()
+        for folder in (group / "lun/lun_0", group, port, fabric, core, core.parent):
+            folder.rmdir()
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "34M"), Disk("hdd", "96M")), timeout=100)
+def lio_loopback(ctx):
+    """Writes and reads by a LIO target on the volume, from memory at odd addresses."""
+    rng = random.Random(ctx.seed)
+    area = mmap.mmap(-1, 64 * 4096)
+    with LcStack(ctx.hdd, ctx.ssd) as lc, served(lc.path) as path, lc.open() as raw:
+        step = queue(path, "dma_alignment") + 1
+        disk = os.open(path, os.O_RDWR | os.O_DIRECT)
+        for turn in range(40):
+            count = rng.randint(1, 64)
+            at = step * rng.randrange(4096 // step)
+            first = rng.randrange(4096)
+            data = rng.randbytes(count * 512)
+            view = memoryview(area)[at:at + len(data)]
+            view[:] = data
+            assert os.pwritev(disk, [view], first * 512) == len(data)
+            got = raw.read(first * 512, len(data))
+            bad = [i for i in range(count)
+                   if got[i * 512:(i + 1) * 512] != data[i * 512:(i + 1) * 512]]
+            assert not bad, f"turn {turn}: sectors {bad[:8]} of {count} moved; seed {ctx.seed}"
+            view[:] = bytes(len(data))
+            assert os.preadv(disk, [view], first * 512) == len(data)
+            assert view == data, f"turn {turn}: read back wrong; seed {ctx.seed}"
+        view.release()
+        os.close(disk)
