@@ -83,6 +83,7 @@ struct lc_core {
 
 	struct block_device *cache;
 	struct block_device *backing;
+	u32 ssd_blocks, ssd_memory;	/* what reads must fit, see fit.h; READ_ONCE() */
 	sector_t data_sector;		/* of the volume on the backing device */
 	u64 nr_blocks;
 

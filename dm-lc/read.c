@@ -21,6 +21,7 @@
 #include "lc.h"
 #include "buffer.h"
 #include "bypass.h"
+#include "fit.h"
 #include "index.h"
 #include "io.h"
 #include "lane.h"
@@ -375,8 +376,8 @@ static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bv
 }
 
 /*
- * For reads that are smaller than the SSD's logical block, and for those it failed.
- * Slots are verified here.
+ * For reads that are smaller than the SSD's logical block or whose memory does not suit it,
+ * and for those it failed.  Slots are verified here.
  */
 static void slow_read_work(struct work_struct *work)
 {
@@ -468,6 +469,7 @@ static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
 	u64 address = slot_address(core, run->slot) + ((u64)first << 9);
 
 	if ((address | bio->bi_iter.bi_size) & (core->sb.cache_lbs - 1) ||
+	    !lc_fits_ssd(core, bio) ||
 	    (READ_ONCE(core->params.verify_reads) && !whole_slots(&bio->bi_iter))) {
 		lc_read_put_segment(core, run->slot);
 		read_slowly(core, io);

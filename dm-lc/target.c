@@ -13,6 +13,7 @@
 #include "bypass.h"
 #include "core.h"
 #include "discard.h"
+#include "fit.h"
 #include "read.h"
 #include "registry.h"
 #include "rescue.h"
@@ -189,8 +190,11 @@ static int lc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 static int lc_preresume(struct dm_target *ti)
 {
 	struct lc_target *lc = ti->private;
+	int ret = lc_core_resume(lc->core, ti->table, &lc->params, &lc->spare);
 
-	return lc_core_resume(lc->core, ti->table, &lc->params, &lc->spare);
+	if (!ret)
+		lc_fit_decide(lc->core);
+	return ret;
 }
 
 static void lc_presuspend(struct dm_target *ti)
@@ -330,7 +334,7 @@ static void lc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	struct lc_target *lc = ti->private;
 	u32 lbs = bdev_logical_block_size(lc->backing->bdev);
 
-	/* Reads of an SSD with larger blocks are bounced, so the HDD's size counts. */
+	/* Reads that do not fit an SSD with larger blocks are bounced: the HDD's size counts. */
 	limits->logical_block_size = lbs;
 	limits->physical_block_size = max(limits->physical_block_size, LC_SLOT_BYTES);
 	limits->io_min = limits->physical_block_size;

@@ -163,6 +163,114 @@ def degraded(ctx):
     exact.check_all(ctx.hdd, MIB)
 
 
+# --- an SSD that is stricter than the hard disk (C11) -------------------------------------------
+
+
+@contextlib.contextmanager
+def null_blk(**options):
+    """A disk in RAM whose logical block is 4 KiB; what is not whole blocks it copies wrongly."""
+    words = [f"{key}={value}" for key, value in options.items()]
+    sh.run("modprobe", "null_blk", "nr_devices=1", "gb=1", "bs=4096", "memory_backed=1",
+           "queue_mode=2", *words)
+    try:
+        yield "/dev/nullb0"
+    finally:
+        sh.run("rmmod", "null_blk")
+
+
+def cut(rng, length):
+    """Lengths of pieces, sectors each."""
+    lengths = []
+    while sum(lengths) < length:
+        most = rng.choice((1, 3, 8, 20))
+        lengths.append(min(rng.randint(1, most), length - sum(lengths)))
+    return [512 * count for count in lengths]
+
+
+def read_in_pieces(rng, handle, offset, sectors):
+    """One preadv; the pieces lie apart, at any sector of a page."""
+    lengths = cut(rng, sectors)
+    area = mmap.mmap(-1, sum(lengths) + 8192 * len(lengths))
+    views = []
+    at = 0
+    for length in lengths:
+        at += 512 * rng.randint(1, 15)
+        views.append(memoryview(area)[at:at + length])
+        at += length
+    done = os.preadv(handle, views, offset)
+    return b"".join(map(bytes, views))[:done]
+
+
+def pieces(ctx, ssd):
+    """Reads in pieces of sectors, from all places."""
+    rng = random.Random(ctx.seed)
+    stack = LcStack(ctx.hdd, ssd, format=SMALL, writeback="off", buffers=4, idle_seal_ms=0)
+    with stack as lc, Exact(lc.path, rng, ctx.seed) as exact:
+        for _ in range(120):
+            exact.write()
+        exact.raw.flush()
+        for turn in range(200):
+            # Whole blocks, most of them: those may be remapped.
+            first, count = exact.extent(64)
+            if turn % 4:
+                first, count = first // 8 * 8, (count + 7) // 8 * 8
+                count = min(count, exact.sectors - first)
+            exact.compare(first, read_in_pieces(rng, exact.raw.handle, first * 512, count))
+        # What the SSD itself gives for the same kind of read, where it takes it.
+        with dm.Raw(ssd) as raw:
+            want = raw.read(0, 4 * MIB)
+            wrong = 0
+            for at in range(0, 4 * MIB, 1 << 16):
+                with contextlib.suppress(OSError):
+                    got = odd_read(raw.handle, at)
+                    wrong += got != want[at:at + len(got)]
+        ctx.figure("wrong by null_blk alone", wrong)
+
+
+def odd_read(handle, offset):
+    """8 KiB to an address in the middle of a page: blocks lie across pages."""
+    area = mmap.mmap(-1, 4 * 4096)
+    done = os.preadv(handle, [memoryview(area)[512:512 + 8192]], offset)
+    return area[512:512 + done]
+
+
+@case(kernels=("stock",), disks=(Disk("hdd", "128M"),), timeout=100, smp=1)
+def pieces_for_a_strict_ssd(ctx):
+    """Legal reads in pieces of 512 bytes, from an SSD of 4 KiB blocks with a virtual boundary."""
+    with null_blk(virt_boundary=1) as ssd:
+        pieces(ctx, ssd)
+
+
+@case(kernels=("stock",), disks=(Disk("hdd", "128M"),), timeout=100)
+def pieces_for_a_4kn_ssd(ctx):
+    """The same without the boundary: the blocks are never cut, whatever the driver does then."""
+    with null_blk() as ssd:
+        pieces(ctx, ssd)
+
+
+@case(kernels=("stock",), disks=(Disk("hdd", "400M"),), timeout=200)
+def xfs_on_a_4kn_ssd(ctx):
+    """xfs with 512-byte sectors, two lives: files and xfs_repair, which reads itself, agree."""
+    rng = random.Random(ctx.seed)
+    files = {f"file{i}": rng.randbytes(rng.randint(1, 60_000)) for i in range(200)}
+    mount = pathlib.Path("/tmp/xfs")
+    mount.mkdir(exist_ok=True)
+    with null_blk() as ssd:
+        stack = LcStack(ctx.hdd, ssd, writeback="off")
+        with stack as lc:
+            sh.run("mkfs.xfs", "-q", "-f", "-s", "size=512", lc.path)
+            sh.run("mount", lc.path, mount)
+            for name, data in files.items():
+                (mount / name).write_bytes(data)
+            sh.run("umount", mount)
+        with stack as lc:
+            sh.run("mount", lc.path, mount)
+            wrong = [name for name, data in files.items() if (mount / name).read_bytes() != data]
+            sh.run("umount", mount)
+            assert not wrong, wrong
+            sh.run("xfs_repair", "-n", lc.path)
+
+
 # --- by the kernel's own target -----------------------------------------------------------------
 
 

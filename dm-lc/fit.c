@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the SSD's queue asks of the memory of a bio beyond what the HDD's does.  See fit.h.
+ */
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+
+#include "lc.h"
+#include "fit.h"
+
+/* Is there a limit that the SSD may split or refuse a bio by, and the HDD would not? */
+static bool ssd_is_stricter(struct block_device *ssd, struct block_device *hdd)
+{
+	struct request_queue *s = bdev_get_queue(ssd), *h = bdev_get_queue(hdd);
+
+	if (bdev_logical_block_size(ssd) > bdev_logical_block_size(hdd) ||
+	    bdev_dma_alignment(ssd) & ~bdev_dma_alignment(hdd))
+		return true;
+	/* Where the HDD may be hit by a gap, the SSD may be, too. */
+	if (queue_virt_boundary(s) & ~queue_virt_boundary(h))
+		return true;
+	return queue_max_segments(s) < queue_max_segments(h) ||
+	       queue_max_segment_size(s) < queue_max_segment_size(h) ||
+	       queue_segment_boundary(s) < queue_segment_boundary(h);
+}
+
+/**
+ * lc_fit_decide() - compare the limits of the two devices
+ * @core: the volume; it has no reads
+ *
+ * Before each resume: the devices below may have changed since the last one.  Reads need not
+ * be looked at if the SSD asks for no more than the HDD.
+ */
+void lc_fit_decide(struct lc_core *core)
+{
+	u32 lbs = bdev_logical_block_size(core->cache);
+	u32 memory = bdev_dma_alignment(core->cache);
+	bool stricter = ssd_is_stricter(core->cache, core->backing);
+
+	/* Pages are what drivers see: a block is in one page, as those of the page cache are. */
+	if (lbs > bdev_logical_block_size(core->backing))
+		memory |= lbs - 1;
+	WRITE_ONCE(core->ssd_memory, memory);
+	WRITE_ONCE(core->ssd_blocks, stricter ? lbs : 0);
+}
+
+/**
+ * lc_fit_pieces() - is each piece of memory whole blocks, at an address that suits?
+ * @bio: with data
+ * @blocks: bytes of a block, a power of two
+ * @memory: mask of the bits that must be 0 in each address and length
+ *
+ * Any context.  Takes as long as there are pieces, of which neighbouring pages are one.
+ */
+bool lc_fit_pieces(struct bio *bio, u32 blocks, u32 memory)
+{
+	struct bvec_iter iter;
+	struct bio_vec bv;
+
+	bio_for_each_bvec(bv, bio, iter) {
+		if (bv.bv_len & (blocks - 1) || (bv.bv_offset | bv.bv_len) & memory)
+			return false;
+	}
+	return true;
+}
