@@ -117,7 +117,7 @@ int lc_io_flush(struct block_device *bdev)
 	struct bio bio;
 	int ret;
 
-	bio_init(&bio, bdev, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH);
+	bio_init(&bio, bdev, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH | LC_IO_COMMIT);
 	ret = submit_bio_wait(&bio);
 	bio_uninit(&bio);
 	return ret;

@@ -16,6 +16,12 @@
 #include <linux/completion.h>
 #include <linux/types.h>
 
+/*
+ * Of log, superblock and FLUSH: somebody waits for it.  Throttling of writeback (blk-wbt) lets
+ * a write pass that has both flags, and only then.
+ */
+#define LC_IO_COMMIT	(REQ_SYNC | REQ_IDLE)
+
 /* Several reads in flight, waited for together. */
 struct lc_io_batch {
 	atomic_t pending;

@@ -22,6 +22,7 @@
 
 #include "lc.h"
 #include "buffer.h"
+#include "io.h"
 #include "lane.h"
 #include "log.h"
 #include "segment.h"
@@ -499,7 +500,7 @@ static void log_flush_work(struct work_struct *work)
 	struct lc_log *log = container_of(work, struct lc_log, flush_work);
 
 	bio_init(&log->flush_bio, log->core->cache, NULL, 0,
-		 REQ_OP_WRITE | REQ_PREFLUSH | REQ_SYNC);
+		 REQ_OP_WRITE | REQ_PREFLUSH | LC_IO_COMMIT);
 	log->flush_bio.bi_private = log;
 	log->flush_bio.bi_end_io = log_flush_end;
 	submit_bio(&log->flush_bio);

@@ -30,6 +30,7 @@
 
 #include "lc.h"
 #include "buffer.h"
+#include "io.h"
 #include "log.h"
 #include "segment.h"
 #include "send.h"
@@ -274,7 +275,7 @@ static void direct_end(struct bio *bio)
 
 /*
  * What is in the record is not its sender's alone: it goes to the root cgroup, in the
- * class a worker of the log would have; REQ_IDLE keeps it clear of writeback throttling.
+ * class a worker of the log would have.
  */
 static struct bio *direct_get(struct lc_send *send)
 {
@@ -290,7 +291,7 @@ static struct bio *direct_get(struct lc_send *send)
 	direct = &send->direct[i];
 	/* Without the device: that would look for the sender's own cgroup there. */
 	bio_init(&direct->bio, NULL, direct->vecs, DIRECT_SLOTS,
-		 REQ_OP_WRITE | REQ_SYNC | REQ_IDLE);
+		 REQ_OP_WRITE | LC_IO_COMMIT);
 	direct->bio.bi_bdev = send->core->cache;
 	bio_associate_blkg_from_css(&direct->bio, blkcg_root_css);
 	/* Class NONE would be replaced by the sender's. */
@@ -314,7 +315,7 @@ struct bio *lc_send_prepare(struct lc_send *send, struct lc_record *rec, bool di
 	struct bio *bio;
 
 	if (!direct) {
-		bio = bio_alloc_bioset(send->core->cache, nr, REQ_OP_WRITE | REQ_SYNC, GFP_NOIO,
+		bio = bio_alloc_bioset(send->core->cache, nr, REQ_OP_WRITE | LC_IO_COMMIT, GFP_NOIO,
 				       &send->bios);
 		bio->bi_end_io = pool_end;
 	} else {

@@ -140,8 +140,8 @@ static int write_sb(struct lc_core *core, bool third)
 	for (i = 0; i < (third ? LC_SB_COPIES : 2); i++) {
 		copy = order[i];
 		lc_sb_encode(&core->sb, copy, meta->block);
-		ret = lc_io_sync_told(core->cache,
-				      REQ_OP_WRITE | REQ_META | REQ_SYNC | REQ_PREFLUSH | REQ_FUA,
+		ret = lc_io_sync_told(core->cache, REQ_OP_WRITE | REQ_META | LC_IO_COMMIT |
+				      REQ_PREFLUSH | REQ_FUA,
 				      lc_format_sb_address(&core->sb.geo, copy), meta->block,
 				      LC_SLOT_BYTES, sb_failed, core);
 		/* The third copy is for people who search, not for recovery. */
@@ -169,7 +169,7 @@ static int write_mark(struct lc_core *core)
 		lc_mark_encode(&meta->mark, core->sb.csum_type, core->sb.mark_offset, copy,
 			       meta->block);
 		ret = lc_io_sync(core->backing,
-				 REQ_OP_WRITE | REQ_META | REQ_SYNC | REQ_PREFLUSH | REQ_FUA,
+				 REQ_OP_WRITE | REQ_META | LC_IO_COMMIT | REQ_PREFLUSH | REQ_FUA,
 				 lc_format_mark_address(core->sb.mark_offset, copy), meta->block,
 				 LC_SLOT_BYTES);
 		if (ret)

@@ -49,6 +49,33 @@ static void direct(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 3), 0);
 }
 
+static bool passes_throttle(const struct bio *bio)
+{
+	return (bio->bi_opf & (REQ_SYNC | REQ_IDLE)) == (REQ_SYNC | REQ_IDLE);
+}
+
+/* Records, whoever sends them, and FLUSHes have the flags that blk-wbt lets pass. */
+static void not_throttled(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct bio *bio;
+
+	KUNIT_EXPECT_TRUE(test, sent_from_here(fake, 1, 1));
+	bio = fake_take(fake, 1);
+	KUNIT_EXPECT_TRUE(test, passes_throttle(bio));
+	fake_end(bio, BLK_STS_OK);
+	bio = fake_take(fake, 0);
+	KUNIT_EXPECT_TRUE(test, passes_throttle(bio));
+	fake_end(bio, BLK_STS_OK);
+	lc_lane_seal(fake->core.lanes[0], true, false);
+	KUNIT_EXPECT_FALSE(test, sent_from_here(fake, 9, 2));
+	bio = fake_take(fake, 2);
+	KUNIT_EXPECT_TRUE(test, passes_throttle(bio));
+	fake_end(bio, BLK_STS_OK);
+	fake_pass(fake);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 2), 0);
+}
+
 /* So many at a time, then the worker again. */
 static void direct_many(struct kunit *test)
 {
@@ -417,6 +444,7 @@ static void through_retire(struct kunit *test)
 
 static struct kunit_case send_cases[] = {
 	KUNIT_CASE(direct),
+	KUNIT_CASE(not_throttled),
 	KUNIT_CASE(direct_many),
 	KUNIT_CASE(direct_not_last),
 	KUNIT_CASE(direct_stopped),

@@ -343,6 +343,7 @@ typedef struct { int unused; } mempool_t;
 #define REQ_FUA		4u
 #define REQ_META	0u
 #define REQ_SYNC	0u
+#define REQ_IDLE	0u
 
 struct disk;
 

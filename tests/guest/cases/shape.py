@@ -8,6 +8,7 @@ import re
 from lclib import case, sh
 from lclib.lc import LcStack
 from lclib.registry import Disk
+from lclib.scatter import Scatter
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
 TRACE = pathlib.Path("/sys/kernel/tracing")
@@ -93,3 +94,26 @@ def fsync_costs_two_slots(ctx):
         ctx.figure("ssd_commands_per_write", len(ssd) / 50)
         assert sectors == 50 * 16, ssd
         assert not bios(lines, "block_rq_issue", number(ctx.hdd))
+
+
+@case(disks=PAIR)
+def commits_are_not_throttled(ctx):
+    """All that goes to the log and the superblock has the flags that blk-wbt lets pass."""
+    with Scatter(ctx.ssd, name="count", pieces=0) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path)
+        lc.format()
+        lc.activate()
+        before = ssd.counts()
+        with lc.open() as raw:
+            # Records that a worker sends, and one that is sent by who waits.
+            raw.write(0, b"x" * (4 * MIB))
+            raw.flush()
+            raw.write(0, b"y" * 4096, fua=True)
+            raw.write(4096, b"y" * 4096)
+            raw.flush()
+        # Superblocks.
+        lc.drain()
+        counts = {key: value - before[key] for key, value in ssd.counts().items()}
+        ctx.figure("counts", counts)
+        assert counts["writes"] >= 8 and counts["writes_idle"] == counts["writes"], counts
+        lc.remove()
