@@ -79,15 +79,17 @@ int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc
 
 /*
  * Take a reference on a record, if it is open and in it or behind it lies @slot of the
- * segment: then it is the one that holds that.  Under RCU.
+ * segment: then it is the one that holds that.  @refuse as for lc_record_get().  Under RCU.
  */
-static bool record_join(struct lc_record *rec, u64 segment, u32 slot)
+static bool record_join(struct lc_record *rec, u64 segment, u32 slot, const bool *refuse)
 {
 	s64 state;
 
 	do {
 		/* As above; what is read behind it is of this incarnation, or the cmpxchg fails. */
 		state = atomic64_read_acquire(&rec->state);
+		if (refuse && READ_ONCE(*refuse))
+			return false;
 		if ((u64)state & STATE_CLOSED || READ_ONCE(rec->buf->segment) != segment ||
 		    READ_ONCE(rec->first_slot) >= slot)
 			return false;
@@ -262,7 +264,7 @@ static enum lc_order compare_lanes(const struct lc_cursor *cur, const struct lc_
 	rcu_read_lock();	/* as in lane_reserve() */
 	/* Pairs with the releases of lane->open; our own state is read behind it. */
 	rec = smp_load_acquire(&lane->open);
-	joined = rec && record_join(rec, seg->number, slot);
+	joined = rec && record_join(rec, seg->number, slot, NULL);
 	rcu_read_unlock();
 	if (joined) {
 		*other = (struct lc_cursor) { .rec = rec };
@@ -271,6 +273,40 @@ static enum lc_order compare_lanes(const struct lc_cursor *cur, const struct lc_
 	}
 	return (u64)atomic64_read(&cur->rec->state) & STATE_CLOSED ? LC_ORDER_NEWER :
 								      LC_ORDER_OLDER;
+}
+
+/**
+ * lc_cursor_join() - get a reference on the record that holds a mapped slot, if it is open
+ * @core: the volume
+ * @slot: slot number, over the whole SSD
+ * @cur: gets the record, without slots of its own; owes is set
+ *
+ * Under the bucket lock of the block mapped there: the open record is the newest copy's, and
+ * stays it.  Not while writeback needs the reserve, as for who wants a slot (B5).
+ * Return: whether it is open; the block is to be overwritten there (B6).
+ */
+bool lc_cursor_join(const struct lc_core *core, u32 slot, struct lc_cursor *cur)
+{
+	const struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+	struct lc_record *rec;
+	bool joined;
+
+	/* With a buffer it is a segment of this life, and so knows its lane. */
+	if (!rcu_access_pointer(seg->buf))
+		return false;
+	rcu_read_lock();	/* as in lane_reserve() */
+	/* Pairs with the releases of lane->open. */
+	rec = smp_load_acquire(&core->lanes[seg->lane]->open);
+	joined = rec && record_join(rec, seg->number, lc_ring_slot_in_segment(core->ring, slot),
+				    &core->head->relog_wanted);
+	rcu_read_unlock();
+	if (!joined)
+		return false;
+	cur->rec = rec;
+	cur->next = 0;
+	cur->end = 0;
+	record_owe(rec, cur);
+	return true;
 }
 
 /**

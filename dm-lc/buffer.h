@@ -23,7 +23,8 @@
  *  B5 While head->relog_wanted, nobody but lc_lane_relog() opens a segment or gets a
  *     slot, and the segment it is at work in is not closed before it is full (D1).
  *  B6 A block that is in an open record, whosever lane that is, is overwritten there: of
- *     two records open at once none is the newer one yet.
+ *     two records open at once none is the newer one yet.  A writer looks for it before
+ *     slots are reserved: slots that others reserved behind cannot be given back (B4).
  */
 #ifndef LC_BUFFER_H
 #define LC_BUFFER_H
@@ -108,11 +109,11 @@ struct lc_pool {
 	struct lc_home homes[];		/* one for each lane */
 };
 
-/* Slots of one record held by one writer, together with a reference. */
+/* Slots of one record held by one writer, perhaps none, together with a reference. */
 struct lc_cursor {
 	struct lc_record *rec;
 	u32 next;			/* data slot index to use next */
-	u32 end;
+	u32 end;			/* behind the last; 0: none were reserved */
 	bool owes;			/* the write completes before it is durable (G7) */
 };
 
@@ -136,6 +137,7 @@ u32 lc_pool_used(const struct lc_pool *pool);
 struct lc_buffer *lc_buffer_pin(struct lc_core *core, u32 slot);
 void lc_buffer_unpin(struct lc_buffer *buf);
 
+bool lc_cursor_join(const struct lc_core *core, u32 slot, struct lc_cursor *cur);
 enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc_cursor *other);
 void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost);
 void lc_cursor_release(struct lc_cursor *cur);

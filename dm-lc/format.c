@@ -520,7 +520,9 @@ void lc_entry_encode(struct lc_record_header *raw, unsigned int i,
 	e->type = entry->type;
 	e->csum = cpu_to_le32(lc_entry_is_range(entry->type) ? (u32)entry->nr_blocks :
 							       entry->csum);
-	raw->lost[i] = entry->lost;
+	/* It is hardly ever set, and 64 slots share a cache line: only what changes it writes. */
+	if (raw->lost[i] != entry->lost)
+		raw->lost[i] = entry->lost;
 }
 
 /**

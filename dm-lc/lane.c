@@ -222,24 +222,50 @@ static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
 	return 0;
 }
 
-static int lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor *cur)
+/* Of the open record only, which @rec gets. */
+static int try_reserve(const struct lc_lane *lane, u32 want, bool relog, struct lc_record **rec,
+		       struct lc_cursor *cur)
 {
 	const bool *refuse = relog ? NULL : &lane->core->head->relog_wanted;
+	int ret;
+
+	/* Without a reference yet, its buffer may be retired and freed. */
+	rcu_read_lock();
+	/* Pairs with the releases of lane->open. */
+	*rec = smp_load_acquire(&lane->open);
+	ret = *rec ? lc_record_get(*rec, want, refuse, cur) : -ESTALE;
+	rcu_read_unlock();
+	return ret;
+}
+
+static int lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor *cur)
+{
 	struct lc_record *rec;
 	int ret;
 
 	for (;;) {
-		/* Without a reference yet, its buffer may be retired and freed. */
-		rcu_read_lock();
-		/* Pairs with the releases of lane->open. */
-		rec = smp_load_acquire(&lane->open);
-		ret = rec ? lc_record_get(rec, want, refuse, cur) : -ESTALE;
-		rcu_read_unlock();
+		ret = try_reserve(lane, want, relog, &rec, cur);
 		if (ret != -ESTALE)
 			return ret;
 		if (advance(lane, rec, relog))
 			return -EAGAIN;
 	}
+}
+
+/**
+ * lc_lane_try_reserve() - as lc_lane_reserve(), of the open record only
+ * @lane: the lane
+ * @want: slots wanted, at least 1
+ * @cur: gets 1..@want slots
+ *
+ * Any context in which writers run; takes no lock, and may be called under a bucket's.
+ * Return: 0, or that it takes lc_lane_reserve().
+ */
+int lc_lane_try_reserve(const struct lc_lane *lane, u32 want, struct lc_cursor *cur)
+{
+	struct lc_record *rec;
+
+	return try_reserve(lane, want, false, &rec, cur);
 }
 
 /**

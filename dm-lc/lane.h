@@ -88,6 +88,7 @@ struct lc_head {
 struct lc_lane *lc_lane_create(struct lc_core *core, u32 index);
 void lc_lane_destroy(struct lc_lane *lane);
 void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf);
+int lc_lane_try_reserve(const struct lc_lane *lane, u32 want, struct lc_cursor *cur);
 int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur);
 int lc_lane_relog(struct lc_lane *lane, struct lc_cursor *cur);
 u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct);

@@ -2,12 +2,12 @@
 /*
  * The way of a write.
  *
- * map() reserves slots of the lane's open record, and for each block, under its bucket
- * lock, copies the data, describes it in the record header and points the index
- * at it; then the bio completes.  A block that is in an open record already is
- * overwritten there.  No sleep, no I/O, no allocation; but whoever waits for a FLUSH or
- * FUA sends the record himself, if it is small: within map() the block layer does that
- * when map() has returned.
+ * For each block, under its bucket lock, map() reserves slots of the lane's open record
+ * unless it has some, copies the data, describes it in the record header and points the
+ * index at it; then the bio completes.  A block that is in an open record already is
+ * overwritten there, without a slot.  No sleep, no I/O, no allocation; but whoever waits
+ * for a FLUSH or FUA sends the record himself, if it is small: within map() the block
+ * layer does that when map() has returned.
  *
  * Two detours:
  *  - no buffer is ready, or writeback needs the reserve (D1): the bio is parked, first
@@ -148,10 +148,33 @@ static int write_new_slot(struct lc_core *core, struct lc_io *io, struct lc_curs
 	return 0;
 }
 
+static u32 blocks_left(const struct lc_io *io)
+{
+	u64 first = io->iter.bi_sector >> LC_BLOCK_SHIFT;
+	u64 last = (io->iter.bi_sector + (io->iter.bi_size >> 9) - 1) >> LC_BLOCK_SHIFT;
+
+	return last - first + 1;
+}
+
 /*
- * Write what the bio has for one block.
+ * [bucket locked] Get a cursor for a block, without one: of the open record that holds it
+ * (B6), else slots for it and the blocks behind it.  Return: its order, or -EAGAIN.
+ */
+static int find_cursor(struct lc_core *core, const struct lc_io *io, struct lc_cursor *cur,
+		       const struct lc_mapping *old)
+{
+	if (old && lc_cursor_join(core, old->slot, cur))
+		return LC_ORDER_OWN;
+	if (lc_lane_try_reserve(lc_lane_here(core), blocks_left(io), cur))
+		return -EAGAIN;
+	return LC_ORDER_OLDER;
+}
+
+/*
+ * Write what the bio has for one block.  A cursor without a record gets one.
  * Return: 0, -EINPROGRESS (read the old slot first), -ESTALE (the cursor's record
- * is closed and a newer one holds the block, or may: get another cursor).
+ * is closed and a newer one holds the block, or may: get another cursor), -EAGAIN (no record
+ * with room is open: reserve slots).
  */
 static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor *cur,
 		       const struct merge *merge)
@@ -162,16 +185,20 @@ static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor 
 	u8 mask = sector_mask(first, nr);
 	struct lc_mapping old;
 	struct lc_cursor other = {};
-	enum lc_order order = LC_ORDER_OLDER;
+	int order = LC_ORDER_OLDER, ret = 0;
 	bool found;
 	u32 bucket;
-	int ret = 0;
 
 	bucket = lc_index_lock(core->index, block);
 	found = lc_index_lookup(core->index, bucket, block, &old);
-	if (found)
+	if (!cur->rec)
+		order = find_cursor(core, io, cur, found ? &old : NULL);
+	/* Also of slots reserved just now: the block may be in a record that is open since. */
+	if (found && order == LC_ORDER_OLDER)
 		order = lc_cursor_compare(cur, old.slot, &other);
-	if (order == LC_ORDER_OWN)
+	if (order < 0)
+		ret = order;
+	else if (order == LC_ORDER_OWN)
 		overwrite_in_place(core, io, cur, bucket, block, &old, mask);
 	else if (order == LC_ORDER_OPEN)
 		overwrite_in_place(core, io, &other, bucket, block, &old, mask);
@@ -184,14 +211,6 @@ static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor 
 	if (other.rec)
 		lc_cursor_release(&other);
 	return ret;
-}
-
-static u32 blocks_left(const struct lc_io *io)
-{
-	u64 first = io->iter.bi_sector >> LC_BLOCK_SHIFT;
-	u64 last = (io->iter.bi_sector + (io->iter.bi_size >> 9) - 1) >> LC_BLOCK_SHIFT;
-
-	return last - first + 1;
 }
 
 /*
@@ -220,13 +239,10 @@ static int write_run(struct lc_core *core, struct lc_io *io, bool waited,
 	int ret = 0;
 
 	while (io->iter.bi_size) {
-		if (!cur.rec) {
-			ret = reserve(core, blocks_left(io), waited, &cur);
-			if (ret)
-				return ret;
-		}
 		ret = write_block(core, io, &cur, merge);
-		if (ret == -ESTALE || (!ret && cur.next == cur.end)) {
+		if (ret == -EAGAIN) {
+			ret = reserve(core, blocks_left(io), waited, &cur);
+		} else if (ret == -ESTALE || (!ret && cur.end && cur.next == cur.end)) {
 			lc_cursor_release(&cur);
 			ret = 0;
 		}

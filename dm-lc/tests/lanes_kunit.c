@@ -300,6 +300,41 @@ static void relogging(struct kunit *test)
 	lc_cursor_release(&cur);
 }
 
+/* A block is found in the record that holds it while that is open, and uses no slot (B6). */
+static void joined(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 8);
+	struct lc_core *core = &fake->core;
+	struct lc_cursor cur = { .owes = true };
+	u32 slots[2], i;
+
+	for (i = 0; i < 2; i++)
+		slots[i] = put(fake, i, 1 + i, i);
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_TRUE(test, lc_cursor_join(core, slots[i], &cur));
+		KUNIT_EXPECT_PTR_EQ(test, cur.rec, core->lanes[i]->open);
+		KUNIT_EXPECT_EQ(test, cur.end, 0);
+		KUNIT_EXPECT_EQ(test, lc_cursor_compare(&cur, slots[i], NULL), LC_ORDER_OWN);
+		lc_cursor_release(&cur);
+		KUNIT_EXPECT_TRUE(test, core->lanes[i]->open->owed);
+	}
+	/* The next slot is the one behind: none was used. */
+	KUNIT_EXPECT_EQ(test, put(fake, 0, 3, 3), slots[0] + 1);
+	/* As for who wants a slot (B5). */
+	WRITE_ONCE(core->head->relog_wanted, true);
+	KUNIT_EXPECT_FALSE(test, lc_cursor_join(core, slots[0], &cur));
+	WRITE_ONCE(core->head->relog_wanted, false);
+	/* Closed, with another one open behind it; then durable. */
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(core->lanes[0], false, false), 1);
+	put(fake, 0, 4, 4);
+	KUNIT_EXPECT_FALSE(test, lc_cursor_join(core, slots[0], &cur));
+	fake_pass(fake);
+	KUNIT_EXPECT_EQ(test, lc_head_seal(core, true), 3);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(core->log, 3), 0);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_FALSE(test, lc_cursor_join(core, slots[i], &cur));
+}
+
 /* Each lane keeps its share of the buffers. */
 static void homes(struct kunit *test)
 {
@@ -326,6 +361,7 @@ static struct kunit_case lanes_cases[] = {
 	KUNIT_CASE(flush_of_all),
 	KUNIT_CASE(tombstone),
 	KUNIT_CASE(relogging),
+	KUNIT_CASE(joined),
 	KUNIT_CASE(homes),
 	{}
 };
