@@ -4,6 +4,10 @@
 KDIR ?= /lib/modules/$(shell uname -r)/build
 KREL ?= $(or $(shell $(MAKE) -s --no-print-directory -C $(KDIR) kernelrelease 2>/dev/null),unknown)
 PREFIX ?= /usr/local
+# make install DESTDIR=DIR stages the module too: nothing outside DIR is written.
+INSTALL_MOD_PATH ?= $(DESTDIR)
+DEPMOD ?= /sbin/depmod
+MODINFO ?= /sbin/modinfo
 # Objects of several kernels and compilers never mix: each has its own folder.
 OUT := build/$(KREL)$(if $(LC_KUNIT),-kunit)$(if $(VARIANT),-$(VARIANT))
 # Handed through to kbuild if given: CC, LLVM, W, C, CF, V, LC_KUNIT come by MAKEFLAGS.
@@ -23,7 +27,7 @@ help:
 	@echo 'make bench               dm-lc and its peers side by side in one guest, an hour'
 	@echo 'make bench-quick         the same with less of everything, ten minutes'
 	@echo 'make bench-real HDD=DISK SSD=DISK    the same on real disks, which lose all they hold'
-	@echo 'make install             module and tools (KDIR, PREFIX, DESTDIR)'
+	@echo 'make install             module and tools (KDIR, PREFIX); with DESTDIR=DIR all below DIR'
 	@echo 'make clean               remove what was built here (not the cache)'
 
 module:
@@ -67,8 +71,14 @@ bench-real:
 	tests/bench/real --hdd $(or $(HDD),$(error HDD=DISK: its contents will be lost)) \
 		--ssd $(or $(SSD),$(error SSD=DISK: its contents will be lost)) $(BENCH)
 
+# A tree of headers has no System.map, without which kbuild leaves depmod out, and modprobe then
+# finds nothing. Debian's headers call themselves otherwise than their kernel: only the module
+# knows its release. With DESTDIR, the installation of the package that is made runs depmod.
 install: module tools
-	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(OUT) modules_install
+	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(OUT) INSTALL_MOD_PATH="$(INSTALL_MOD_PATH)" modules_install
+ifeq ($(INSTALL_MOD_PATH),)
+	$(DEPMOD) "$$($(MODINFO) -F vermagic $(OUT)/dm-lc/dm-lc.ko | cut -d' ' -f1)"
+endif
 	+$(MAKE) -C userland install PREFIX=$(PREFIX)
 
 clean:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""make install, over an overlay of this machine's /lib/modules that nobody else sees."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from lib import host, kernels
+
+MODULES = pathlib.Path("/lib/modules").resolve()
+# $1: what is written below MODULES, $2: overlay's own; the rest: make's words.
+SCRIPT = """
+set -e
+upper=$1 work=$2 release=$3
+shift 3
+mount -t overlay -o lowerdir="$MODULES",upperdir="$upper",workdir="$work" overlay "$MODULES"
+make -s "$@"
+echo "found $(modinfo -k "$release" -F filename dm-lc)"
+modprobe -S "$release" -n dm-lc
+"""
+
+
+@pytest.fixture(name="place")
+def fixture_place(tmp_path):
+    """Folders for an overlay over /lib/modules, if one can be mounted here."""
+    kernel = kernels.get("stock")
+    if os.geteuid() or not (MODULES / kernel.release).is_dir():
+        pytest.skip("needs root, and the stock kernel's package on this machine")
+    upper, work = tmp_path / "upper", tmp_path / "work"
+    for folder in (upper, work):
+        folder.mkdir()
+    return kernel, upper, work
+
+
+def install(place, tmp_path, *words):
+    """(exit code, output) of `make install` and of a look for the module afterwards."""
+    kernel, upper, work = place
+    words = ["-C", host.TOP, "install", f"KDIR={kernel.kdir}", f"KREL={kernel.label}", *words]
+    if not any(word.startswith("DESTDIR=") for word in words[4:]):
+        words += [f"PREFIX={tmp_path}/usr", f"UDEVDIR={tmp_path}/udev"]
+    with host.locked("build", host.run_folder().parent):
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", SCRIPT, "install", upper, work,
+                               kernel.release, *map(str, words)], text=True, check=False,
+                              env={**os.environ, "MODULES": str(MODULES)},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode, done.stdout
+
+
+def test_module_is_found(place, tmp_path):
+    """After `make install` modprobe finds the module, though headers have no System.map."""
+    code, text = install(place, tmp_path)
+    assert code == 0 and "dm-lc.ko" in text.partition("found ")[2], text
+    assert (tmp_path / "usr/sbin/lc").exists()
+
+
+def test_destdir_takes_all(place, tmp_path):
+    """DESTDIR holds the module, too; /lib/modules is left alone, and so is its index."""
+    kernel, upper, _ = place
+    stage = tmp_path / "stage"
+    code, text = install(place, tmp_path, f"DESTDIR={stage}")
+    assert code, f"found where nothing was installed: {text}"
+    assert not [path for path in upper.rglob("*") if path.is_file()], text
+    staged = {str(path.relative_to(stage)) for path in stage.rglob("*") if path.is_file()}
+    assert [name for name in staged if name.startswith(f"lib/modules/{kernel.release}/")
+            and name.endswith("/dm-lc.ko")], staged
+    assert "usr/local/sbin/lc" in staged
+    assert not [name for name in staged if "modules.dep" in name], staged
