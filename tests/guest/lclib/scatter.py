@@ -12,9 +12,9 @@ SECTOR = 512
 
 def queue(path, name):
     """A limit of a block device, as the kernel tells it."""
-    real = os.path.realpath(path)
-    text = pathlib.Path("/sys/block", os.path.basename(real), "queue", name)
-    return int(text.read_text(encoding="ascii"))
+    number = os.stat(path).st_rdev
+    queues = pathlib.Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/queue")
+    return int((queues / name).read_text(encoding="ascii"))
 
 
 def granule(path):
