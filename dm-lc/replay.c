@@ -53,15 +53,18 @@ static int compare_records(const void *a, const void *b)
 	return 0;
 }
 
-/* By epoch, the highest first, and within it by what the headers say its first seq was. */
+/*
+ * By epoch, the lowest first, and within it by what the headers say its first seq was, the
+ * highest first: as the scan finds them, so that there is nothing to sort.
+ */
 static int compare_epochs(const void *a, const void *b)
 {
 	const struct lc_replay_record *x = a, *y = b;
 
 	if (x->epoch != y->epoch)
-		return x->epoch > y->epoch ? -1 : 1;
+		return x->epoch < y->epoch ? -1 : 1;
 	if (x->epoch_first_seq != y->epoch_first_seq)
-		return x->epoch_first_seq < y->epoch_first_seq ? -1 : 1;
+		return x->epoch_first_seq > y->epoch_first_seq ? -1 : 1;
 	return 0;
 }
 
@@ -72,12 +75,38 @@ static int compare_segments(const void *a, const void *b)
 
 	if (x->segment != y->segment)
 		return x->segment < y->segment ? -1 : 1;
-	return compare_epochs(a, b);
+	if (x->epoch != y->epoch)
+		return x->epoch > y->epoch ? -1 : 1;
+	return 0;
+}
+
+/*
+ * What the scan finds is nearly in order already: of one lane all but the dead records of a
+ * crash.  Put these in their places, as long as that takes no more than a few moves a record.
+ * Return: whether all are.
+ */
+static bool insert_records(struct lc_replay_record *records, size_t nr,
+			   int (*compare)(const void *, const void *))
+{
+	size_t budget = 4 * nr, i, j;
+
+	for (i = 1; i < nr; i++) {
+		struct lc_replay_record moved = records[i];
+
+		for (j = i; j && compare(&records[j - 1], &moved) > 0 && budget; j--, budget--)
+			records[j] = records[j - 1];
+		records[j] = moved;
+		if (!budget)
+			return false;
+	}
+	return true;
 }
 
 static void sort_records(struct lc_replay_record *records, size_t nr,
 			 int (*compare)(const void *, const void *))
 {
+	if (insert_records(records, nr, compare))
+		return;
 #ifdef __KERNEL__
 	sort(records, nr, sizeof(*records), compare, NULL);
 #else
@@ -111,7 +140,7 @@ static void drop_dead(const struct lc_sb *sb, struct lc_replay_record *records, 
 	size_t i;
 
 	sort_records(records, nr, compare_epochs);
-	for (i = 0; i < nr; i++) {
+	for (i = nr; i--; ) {
 		struct lc_replay_record *r = &records[i];
 
 		r->keep = 0;

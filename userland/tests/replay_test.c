@@ -581,6 +581,51 @@ static void any_order(void)
 	}
 }
 
+static size_t nr_sorts;
+
+static int compare_by(const void *a, const void *b, void *compare)
+{
+	return ((int (*)(const void *, const void *))compare)(a, b);
+}
+
+/* That of replay.c: counted. */
+void qsort(void *base, size_t nr, size_t size, int (*compare)(const void *, const void *))
+{
+	nr_sorts++;
+	qsort_r(base, nr, size, compare_by, (void *)compare);
+}
+
+/* A large log as it is found on the SSD, dead records of a crash in its middle: nothing to sort. */
+static void large(void)
+{
+	enum { NR = 200000, LIFE = 100000, DEAD = 300, IN_SEGMENT = 128 };
+	struct lc_replay_record *r = calloc(NR, sizeof(*r));
+	struct lc_replay_result run;
+	size_t i;
+
+	if (!r)
+		die("no memory");
+	for (i = 0; i < NR; i++) {
+		bool second = i >= LIFE + DEAD;
+
+		r[i].seq = second ? i + 1 - DEAD : i + 1;
+		r[i].epoch = 1 + second;
+		r[i].epoch_first_seq = second ? LIFE + 1 : 1;
+		r[i].segment = 1 + second + i / IN_SEGMENT;
+		r[i].first_slot = i % IN_SEGMENT * 2;
+	}
+	start_round();
+	sb.epoch = 2;
+	sb.epoch_first_seq = LIFE + 1;
+	sb.tail_seq = 1;
+	nr_sorts = 0;
+	if (lc_replay_select(&sb, r, NR, &run) || run.nr_kept != NR - DEAD)
+		die("a large log was not found");
+	if (nr_sorts)
+		die("a log that is in order but for its dead records was sorted");
+	free(r);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned long rounds = argc > 1 ? strtoul(argv[1], NULL, 0) : 20000, i;
@@ -591,6 +636,7 @@ int main(int argc, char **argv)
 	stale_superblock();
 	leftover();
 	any_order();
+	large();
 	for (i = 0; i < rounds; i++, seed++) {
 		state = seed * 0x9e3779b97f4a7c15ULL + 1;
 		start_round();
