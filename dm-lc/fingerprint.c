@@ -88,14 +88,14 @@ int lc_fingerprint_take(struct lc_core *core, struct lc_fingerprint *print)
 	return -EIO;
 }
 
-static int changed(struct lc_core *core)
+static int refuse_changed(struct lc_core *core)
 {
 	lc_err(core, "%pg was changed while the cache was detached: its log must not be replayed over that",
 	       core->backing);
 	return -ESTALE;
 }
 
-/* Each block by itself.  What could not be read, now or when the volume was stopped, tells nothing. */
+/* Each block by itself.  What could not be read, now or at the stop, tells nothing. */
 static int compare_samples(struct lc_core *core, const struct lc_fingerprint *print)
 {
 	const u32 *then = core->sb.samples;
@@ -105,7 +105,7 @@ static int compare_samples(struct lc_core *core, const struct lc_fingerprint *pr
 		if (!then[i] || !print->samples[i])
 			continue;
 		if (then[i] != print->samples[i])
-			return changed(core);
+			return refuse_changed(core);
 		nr++;
 	}
 	if (nr * 2 >= print->nr)
@@ -138,7 +138,7 @@ int lc_fingerprint_check(struct lc_core *core)
 	if (sb->clean_epoch) {
 		ret = compare_samples(core, print);
 	} else if (!print->unreadable) {
-		ret = print->sum == sb->fingerprint ? 0 : changed(core);
+		ret = print->sum == sb->fingerprint ? 0 : refuse_changed(core);
 	} else if (sb->mark_offset == LC_NO_MARK) {
 		lc_err(core, "%pg has no mark, and its fingerprint cannot be taken: see to the disk first",
 		       core->backing);

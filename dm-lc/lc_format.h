@@ -180,9 +180,9 @@ struct lc_superblock {
 	__le32 nr_lives;		/* 1276 */
 	struct lc_skip skips[LC_SB_SKIPS]; /* 1280 */
 	struct lc_life lives[LC_SB_LIVES]; /* 2304 */
-	__le64 mark_epoch;		/* 3328: both copies of the mark have reached it; 0: unknown */
-	__le64 clean_epoch;		/* 3336: last life that stopped cleanly; 0: unknown */
-	__le32 samples[LC_SB_SAMPLES];	/* 3344: sums of its sampled blocks; 0: unknown */
+	__le64 mark_epoch;		/* 3328: the mark has reached it; 0: unknown */
+	__le64 clean_epoch;		/* 3336: last clean stop; 0: unknown */
+	__le32 samples[LC_SB_SAMPLES];	/* 3344: sampled blocks then; 0: unknown */
 	__u8   reserved[496];		/* 3600 */
 } __packed;
 

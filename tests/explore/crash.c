@@ -6,7 +6,7 @@
  * sectors, or any of them, each command by itself.  A warm crash, where the kernel dies
  * and the disks do not, leaves everything that was completed, still volatile, and any part
  * of what was in flight: the next life begins with these in the caches.  Rot is a durable
- * sector that went bad besides.  What a power cut tore may be unreadable, too, in pages of a record.
+ * sector that went bad besides.  What a power cut tore of a record may be unreadable, too.
  * An old disk is a copy of before one of the lives, put in the
  * place of the disk after the power cut.
  */

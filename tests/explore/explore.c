@@ -46,7 +46,8 @@ static struct {
 /* How often the states were of a kind: a run that meets none of one proves little. */
 static struct {
 	u64 states, seeds, starts, clean, warm, torn, rot, refused, in_start, rewritten, skips,
-	    tombstones, wraps, old_format, lanes, cuts, old_cuts, old_hdd, old_ssd, old_taken, unreadable;
+	    tombstones, wraps, old_format, lanes, cuts, old_cuts, old_hdd, old_ssd, old_taken,
+	    unreadable;
 } seen;
 
 /* --- messages ------------------------------------------------------------------- */

@@ -389,7 +389,7 @@ def torn_write_that_is_an_error(ctx):
             ssd.heal()
             with lc.open() as raw:
                 for block in range(32):
-                    assert raw.read(block * BLOCK, BLOCK) == content(block, "durable"), (name, block)
+                    assert raw.read(block * BLOCK, BLOCK) == content(block, "durable"), name
                 assert raw.read(100 * BLOCK, BLOCK) == content(100, "known"), name
                 assert raw.read(200 * BLOCK, BLOCK) == bytes(BLOCK), name
             lc.remove()
@@ -399,7 +399,7 @@ def torn_write_that_is_an_error(ctx):
       fault=("HDD", "read error, some of the sampled blocks, at the start after a clean stop",
              "named and left out; refused if more than half of them are"))
 def unreadable_sample_is_left_out(ctx):
-    """A sampled block that cannot be read is named; the others tell whether the disk was changed."""
+    """A sampled block that cannot be read is named; the others tell if the disk was changed."""
     with Breakable("hdd1", ctx.hdd) as hdd:
         lc = LcStack(hdd.path, ctx.ssd, writeback="off")
         lc.format()

@@ -44,7 +44,7 @@ def life_one(lc):
 
 
 def life_two(lc, crash):
-    """Blocks 0 to 99 are drained, the log wraps, 100 to 149 stay dirty; returns the SSD of a crash."""
+    """0 to 99 are drained, the log wraps, 100 to 149 stay dirty; returns the SSD of a crash."""
     lc.activate()
     cut = None
     with lc.open() as raw:
@@ -111,7 +111,7 @@ def put_back(ctx, layout, crash):
 
 @case(disks=PAIR, timeout=200)
 def old_disk_is_refused(ctx):
-    """An old copy of the disk is put back after a clean stop: refused, and the ways out are named."""
+    """An old copy of the disk is put back after a clean stop: refused, with the ways out."""
     text = put_back(ctx, SMALL, False)
     assert "was used in life 2" in text and "attach that disk" in text, text
 
@@ -170,7 +170,7 @@ def old_ssd_is_refused(ctx):
 
 @case(disks=PAIR, timeout=200)
 def cut_start_keeps_the_fingerprint(ctx):
-    """A start that ended before the mark wrote nothing: what the last stop said of the disk holds."""
+    """A start that ended before the mark wrote nothing: the last stop's fingerprint holds."""
     with Breakable("hdd1", ctx.hdd) as hdd:
         lc = LcStack(hdd.path, ctx.ssd, format=SMALL, writeback="off")
         lc.format()
