@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from lib import guests, host  # noqa: E402
 
-KERNELS = ("stock", "debug", "kcsan")
+KERNELS = ("server", "stock", "debug", "kcsan")  # the longest cases first
 
 
 def pytest_addoption(parser):

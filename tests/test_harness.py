@@ -6,13 +6,14 @@ meta/ proves the whole, with guests; this proves the pieces, in a second.
 
 import dataclasses
 import subprocess
+import sys
 import types
 
 import pytest
 
 from checks import test_check
 from lclib import kmsg, pattern, registry, states, status
-from lib import apt, guests, host, kernels, payload, vm
+from lib import apt, guests, host, kernels, payload, server, vm
 
 FAULTS = (
     "WARNING: CPU: 1 PID: 77 at drivers/md/dm.c:100 dm_x+0x1/0x2 [dm_mod]",
@@ -150,6 +151,74 @@ def test_runner_broken_after_the_last_verdict(boot, gone):
     assert got.verdict == "failed" and "OSError: no scan" in got.reason
 
 
+def test_console_of_a_server():
+    """Only the kernel's own lines of a console count, wherever on a line they begin."""
+    harmless = "".join(f"[   12.345678] {line}\n" for line in HARMLESS)
+    others = "[  OK  ] Started WARNING: BUG: of somebody\r\nsystemd[1]: Oops WARNING: x\n"
+    assert not server.console_faults(harmless + others)
+    for line in FAULTS:
+        for before in ("", "         Starting something"):
+            text = f"{harmless}{before}[  123.456789] {line}\r\n{others}"
+            assert server.console_faults(text)[0].startswith(line), line
+
+
+# QEMU and the agent in one: runs the scripts here, ends at "systemctl".
+MACHINE = """
+import json, socket, subprocess, sys
+path, console = sys.argv[1:]
+channel = socket.socket(socket.AF_UNIX)
+channel.connect(path)
+with open(console, "w") as log:
+    print("systemd[1]: here", file=log, flush=True)
+    channel.sendall(b'{"boot": true}\\n')
+    for line in channel.makefile("rb"):
+        script = json.loads(line)["run"]
+        if script.startswith("systemctl"):
+            break
+        if script == "oops":
+            print("[    1.000000] WARNING: CPU: 0 PID: 1 at x", file=log, flush=True)
+        if script == "die":
+            sys.exit()
+        done = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, text=True)
+        answer = {"code": done.returncode, "output": done.stdout}
+        channel.sendall(json.dumps(answer).encode() + b"\\n")
+"""
+
+
+def restarts(ctx):
+    """What is on a disk is there after a restart."""
+    assert ctx.run("echo 5").strip() == "5" and ctx.result("exit 3") == (3, "")
+    ctx.stop("reboot")
+    before = ctx.digest("ssd")
+    ctx.start()
+    assert before == ctx.digest("ssd") and len(ctx.figures["boot_seconds"]) == 2
+
+
+@pytest.mark.parametrize(("script", "reason"), [
+    ("true", ""), ("false", "`false` ended with 1"),
+    ("oops", "boot 2: WARNING: CPU: 0"), ("die", "gave no answer")])
+def test_server_case(monkeypatch, tmp_path, script, reason):
+    """A failed command, a warning of the kernel and a guest that ends fail a server case."""
+    def case(ctx):
+        restarts(ctx)
+        ctx.result("oops") if script == "oops" else ctx.run(script)
+
+    def command(machine, path, console):
+        (machine.folder / f"{machine.disk('ssd').serial}.img").touch()
+        return [sys.executable, "-c", MACHINE, str(path), str(console)]
+
+    monkeypatch.setattr(server.Server, "command", command)
+    monkeypatch.setattr(server.host, "run", lambda *argv: None)
+    kernel = kernels.Kernel("server", "0", *[tmp_path] * 4)
+    files = server.Payload(tmp_path, tmp_path, tmp_path)
+    made = registry.Case(**dict.fromkeys(CASE_PARTS)
+                         | {"name": "a.case", "function": case, "timeout": 60,
+                            "disks": (registry.Disk("ssd", "16M"),)})
+    got = server.one(kernel, files, made, tmp_path / "case", 1)
+    assert got.verdict == ("failed" if reason else "passed"), got.reason
+    assert reason in got.reason, got.reason
+
+
 def made_up(name, *disks, folder="cases", timeout=10, **words):
     """A registered case that is never run."""
     function = types.SimpleNamespace(__module__=f"{folder}.made", __doc__="None.")
@@ -169,9 +238,12 @@ def test_cases_share_boots(monkeypatch):
             for i in range(20)]
     apart = [made_up("b.recorded", recorded), made_up("b.meta", small, folder="meta"),
              made_up("b.smp", small, smp=4)]
+    servers = [made_up(f"c.{i}", small, folder="server") for i in range(2)]
     selected = [("stock", case) for case in (*many, *apart)] + [("debug", many[0])]
+    selected += [("server", case) for case in servers]
+    apart += servers
     boots = guests.boots_of(selected)
-    assert len(boots) == 6
+    assert len(boots) == 8
     assert sorted((kernel, case.name) for kernel, cases in boots.values() for case in cases) == \
         sorted((kernel, case.name) for kernel, case in selected)
     for case in apart:

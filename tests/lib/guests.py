@@ -9,7 +9,7 @@ from concurrent import futures
 
 from lclib import CASES, registry
 
-from . import host, kernels, payload, products, vm
+from . import host, kernels, payload, products, server, serverroot, vm
 
 FEW = 10        # cases that are not worth two boots
 
@@ -38,12 +38,13 @@ def group_key(kernel, case):
     """Cases with an equal key can share a boot.
 
     Whatever disks they want, unless these are recorded. Those of the harness's own tests are
-    there to spoil their boot, so they share it with few others.
+    there to spoil their boot, so they share it with few others. A server case has a machine of
+    its own.
     """
     folder = case.function.__module__.partition(".")[0]
     apart = folder != "cases" or any(disk.kind == "recorded" for disk in case.disks)
     return (kernel, folder, case.disks if apart else None, case.smp, case.memory, case.append,
-            case.cores, case.nodes, case.icount)
+            case.cores, case.nodes, case.icount, case.name if kernel == "server" else None)
 
 
 def group_name(kernel, case):
@@ -116,10 +117,13 @@ class Runs:
     def prepare(name):
         """Build kernel and payload."""
         started = time.monotonic()
-        kernel = kernels.get(name)
+        folder = host.run_folder() / "payload" / name
+        kernel = serverroot.image() if name == "server" else kernels.get(name)
         with host.locked("build", host.run_folder().parent):
-            made = products.build(kernel)
-            files = payload.make(kernel, made, host.run_folder() / "payload" / name)
+            if name == "server":
+                files = server.make_payload(kernel, folder)
+            else:
+                files = payload.make(kernel, products.build(kernel), folder)
         host.say(f"{name}: {kernel.release} ready in {time.monotonic() - started:.0f} s")
         return kernel, files
 
@@ -128,8 +132,8 @@ class Runs:
         name, cases = self.groups[group]
         kernel, files = self.prepared(name)
         folder = host.run_folder() / "logs" / group
-        self.outcomes[group], self.boots[group] = vm.run_all(kernel, files, cases, folder,
-                                                             self.seed)
+        run_all = server.run_all if name == "server" else vm.run_all
+        self.outcomes[group], self.boots[group] = run_all(kernel, files, cases, folder, self.seed)
 
     def outcome(self, name, case):
         """The outcome of one case, when its group has run."""

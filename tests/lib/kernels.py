@@ -38,7 +38,7 @@ KEPT = ("/include", "/scripts", "/arch/x86", "/arch/um", "/tools/objtool/objtool
 class Kernel:
     """One bootable kernel and the tree that modules for it are built in."""
 
-    name: str              # stock, debug, kcsan, lockstat, uml
+    name: str              # stock, debug, kcsan, lockstat, uml, server
     release: str           # uname -r
     image: pathlib.Path    # bzImage, or the program that user-mode Linux is
     modules: pathlib.Path  # its lib/modules/<release>
@@ -52,8 +52,9 @@ class Kernel:
 
     @property
     def label(self):
-        """A name for folders: the kernels built here are of one release."""
-        return f"{self.release}-{self.name}" if self.name in MORE else self.release
+        """A name for folders: kernels of one release may have trees of their own."""
+        apart = self.name in (*MORE, "server")
+        return f"{self.release}-{self.name}" if apart else self.release
 
     @property
     def slowdown(self):
@@ -117,18 +118,21 @@ def fetch_stock(root):
                     "linux-kbuild-6.1"):
         source.unpack(package, root)
     host.run("depmod", "-b", root, release)
-    # Debian's header packages name each other by absolute path.
-    tree = root / "usr/src" / f"linux-headers-{release}"
-    for path in (tree / "Makefile", root / "usr/src" / f"linux-headers-{common}" / "Makefile"):
-        text = path.read_text(encoding="utf-8").replace("/usr/src/", f"{root}/usr/src/")
-        path.write_text(text, encoding="utf-8")
-    for top in ("scripts", "tools"):
-        for holder in (tree, root / "usr/src" / f"linux-headers-{common}"):
-            link = holder / top
-            if link.is_symlink():
-                link.unlink()
-                link.symlink_to(root / "usr/lib/linux-kbuild-6.1" / top)
+    relocate_headers(root, root)
     return release
+
+
+def relocate_headers(root, home):
+    """Debian's header packages name each other by absolute path: let those in root name home."""
+    for tree in (root / "usr/src").glob("linux-headers-*"):
+        makefile = tree / "Makefile"
+        text = makefile.read_text(encoding="utf-8")
+        makefile.write_text(text.replace("/usr/src/", f"{home}/usr/src/"), encoding="utf-8")
+        for link in (tree / "scripts", tree / "tools"):
+            if link.is_symlink():
+                inside = os.readlink(link).partition("/linux-kbuild-")[2]
+                link.unlink()
+                link.symlink_to(home / "usr/lib" / f"linux-kbuild-{inside}")
 
 
 # ------------------------------------------------------- built from source

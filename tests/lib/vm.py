@@ -29,7 +29,7 @@ APPEND = ("console=ttyS0 loglevel=5 panic=-1 oops=panic log_buf_len=16M watchdog
 # A cache of the slab allocator that is checked keeps no arrays of pointers per CPU. The others do,
 # and take an object out without wiping its pointer, by which kmemleak finds it still in use.
 CHECKED = "slab_debug=F"
-
+DRIVERS = {"virtio": "virtio-blk-pci", "scsi": "scsi-hd", "nvme": "nvme"}
 
 # QEMU's own clock: one instruction a nanosecond, on one processor.
 INSTRUCTIONS = ["-machine", "pc", "-accel", "tcg,thread=single", "-cpu", "max",
@@ -49,6 +49,12 @@ def accelerators(kernel):
     if wanted == "kvm":
         raise RuntimeError("LC_ACCEL=kvm, but a probe boot under KVM does not work here")
     return ["-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", "max"], "acpi=off"
+
+
+def time_scale(kernel):
+    """What time limits are multiplied by; another guest beside it may halve a guest's speed."""
+    return (kernel.slowdown * float(os.environ.get("LC_TIMEOUT_SCALE", "1"))
+            * min(2, host.guests_at_once()))
 
 
 def nodes(case):
@@ -85,8 +91,8 @@ def kvm_works(kernel):
 
 
 def disk_arguments(disk, file_name):
-    """A -drive and its -device for one registry.Disk kept in a sparse file."""
-    with open(file_name, "wb") as handle:
+    """A -drive and its -device for one registry.Disk kept in a sparse file, made if need be."""
+    with open(file_name, "ab") as handle:
         handle.truncate(size_bytes(disk.size))
     drive = [f"if=none,id={disk.serial},file={file_name},format=raw,cache={disk.cache}",
              "discard=unmap"]
@@ -94,9 +100,10 @@ def disk_arguments(disk, file_name):
         drive.append(f"throttling.bps-total={disk.bps}")
     if disk.iops:
         drive.append(f"throttling.iops-total={disk.iops}")
-    driver = "scsi-hd" if disk.bus == "scsi" else "virtio-blk-pci"
-    device = [driver, f"drive={disk.serial}", f"serial={disk.serial}",
+    device = [DRIVERS[disk.bus], f"drive={disk.serial}", f"serial={disk.serial}",
               f"logical_block_size={disk.logical}", f"physical_block_size={disk.physical}"]
+    if disk.bus == "scsi":
+        device += [f"wwn={disk.wwn:#x}", f"rotation_rate={disk.rotation}"]
     return ["-drive", ",".join(drive), "-device", ",".join(device)]
 
 
@@ -123,9 +130,7 @@ class Boot:
         self.cases = cases
         self.folder = pathlib.Path(folder)
         self.seed = seed
-        # Another guest beside it may halve its speed.
-        self.scale = (kernel.slowdown * float(os.environ.get("LC_TIMEOUT_SCALE", "1"))
-                      * min(2, host.guests_at_once()))
+        self.scale = time_scale(kernel)
         self.outcomes = {}
         self.running = None
         self.boot_seconds = None

@@ -33,7 +33,8 @@ class Disk:
     iops: int = 0                # throttle, requests per second
     logical: int = 512
     physical: int = 512
-    bus: str = "virtio"          # or scsi
+    bus: str = "virtio"          # or scsi, nvme
+    rotation: int = 0            # scsi: 0 says nothing, 1 an SSD, else turns a minute
     model: str = ""              # recorded: the time model
 
     @property
@@ -42,6 +43,11 @@ class Disk:
         if self.kind == "recorded":
             return self.name
         return f"{self.name}-{zlib.crc32(repr(self).encode()):08x}"
+
+    @property
+    def wwn(self):
+        """The world wide name of a scsi disk."""
+        return 0x5000C500 << 32 | zlib.crc32(self.serial.encode())
 
 
 @dataclasses.dataclass(frozen=True)

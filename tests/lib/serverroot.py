@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The server guest's disk: an ordinary Debian of this machine's suite, built once.
+
+systemd, udev and LVM as a server has them, the suite's own kernel with its headers, and what
+README.md tells people to install. The kernel, its initramfs and a copy of the headers lie beside
+the disk's image, so that QEMU boots the one and the host builds the module with the other.
+
+By hand: `cd tests && /usr/bin/python3 -m lib.serverroot`.
+"""
+
+import os
+import re
+import shutil
+
+from . import apt, guestroot, host, kernels
+
+RECIPE = 1  # count up when the way the image is made changes
+UNIT = host.TESTS / "server/guest/dm-lc-agent.service"
+SIZE = "6G"  # of the file system; the file is sparse
+
+# package: why the guest has it
+PACKAGES = {
+    "systemd-sysv": "starts and stops the machine",
+    "udev": "probes and names the disks",
+    "dbus": "systemctl and journalctl as on a server",
+    "lvm2": "volume groups below and above the volume, blkdeactivate",
+    "dmsetup": "the tests' own view of device mapper",
+    "linux-image-amd64": "the stock kernel",
+    "initramfs-tools": "finds the root as on a server",
+    "zstd": "compresses the initramfs",
+    "e2fsprogs": "ext4",
+    "xfsprogs": "xfs",
+    "sudo": "README.md's commands use it",
+    "python3": "runs the agent",
+    "procps": "ps in reports",
+    "postgresql": "a database that knows when its disk lied",
+}
+
+HOOKS = (
+    # No database on the root: the cases make one on the volume.
+    ("essential", 'mkdir -p "$1/etc/postgresql-common"'),
+    ("essential", 'echo create_main_cluster=false > "$1/etc/postgresql-common/createcluster.conf"'),
+    ("customize", 'chroot "$1" useradd --create-home --shell /bin/bash admin'),
+    ("customize", 'echo "admin ALL=(ALL) NOPASSWD: ALL" > "$1/etc/sudoers.d/admin"'),
+    ("customize", 'echo server > "$1/etc/hostname"'),
+    ("customize", 'echo "127.0.0.1 localhost server" > "$1/etc/hosts"'),
+    ("customize", 'echo "LABEL=rootfs / ext4 errors=remount-ro 0 1" > "$1/etc/fstab"'),
+    ("customize", 'mkdir -p "$1/var/log/journal" "$1/opt/dm-lc"'),
+    ("customize", "copy-in UNIT /etc/systemd/system"),
+    ("customize", 'chroot "$1" systemctl enable dm-lc-agent.service'),
+    # Each of them would read or write the disks at a time of its own.
+    ("customize", 'chroot "$1" systemctl mask apt-daily.timer apt-daily-upgrade.timer '
+                  "e2scrub_all.timer e2scrub_reap.service fstrim.timer dpkg-db-backup.timer"),
+)
+
+
+def readme_packages():
+    """What README.md's section "On real hardware" says to install."""
+    text = (host.TOP / "README.md").read_text(encoding="utf-8")
+    section = text.partition("\n## On real hardware\n")[2].partition("\n## ")[0]
+    return re.search(r"`apt install ([^`]*)`", section).group(1).split()
+
+
+def image():
+    """The kernels.Kernel of the server guest; its `home` folder holds root.img and initrd."""
+    suite = host.codename()
+    packages = [*PACKAGES, *readme_packages()]
+    key = host.digest(suite, " ".join(packages), " ".join(guestroot.LEFT_OUT), repr(HOOKS), UNIT,
+                      SIZE, RECIPE)
+    home = host.cache() / f"server-{suite}-{key}"
+    with host.locked("server-root"):
+        if not (home / "kernel-release").exists():
+            make(suite, packages, home)
+    release = (home / "kernel-release").read_text(encoding="ascii")
+    kdir = home / "tree/usr/src" / f"linux-headers-{release}"
+    return kernels.Kernel("server", release, home / "vmlinuz", home / "tree/usr/lib/modules",
+                          kdir, kdir)
+
+
+def make(suite, packages, home):
+    """mmdebstrap into a tar file, then a folder, then mkfs.ext4."""
+    log = host.cache() / "server-root.log"
+    log.write_bytes(b"")
+    work = host.cache() / ".work-server-root"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    host.say(f"server root: Debian {suite}, several minutes; log in {log}")
+    sources = [f"deb [signed-by={apt.KEYRING}] {apt.mirror()} {suite} main",
+               f"deb [signed-by={apt.KEYRING}] {apt.mirror('Debian-Security')} "
+               f"{suite}-security main"]
+    mode = "root" if os.geteuid() == 0 else "unshare"
+    options = [f"--dpkgopt=path-exclude={pattern}" for pattern in guestroot.LEFT_OUT]
+    options += [f"--{kind}-hook={command.replace('UNIT', str(UNIT))}"
+                for kind, command in HOOKS]
+    host.run("mmdebstrap", f"--mode={mode}", "--variant=minbase", *options,
+             f"--include={','.join(packages)}", suite, work / "root.tar", *sources, log=log)
+    as_root = [] if mode == "root" else ["fakeroot"]
+    host.run(*as_root, "sh", "-ec", PACK, "pack", work, SIZE, log=log)
+    (work / "root.tar").unlink()
+    release = next((work / "boot").glob("vmlinuz-*")).name.removeprefix("vmlinuz-")
+    (work / "boot" / f"vmlinuz-{release}").rename(work / "vmlinuz")
+    (work / "boot" / f"initrd.img-{release}").rename(work / "initrd")
+    (work / "boot").rmdir()
+    kernels.relocate_headers(work / "tree", home / "tree")
+    (work / "kernel-release").write_text(release, encoding="ascii")
+    shutil.rmtree(home, ignore_errors=True)
+    work.rename(home)
+    for stale in home.parent.glob("server-*-*"):
+        if stale != home and stale.is_dir():
+            shutil.rmtree(stale)
+
+
+# $1: the work folder, $2: the size. Ownership must survive, so it is one process.
+PACK = """
+mkdir "$1/root" "$1/boot" "$1/tree"
+tar -x -C "$1/root" -f "$1/root.tar"
+truncate -s "$2" "$1/root.img"
+mkfs.ext4 -q -L rootfs -d "$1/root" "$1/root.img"
+cp "$1"/root/boot/vmlinuz-* "$1"/root/boot/initrd.img-* "$1/boot"
+mkdir -p "$1/tree/usr/src" "$1/tree/usr/lib"
+cp -a "$1"/root/usr/src/linux-headers-* "$1/tree/usr/src"
+cp -a "$1"/root/usr/lib/linux-kbuild-* "$1/tree/usr/lib"
+rm -rf "$1/root"
+"""
+
+
+if __name__ == "__main__":
+    print(image())
