@@ -34,4 +34,11 @@
 #define BLK_OPEN_WRITE FMODE_WRITE
 #endif
 
+/* 6.9 counts host-aware disks, which take any write, as ordinary ones. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+#define lc_bdev_host_managed(bdev) (bdev_zoned_model(bdev) == BLK_ZONED_HM)
+#else
+#define lc_bdev_host_managed(bdev) bdev_is_zoned(bdev)
+#endif
+
 #endif /* LC_COMPAT_H */

@@ -656,9 +656,6 @@ static int check_devices(struct lc_core *core, struct dm_target *ti, const char 
 		*error = "Backing device is smaller than when the cache was formatted";
 	else if (ti->len != sb->volume_sectors)
 		*error = "Table length is not the length of the formatted volume";
-	else if (bdev_logical_block_size(core->cache) > LC_SLOT_BYTES ||
-		 bdev_logical_block_size(core->backing) > LC_SLOT_BYTES)
-		*error = "Logical block size above 4096 bytes is not supported";
 	else if (bdev_logical_block_size(core->backing) > sb->backing_lbs ||
 		 bdev_logical_block_size(core->cache) > sb->cache_lbs)
 		*error = "Logical block size has grown since the cache was formatted";

@@ -20,6 +20,7 @@
 #include "stats.h"
 #include "status.h"
 #include "sums.h"
+#include "usable.h"
 #include "write.h"
 #include "writeback.h"
 
@@ -44,6 +45,23 @@ static int alloc_spare(struct lc_target *lc)
 	return lc_buffers_alloc(lc->core, lc->params.buffers - have, &lc->spare);
 }
 
+/* The same table as lc-format's: see usable.h. */
+static int check_usable(struct block_device *bdev)
+{
+	struct lc_device_facts facts = {
+		.read_only = bdev_read_only(bdev),
+		.host_managed = lc_bdev_host_managed(bdev),
+		.lbs = bdev_logical_block_size(bdev),
+	};
+	const char *why = lc_device_unfit(&facts);
+
+	if (!why)
+		return 0;
+	DMERR("%pg %s", bdev, why);
+	return facts.read_only ? -EROFS : -EINVAL;
+}
+
+/* Before anything else is asked of them. */
 static int get_devices(struct dm_target *ti, struct lc_target *lc, char **argv)
 {
 	int ret;
@@ -59,12 +77,20 @@ static int get_devices(struct dm_target *ti, struct lc_target *lc, char **argv)
 		ti->error = "Cannot open cache device";
 		return ret;
 	}
-	if (lc->backing->bdev != lc->cache->bdev)
-		return 0;
-	dm_put_device(ti, lc->cache);
-	dm_put_device(ti, lc->backing);
-	ti->error = "Backing and cache device are the same";
-	return -EINVAL;
+	ret = check_usable(lc->backing->bdev);
+	if (!ret)
+		ret = check_usable(lc->cache->bdev);
+	if (ret) {
+		ti->error = "Backing or cache device cannot be used";
+	} else if (lc->backing->bdev == lc->cache->bdev) {
+		ti->error = "Backing and cache device are the same";
+		ret = -EINVAL;
+	}
+	if (ret) {
+		dm_put_device(ti, lc->cache);
+		dm_put_device(ti, lc->backing);
+	}
+	return ret;
 }
 
 static int lc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
