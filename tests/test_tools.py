@@ -26,7 +26,8 @@ SEGMENT = 65536
 SB_VERSION_AT = 136
 MARK_VERSION_AT = 72
 # Refused by lc-format; the classes --force takes.
-CLASSES = ("ssd-signature", "dirty-cache", "hdd-signature", "paired", "fs-at-end", "same-disk")
+CLASSES = ("ssd-signature", "dirty-cache", "hdd-signature", "paired", "fs-at-end", "same-disk",
+           "roles")
 
 
 @dataclasses.dataclass
@@ -190,7 +191,7 @@ def test_format_work_is_constant(disks, layout):
             disk.detach()
     assert counts[0] == counts[1]
     assert counts[0][0] == 2 * MIB + 3 * SLOT
-    assert counts[0][1] == 2 * SLOT + (0 if layout else MIB)
+    assert counts[0][1] == 2 * SLOT + (0 if layout else 2 * MIB)
 
 
 def test_format_wipes_old_signatures(pair):
@@ -475,7 +476,9 @@ def test_resume_finds_the_hard_disk(pair, fake):
     done = fake.tool("resume", "-o", "buffers=32", "-o", "writeback=", "-o", "idle_seal_ms=5",
                      "lc0", pair[0].dev)
     assert done.code == 0, done.err
-    assert (f"create lc0 0 {95 * 2048} lc {pair[1].dev} {pair[0].dev} "
+    numbers = [os.stat(disk.dev).st_rdev for disk in pair]
+    ssd, hdd = (f"{os.major(number)}:{os.minor(number)}" for number in numbers)
+    assert (f"create lc0 0 {95 * 2048} lc {hdd} {ssd} "
             "4 buffers 32 idle_seal_ms 5") in fake.log()
     uuid = dump(pair[0].path)["superblock"]["cache_uuid"]
     assert f"uuid LC-{uuid}" in fake.log()

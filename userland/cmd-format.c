@@ -4,7 +4,6 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -140,32 +139,28 @@ static int parse(int argc, char **argv, struct format_args *args)
 }
 
 /* Before opening: O_EXCL on both would call a device "in use" by ourselves. */
-static int refuse_same(const struct format_args *args)
+static int refuse_same(const struct device *ssd, const struct device *hdd)
 {
 	struct identity ssd_id, hdd_id;
-	struct stat ssd, hdd;
 
-	if (stat(args->ssd, &ssd) || stat(args->hdd, &hdd) || !S_ISBLK(ssd.st_mode) ||
-	    !S_ISBLK(hdd.st_mode))
-		return 0;	/* device_open() says what is wrong */
-	if (ssd.st_rdev == hdd.st_rdev) {
-		complain(args->ssd, "SSD and hard disk are the same device; name two");
+	if (ssd->devno == hdd->devno) {
+		complain(ssd->path, "SSD and hard disk are the same device; name two");
 		return -EINVAL;
 	}
-	if (identity_read(&ssd_id, ssd.st_rdev) || identity_read(&hdd_id, hdd.st_rdev))
+	if (identity_read(&ssd_id, ssd->devno, NULL) || identity_read(&hdd_id, hdd->devno, NULL))
 		return 0;
-	if (ssd_id.whole == hdd.st_rdev || hdd_id.whole == ssd.st_rdev) {
-		complain(args->ssd,
+	if (ssd_id.whole == hdd->devno || hdd_id.whole == ssd->devno) {
+		complain(ssd->path,
 			 "one of SSD and hard disk is a part of the other; name two devices");
 		return -EINVAL;
 	}
 	return 0;
 }
 
-static bool ask(const struct pair_request *req)
+/* Always: a script that took the wrong names leaves a trace of what they stood for. */
+static void show(const struct pair_request *req)
 {
 	char *ssd = holds_text(req->ssd), *hdd = holds_text(req->hdd);
-	char answer[16] = "";
 
 	fprintf(stderr, "SSD        %s: %s, %s\n           holds %s\n           "
 		"all of it will be LOST\n", req->ssd->path, size_text(req->ssd->bytes),
@@ -175,11 +170,30 @@ static bool ask(const struct pair_request *req)
 		req->in_place ? "its data stays" : "all of it will be LOST");
 	free(ssd);
 	free(hdd);
+}
+
+static bool ask(void)
+{
+	char answer[16] = "";
+
 	fprintf(stderr, "Type 'yes' to go on: ");
 	if (fgets(answer, sizeof(answer), stdin) && !strcmp(answer, "yes\n"))
 		return true;
 	complain(NULL, "not confirmed; nothing was written");
 	return false;
+}
+
+/* Alone on stdout, so that it can be piped to dmsetup create. */
+static void print_table(const struct format_args *args, const struct lc_sb *sb)
+{
+	char *hdd = table_word(args->hdd), *ssd = table_word(args->ssd);
+
+	printf("0 %llu lc %s %s", sb->volume_sectors, hdd, ssd);
+	if (sb->options[0])
+		printf(" %u %s", options_words(sb->options), sb->options);
+	printf("\n");
+	free(hdd);
+	free(ssd);
 }
 
 static int format(struct format_args *args, struct pair_request *req)
@@ -190,13 +204,20 @@ static int format(struct format_args *args, struct pair_request *req)
 	ret = pair_layout(req, &args->choices, &sb);
 	if (ret)
 		return LC_EXIT_FAIL;
+	show(req);
 	ret = refuse_pair(req);
 	if (ret) {
 		complain(NULL, "nothing was written");
 		return LC_EXIT_FAIL;
 	}
-	if (!args->yes && isatty(STDIN_FILENO) && !ask(req))
+	if (!args->yes && isatty(STDIN_FILENO) && !ask())
 		return LC_EXIT_FAIL;
+	if (device_forget_partitions(req->ssd))
+		return LC_EXIT_FAIL;
+	if (device_forget_partitions(req->hdd)) {
+		device_reread_partitions(req->ssd);
+		return LC_EXIT_FAIL;
+	}
 	if (pair_write(req, &args->choices, &sb)) {
 		complain(req->ssd->path,
 			 "was not formatted; put the error above right and try again");
@@ -205,12 +226,26 @@ static int format(struct format_args *args, struct pair_request *req)
 	fprintf(stderr, "Cache %s: %llu segments of %s for %s.\nStart it with: lc-resume NAME %s\n",
 		uuid_text(sb.cache_uuid), sb.geo.nr_segments, size_text(sb.geo.segment_bytes),
 		size_text(sb.volume_sectors << 9), args->ssd);
-	/* Alone on stdout, so that it can be piped to dmsetup create. */
-	printf("0 %llu lc %s %s", sb.volume_sectors, args->hdd, args->ssd);
-	if (sb.options[0])
-		printf(" %u %s", options_words(sb.options), sb.options);
-	printf("\n");
+	print_table(args, &sb);
 	return LC_EXIT_OK;
+}
+
+static int open_pair(const struct format_args *args, struct device *ssd, struct device *hdd)
+{
+	unsigned int flags = DEVICE_WRITE | DEVICE_EXCL | DEVICE_USE;
+
+	if (device_find(ssd, args->ssd, flags))
+		return -ENODEV;
+	if (device_find(hdd, args->hdd, flags)) {
+		device_close(ssd);
+		return -ENODEV;
+	}
+	if (!refuse_same(ssd, hdd) && !device_open_found(ssd, flags) &&
+	    !device_open_found(hdd, flags))
+		return 0;
+	device_close(hdd);
+	device_close(ssd);
+	return -EINVAL;
 }
 
 int cmd_format(int argc, char **argv)
@@ -233,14 +268,8 @@ int cmd_format(int argc, char **argv)
 	req.in_place = args.in_place;
 	req.no_mark = args.no_mark;
 	req.forced = args.forced;
-	if (refuse_same(&args))
+	if (open_pair(&args, &ssd, &hdd))
 		return LC_EXIT_FAIL;
-	if (device_open(&ssd, args.ssd, DEVICE_WRITE | DEVICE_EXCL))
-		return LC_EXIT_FAIL;
-	if (device_open(&hdd, args.hdd, DEVICE_WRITE | DEVICE_EXCL)) {
-		device_close(&ssd);
-		return LC_EXIT_FAIL;
-	}
 	ret = format(&args, &req);
 	device_close(&hdd);
 	device_close(&ssd);

@@ -4,13 +4,14 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "commands.h"
 #include "dm.h"
 #include "find.h"
 #include "image.h"
 #include "signature.h"
+#include "storage.h"
 #include "text.h"
 #include "util.h"
 
@@ -70,7 +71,7 @@ static int read_ssd(struct device *ssd, const char *path, struct image *img)
 {
 	unsigned int i;
 
-	if (device_open(ssd, path, DEVICE_EXCL))
+	if (device_open(ssd, path, DEVICE_EXCL | DEVICE_USE))
 		return -EIO;
 	if (image_read(img, ssd))
 		goto fail;
@@ -101,39 +102,63 @@ fail:
 	return -EINVAL;
 }
 
-/* Path of the verified hard disk, to be freed, or NULL after complaining. */
-static char *choose_backing(const struct lc_sb *sb, const struct device *ssd, const char *path,
-			    bool print_only)
+/* Nobody else writes to them under another name, and they are no two names of one storage. */
+static int check_storage(const struct device *ssd, const struct device *hdd)
 {
-	struct device hdd;
-	struct stat st;
+	enum storage_relation relation;
+	char *chains;
+	int ret;
+
+	relation = storage_relate(ssd, hdd, &chains);
+	if (relation == STORAGE_OVERLAP)
+		complain(ssd->path, "is on the same storage as the backing device: %s; name two "
+			 "devices", chains);
+	free(chains);
+	if (relation == STORAGE_OVERLAP)
+		return -EINVAL;
+	ret = storage_check_unused(ssd, hdd);
+	return storage_check_unused(hdd, ssd) ? -EBUSY : ret;
+}
+
+/*
+ * The verified hard disk, open; its path is to be freed.  Between here and the kernel's own
+ * checks only its content can change, not which disk it is.
+ */
+static int choose_backing(const struct lc_sb *sb, const struct device *ssd, const char *path,
+			  bool print_only, struct device *hdd)
+{
+	unsigned int flags = DEVICE_EXCL | DEVICE_USE;
 	char *found;
 	int ret;
 
-	/* Asked before opening: O_EXCL would call it "in use", by ourselves. */
-	if (path && !stat(path, &st) && st.st_rdev == ssd->devno) {
-		complain(path, "SSD and hard disk are the same device; name two");
-		return NULL;
-	}
 	if (!print_only && !backing_provable(sb)) {
 		complain(ssd->path, "was not stopped cleanly, and its hard disk has neither a mark nor "
 			 "a serial number: nothing tells whether a disk is the right one; if you "
 			 "know it, create the device from the line that --print-table prints");
-		return NULL;
+		return -EXDEV;
 	}
 	found = path ? xasprintf("%s", path) : backing_find(sb, ssd, false);
 	if (!found)
-		return NULL;
-	ret = device_open(&hdd, found, DEVICE_EXCL);
+		return -ENODEV;
+	ret = device_find(hdd, found, flags);
+	/* Asked before opening: O_EXCL would call it "in use", by ourselves. */
+	if (!ret && hdd->devno == ssd->devno) {
+		complain(found, "SSD and hard disk are the same device; name two");
+		device_close(hdd);
+		ret = -EINVAL;
+	}
+	if (!ret)
+		ret = device_open_found(hdd, flags);
 	if (!ret) {
-		ret = backing_verify(sb, &hdd, false);
-		device_close(&hdd);
+		ret = backing_verify(sb, hdd, false);
+		if (!ret)
+			ret = check_storage(ssd, hdd);
+		if (ret)
+			device_close(hdd);
 	}
-	if (ret) {
+	if (ret)
 		free(found);
-		return NULL;
-	}
-	return found;
+	return ret;
 }
 
 static int check_name(const char *name)
@@ -154,34 +179,74 @@ static int check_name(const char *name)
 	return -EEXIST;
 }
 
-static int start(const char *name, const struct lc_sb *sb, const char *hdd, const char *ssd,
-		 const char *options, bool print_only)
+/* The options kept on the SSD, and those of the command line over them. */
+static int merge_options(const struct lc_sb *sb, const char *path, const char *const *pairs,
+			 size_t nr_pairs, char *options, size_t len)
+{
+	size_t i;
+
+	snprintf(options, len, "%s", sb->options);
+	/* A line end in them would be a second line of the table. */
+	if (!options_plain(options)) {
+		complain(path, "warning: the options kept on it are no pairs of plain words, and "
+			 "are left out: %s; give those you need with -o", shown(options));
+		options[0] = '\0';
+	}
+	for (i = 0; i < nr_pairs; i++) {
+		if (!options_set_pair(options, len, pairs[i]))
+			return usage_error("--option=%s: must be KEY=VALUE, and all fit 511 bytes",
+					   pairs[i]);
+	}
+	return 0;
+}
+
+/* The kernel gets numbers: those of the devices that were checked, whatever names lead to now. */
+static int start(const char *name, const struct lc_sb *sb, struct device *hdd, struct device *ssd,
+		 const char *options)
 {
 	char *params, *uuid;
-	int ret = 0;
+	int ret;
 
-	if (options[0])
-		params = xasprintf("%s %s %u %s", hdd, ssd, options_words(options), options);
-	else
-		params = xasprintf("%s %s", hdd, ssd);
+	/* The kernel claims them itself, and checks everything again. */
+	if (device_unclaim(ssd) || device_unclaim(hdd))
+		return -EIO;
+	params = xasprintf("%u:%u %u:%u%s", major(hdd->devno), minor(hdd->devno),
+			   major(ssd->devno), minor(ssd->devno), options);
 	/* The UUID keeps a second device of the same cache away, whatever its name. */
 	uuid = xasprintf("LC-%s", uuid_text(sb->cache_uuid));
-	if (print_only)
-		printf("0 %llu lc %s\n", sb->volume_sectors, params);
-	else
-		ret = dm_create_lc(name, uuid, sb->volume_sectors, params);
+	ret = dm_create_lc(name, uuid, sb->volume_sectors, params);
 	free(uuid);
 	free(params);
 	return ret;
 }
 
+static int start_or_print(const char *name, const struct lc_sb *sb, struct device *hdd,
+			  struct device *ssd, const char *options, bool print_only)
+{
+	char *words, *hdd_word, *ssd_word;
+	int ret = 0;
+
+	words = options[0] ? xasprintf(" %u %s", options_words(options), options) :
+			     xasprintf("%s", "");
+	if (print_only) {
+		hdd_word = table_word(hdd->path);
+		ssd_word = table_word(ssd->path);
+		printf("0 %llu lc %s %s%s\n", sb->volume_sectors, hdd_word, ssd_word, words);
+		free(hdd_word);
+		free(ssd_word);
+	} else {
+		ret = start(name, sb, hdd, ssd, words);
+	}
+	free(words);
+	return ret;
+}
+
 static int resume(char **args, const char *const *pairs, size_t nr_pairs, bool print_only)
 {
+	struct device ssd, hdd;
 	const struct lc_sb *sb;
-	struct device ssd;
 	struct image img;
-	char options[512], *hdd;
-	size_t i;
+	char options[512];
 	int ret;
 
 	if (!print_only && check_name(args[0]))
@@ -189,28 +254,19 @@ static int resume(char **args, const char *const *pairs, size_t nr_pairs, bool p
 	if (read_ssd(&ssd, args[1], &img))
 		return LC_EXIT_FAIL;
 	sb = image_sb(&img);
-	hdd = choose_backing(sb, &ssd, args[2], print_only);
-	/* Before the kernel takes it; it checks everything again. */
+	ret = merge_options(sb, args[1], pairs, nr_pairs, options, sizeof(options));
+	if (ret)
+		goto close_ssd;
+	ret = LC_EXIT_FAIL;
+	if (choose_backing(sb, &ssd, args[2], print_only, &hdd))
+		goto close_ssd;
+	if (!start_or_print(args[0], sb, &hdd, &ssd, options, print_only))
+		ret = LC_EXIT_OK;
+	free((char *)hdd.path);
+	device_close(&hdd);
+close_ssd:
 	device_close(&ssd);
-	if (!hdd)
-		return LC_EXIT_FAIL;
-	memcpy(options, sb->options, sizeof(options));
-	/* A line end in them would be a second line of the table. */
-	if (!options_plain(options)) {
-		complain(args[1], "warning: the options kept on it are no pairs of plain words, and "
-			 "are left out: %s; give those you need with -o", shown(options));
-		options[0] = '\0';
-	}
-	for (i = 0; i < nr_pairs; i++) {
-		if (!options_set_pair(options, sizeof(options), pairs[i])) {
-			free(hdd);
-			return usage_error("--option=%s: must be KEY=VALUE, and all fit 511 bytes",
-					   pairs[i]);
-		}
-	}
-	ret = start(args[0], sb, hdd, args[1], options, print_only);
-	free(hdd);
-	return ret ? LC_EXIT_FAIL : LC_EXIT_OK;
+	return ret;
 }
 
 int cmd_resume(int argc, char **argv)

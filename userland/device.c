@@ -6,8 +6,10 @@
  * write that failed says so.  Buffers from anywhere go through one aligned
  * bounce buffer; the tools move little data.
  */
+#include <blkid/blkid.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/blkpg.h>
 #include <linux/fs.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,7 @@
 
 #include "device.h"
 #include "plan.h"
+#include "usable.h"
 #include "util.h"
 
 #define BOUNCE_BYTES	(1u << 20)
@@ -33,6 +36,30 @@ static void *bounce(void)
 	return buf;
 }
 
+/*
+ * Open the node that @dev->node was looked up as.  Through /proc it is that very inode; without
+ * /proc the name is looked up again, and must lead to the same one.
+ */
+static int open_node(const struct device *dev, int mode)
+{
+	char *path = xasprintf("/proc/self/fd/%d", dev->node);
+	struct stat was, is;
+	int fd;
+
+	fd = open(path, mode);
+	free(path);
+	if (fd >= 0 || errno != ENOENT)
+		return fd < 0 ? -errno : fd;
+	fd = open(dev->path, mode);
+	if (fd < 0)
+		return -errno;
+	if (!fstat(dev->node, &was) && !fstat(fd, &is) && was.st_dev == is.st_dev &&
+	    was.st_ino == is.st_ino)
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
 static int open_fd(struct device *dev, unsigned int flags)
 {
 	int mode = (flags & DEVICE_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC;
@@ -42,16 +69,15 @@ static int open_fd(struct device *dev, unsigned int flags)
 	/* O_EXCL without O_CREAT is defined for block devices only. */
 	if (!dev->is_file)
 		mode |= O_DIRECT | (flags & DEVICE_EXCL ? O_EXCL : 0);
-	fd = open(dev->path, mode);
+	fd = open_node(dev, mode);
 	if (fd >= 0 || flags & DEVICE_QUIET)
-		return fd < 0 ? -errno : fd;
-	if (errno == EBUSY) {
+		return fd;
+	if (fd == -EBUSY) {
 		device_explain_busy(dev->devno, holder, sizeof(holder));
 		complain(dev->path, "in use%s; stop what uses it first (this cannot be forced)",
 			 holder);
 		return -EBUSY;
 	}
-	fd = -errno;
 	complain(dev->path, "cannot open: %s%s", strerror(-fd),
 		 fd == -EACCES || fd == -EPERM ? "; run as root" : "");
 	return fd;
@@ -63,18 +89,121 @@ static int read_limits(struct device *dev)
 	u64 bytes;
 	int lbs;
 
+	if (fstat(dev->fd, &st))
+		return -errno;
 	if (dev->is_file) {
-		if (fstat(dev->fd, &st))
-			return -errno;
 		dev->bytes = st.st_size & ~511ULL;
 		dev->lbs = 512;
 		return 0;
 	}
+	if (!S_ISBLK(st.st_mode) || st.st_rdev != dev->devno)
+		return -ESTALE;
 	if (ioctl(dev->fd, BLKGETSIZE64, &bytes) || ioctl(dev->fd, BLKSSZGET, &lbs))
 		return -errno;
 	dev->bytes = bytes;
 	dev->lbs = lbs;
-	return identity_read(&dev->id, dev->devno);
+	return identity_read(&dev->id, dev->devno, dev);
+}
+
+/* What the target cannot use, and what nobody may write to. */
+static int check_fit(const struct device *dev, unsigned int flags)
+{
+	struct lc_device_facts facts = { .lbs = dev->lbs, .host_managed = dev->id.host_managed };
+	const char *why;
+	int read_only = 0;
+
+	if (dev->is_file || !(flags & (DEVICE_WRITE | DEVICE_USE)))
+		return 0;
+	if (ioctl(dev->fd, BLKROGET, &read_only))
+		return -errno;
+	facts.read_only = read_only;
+	if (!(flags & DEVICE_USE)) {
+		facts.host_managed = false;
+		facts.lbs = 512;
+	}
+	why = lc_device_unfit(&facts);
+	if (!why)
+		return 0;
+	if (!(flags & DEVICE_QUIET))
+		complain(dev->path, "%s", why);
+	return facts.read_only ? -EROFS : -EINVAL;
+}
+
+/* A write protected device may refuse to be opened for writing: say why. */
+static int open_writable(struct device *dev, unsigned int flags)
+{
+	int ret;
+
+	ret = open_fd(dev, flags);
+	if ((ret == -EACCES || ret == -EPERM || ret == -EROFS) && flags & DEVICE_WRITE) {
+		dev->fd = open_node(dev, O_RDONLY | O_CLOEXEC);
+		if (dev->fd >= 0) {
+			check_fit(dev, flags);
+			close(dev->fd);
+		}
+		dev->fd = -1;
+	}
+	return ret;
+}
+
+/**
+ * device_find() - look a device's name up
+ * @dev: result; to be closed, also if device_open_found() is not called or fails
+ * @path: must stay valid as long as @dev
+ * @flags: DEVICE_...
+ *
+ * Sets devno and is_file.
+ */
+int device_find(struct device *dev, const char *path, unsigned int flags)
+{
+	struct stat st;
+	int ret;
+
+	memset(dev, 0, sizeof(*dev));
+	dev->path = path;
+	dev->fd = -1;
+	dev->node = open(path, O_PATH | O_CLOEXEC);
+	if (dev->node < 0 || fstat(dev->node, &st)) {
+		ret = -errno;
+		if (!(flags & DEVICE_QUIET))
+			complain(path, "%s; check the name", strerror(-ret));
+		device_close(dev);
+		return ret;
+	}
+	dev->is_file = S_ISREG(st.st_mode) && flags & DEVICE_FILE_OK;
+	if (!dev->is_file && !S_ISBLK(st.st_mode)) {
+		if (!(flags & DEVICE_QUIET))
+			complain(path, "not a block device; name one, such as /dev/sdb");
+		device_close(dev);
+		return -ENOTBLK;
+	}
+	dev->devno = dev->is_file ? 0 : st.st_rdev;
+	return 0;
+}
+
+/**
+ * device_open_found() - open what device_find() found; learn size, block size and identity
+ * @dev: found
+ * @flags: DEVICE_...
+ */
+int device_open_found(struct device *dev, unsigned int flags)
+{
+	int ret;
+
+	ret = open_writable(dev, flags);
+	if (ret < 0) {
+		device_close(dev);
+		return ret;
+	}
+	dev->fd = ret;
+	ret = read_limits(dev);
+	if (ret && !(flags & DEVICE_QUIET))
+		complain(dev->path, "cannot read its size: %s", strerror(-ret));
+	if (!ret)
+		ret = check_fit(dev, flags);
+	if (ret)
+		device_close(dev);
+	return ret;
 }
 
 /**
@@ -85,43 +214,68 @@ static int read_limits(struct device *dev)
  */
 int device_open(struct device *dev, const char *path, unsigned int flags)
 {
-	struct stat st;
 	int ret;
 
-	memset(dev, 0, sizeof(*dev));
-	dev->path = path;
-	dev->fd = -1;
-	if (stat(path, &st)) {
-		ret = -errno;
-		if (!(flags & DEVICE_QUIET))
-			complain(path, "%s; check the name", strerror(-ret));
-		return ret;
+	ret = device_find(dev, path, flags);
+	return ret ? ret : device_open_found(dev, flags);
+}
+
+/**
+ * device_unclaim() - end the exclusive use, keep the device open for reading
+ */
+int device_unclaim(struct device *dev)
+{
+	int fd = open_node(dev, O_RDONLY | O_CLOEXEC | (dev->is_file ? 0 : O_DIRECT));
+
+	if (fd < 0) {
+		complain(dev->path, "cannot open again: %s", strerror(-fd));
+		return fd;
 	}
-	dev->is_file = S_ISREG(st.st_mode) && flags & DEVICE_FILE_OK;
-	if (!dev->is_file && !S_ISBLK(st.st_mode)) {
-		if (!(flags & DEVICE_QUIET))
-			complain(path, "not a block device; name one, such as /dev/sdb");
-		return -ENOTBLK;
-	}
-	dev->devno = dev->is_file ? 0 : st.st_rdev;
-	ret = open_fd(dev, flags);
-	if (ret < 0)
-		return ret;
-	dev->fd = ret;
-	ret = read_limits(dev);
-	if (ret) {
-		if (!(flags & DEVICE_QUIET))
-			complain(path, "cannot read its size: %s", strerror(-ret));
-		device_close(dev);
-	}
-	return ret;
+	close(dev->fd);
+	dev->fd = fd;
+	return 0;
 }
 
 void device_close(struct device *dev)
 {
 	if (dev->fd >= 0)
 		close(dev->fd);
+	if (dev->node >= 0)
+		close(dev->node);
 	dev->fd = -1;
+	dev->node = -1;
+}
+
+/* libblkid reads and writes with buffers of its own, which O_DIRECT does not take. */
+static void set_direct(const struct device *dev, bool direct)
+{
+	int mode = fcntl(dev->fd, F_GETFL);
+
+	if (!dev->is_file && mode >= 0)
+		fcntl(dev->fd, F_SETFL, direct ? mode | O_DIRECT : mode & ~O_DIRECT);
+}
+
+/**
+ * device_probe_begin() - have libblkid look at a device, through the descriptor that is written
+ * @dev: the device; not for device_read() and device_write() until device_probe_end()
+ * @offset: byte to begin at
+ */
+blkid_probe device_probe_begin(const struct device *dev, u64 offset)
+{
+	blkid_probe probe = blkid_new_probe();
+
+	set_direct(dev, false);
+	if (probe && !blkid_probe_set_device(probe, dev->fd, offset, dev->bytes - offset))
+		return probe;
+	complain(dev->path, "cannot be probed for file systems");
+	device_probe_end(dev, probe);
+	return NULL;
+}
+
+void device_probe_end(const struct device *dev, blkid_probe probe)
+{
+	blkid_free_probe(probe);
+	set_direct(dev, true);
 }
 
 /**
@@ -301,4 +455,38 @@ void device_reread_partitions(const struct device *dev)
 {
 	if (ioctl(dev->fd, BLKRRPART))
 		return;
+}
+
+static int change_partition(const struct device *dev, int op, const struct blkpg_partition *part)
+{
+	struct blkpg_partition copy = *part;
+	struct blkpg_ioctl_arg arg = { .op = op, .datalen = sizeof(copy), .data = &copy };
+
+	return ioctl(dev->fd, BLKPG, &arg) ? -errno : 0;
+}
+
+/**
+ * device_forget_partitions() - remove the partitions of a disk from the kernel, not the table
+ */
+int device_forget_partitions(const struct device *dev)
+{
+	struct blkpg_partition *parts;
+	unsigned int nr, i;
+	int ret = 0;
+
+	nr = identity_partitions(&dev->id, &parts);
+	for (i = 0; i < nr && !ret; i++) {
+		ret = change_partition(dev, BLKPG_DEL_PARTITION, &parts[i]);
+		if (ret == -ENXIO)	/* gone meanwhile */
+			ret = 0;
+		if (!ret)
+			continue;
+		complain(dev->path, "partition %d of it is in use: %s; stop what uses it first "
+			 "(this cannot be forced)", parts[i].pno, strerror(-ret));
+		while (i--)
+			change_partition(dev, BLKPG_ADD_PARTITION, &parts[i]);
+		break;
+	}
+	free(parts);
+	return ret;
 }

@@ -15,6 +15,7 @@ enum {
 	DEVICE_EXCL	= 1 << 1,	/* refuse a device something else holds */
 	DEVICE_FILE_OK	= 1 << 2,	/* an image in a regular file will do */
 	DEVICE_QUIET	= 1 << 3,	/* do not complain while opening */
+	DEVICE_USE	= 1 << 4,	/* for a pair: refuse what the target cannot use */
 };
 
 /* What a device says about itself; empty texts where it says nothing. */
@@ -27,11 +28,19 @@ struct identity {
 	char dm_uuid[136];	/* device-mapper devices only */
 	dev_t whole;		/* the disk a partition is on, else the device itself */
 	bool is_partition;
+	int rotational;		/* 1 or 0, -1 if the kernel does not say */
+	bool host_managed;	/* zoned: sequential writes only */
 };
 
+/*
+ * @path is for messages.  It is looked up once: all that is asked of the device, read from it
+ * and written to it goes through @fd, and the kernel gets @devno, so that a name that changes
+ * meanwhile cannot direct a write to another disk.
+ */
 struct device {
 	const char *path;	/* as given; the caller keeps it */
 	int fd;
+	int node;		/* O_PATH descriptor of the device node, for opening it again */
 	bool is_file;
 	dev_t devno;
 	u64 bytes;
@@ -41,7 +50,12 @@ struct device {
 };
 
 int device_open(struct device *dev, const char *path, unsigned int flags);
+/* The two halves of device_open(): which device is it (@devno), then the rest. */
+int device_find(struct device *dev, const char *path, unsigned int flags);
+int device_open_found(struct device *dev, unsigned int flags);
 void device_close(struct device *dev);
+/* Let others claim a device opened with DEVICE_EXCL, but keep it open, so that @devno stays. */
+int device_unclaim(struct device *dev);
 
 /*
  * Offsets and lengths are multiples of dev->lbs; buffers may be anywhere.  A read that fails is
@@ -52,14 +66,26 @@ int device_write(const struct device *dev, u64 offset, const void *buf, size_t l
 int device_zero(const struct device *dev, u64 offset, u64 len);
 int device_sync(const struct device *dev);
 int device_discard(const struct device *dev);
+/*
+ * The kernel's partitions of a disk: have it forget them, which fails and leaves them as they
+ * were while one of them is open; and have it read the table again.
+ */
+int device_forget_partitions(const struct device *dev);
 void device_reread_partitions(const struct device *dev);
 /* Does this errno of a read say that a place on the medium cannot be read? */
 bool device_bad_medium(int err);
 /* Shall what was read, or could not be, be read again?  Pauses first.  *@tries starts at 0. */
 bool device_again(const struct device *dev, unsigned int *tries);
 
-/* identity.c */
-int identity_read(struct identity *id, dev_t devno);
+/* libblkid on the device's descriptor, from byte @offset on; NULL after complaining. */
+struct blkid_struct_probe *device_probe_begin(const struct device *dev, u64 offset);
+void device_probe_end(const struct device *dev, struct blkid_struct_probe *probe);
+
+/* identity.c; @dev is NULL if only @devno is known, there is no PARTUUID then. */
+int identity_read(struct identity *id, dev_t devno, const struct device *dev);
+/* The kernel's partitions of a whole disk; *parts is to be freed.  Returns how many. */
+struct blkpg_partition;
+unsigned int identity_partitions(const struct identity *id, struct blkpg_partition **parts);
 const char *identity_text(const struct identity *id);
 void device_explain_busy(dev_t devno, char *text, size_t len);
 

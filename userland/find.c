@@ -132,6 +132,39 @@ static int verify_mark(const struct lc_sb *sb, const struct device *hdd, bool qu
 	return judge_mark(sb, mark, hdd, quiet);
 }
 
+/*
+ * The mark of another pair at a place where ours is not: the disk was paired anew, after it had
+ * grown.  The module's lc_foreign_check() has the same rule and says why.
+ */
+static int verify_no_other(const struct lc_sb *sb, const struct device *hdd, bool quiet)
+{
+	u64 places[2] = { 0, mark_offset_in_place(hdd->bytes) };
+	const struct lc_mark_info *mark;
+	struct mark_pair marks;
+	unsigned int i;
+	u64 needs;
+	int ret;
+
+	for (i = 0; i < 2; i++) {
+		if (places[i] == sb->mark_offset)
+			continue;
+		ret = marks_read(&marks, hdd, places[i]);
+		if (ret)
+			return ret;
+		mark = marks_best(&marks);
+		if (!mark || mark_belongs(mark, sb))
+			continue;
+		needs = mark->volume_sectors + (LC_MARK_BYTES >> 9);
+		if (needs < sb->volume_sectors ||
+		    (needs == sb->volume_sectors && sb->mark_offset != LC_NO_MARK))
+			continue;
+		return refuse(hdd, quiet, "bears the mark of cache %s too, at byte %llu, so it was "
+			      "paired anew since; start that cache, or format anew",
+			      uuid_text(mark->cache_uuid), places[i]);
+	}
+	return 0;
+}
+
 /**
  * backing_verify() - may this disk be used with this cache?
  */
@@ -148,6 +181,9 @@ int backing_verify(const struct lc_sb *sb, const struct device *hdd, bool quiet)
 			      "has logical blocks of %u bytes but had %u when it was "
 			      "formatted; attach it the way it was then",
 			      hdd->lbs, sb->backing_lbs);
+	ret = verify_no_other(sb, hdd, quiet);
+	if (ret)
+		return ret;
 	if (sb->mark_offset == LC_NO_MARK) {
 		if (backing_identity_known(sb) && !backing_identity_matches(sb, &hdd->id))
 			return refuse(hdd, quiet, "is not the hard disk of this cache: it is %s; "

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/blkpg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -66,6 +67,8 @@ static void read_scsi_serial(const char *dir, char *serial, size_t len)
 
 static void read_disk(struct identity *id, const char *dir)
 {
+	char text[32];
+
 	if (!read_sysfs(dir, "device/model", id->model, sizeof(id->model)))
 		read_sysfs(dir, "device/name", id->model, sizeof(id->model));	/* MMC */
 	/* NVMe and virtio keep them beside the queue, SCSI and MMC below device. */
@@ -75,6 +78,10 @@ static void read_disk(struct identity *id, const char *dir)
 	    !read_sysfs(dir, "device/serial", id->serial, sizeof(id->serial)))
 		read_scsi_serial(dir, id->serial, sizeof(id->serial));
 	read_sysfs(dir, "dm/uuid", id->dm_uuid, sizeof(id->dm_uuid));
+	id->rotational = !read_sysfs(dir, "queue/rotational", text, sizeof(text)) ? -1 :
+			 text[0] == '1';
+	id->host_managed = read_sysfs(dir, "queue/zoned", text, sizeof(text)) &&
+			   !strcmp(text, "host-managed");
 }
 
 static dev_t parse_devno(const char *text)
@@ -84,9 +91,9 @@ static dev_t parse_devno(const char *text)
 	return sscanf(text, "%u:%u", &major, &minor) == 2 ? makedev(major, minor) : 0;
 }
 
-static void read_partuuid(struct identity *id, const char *path)
+static void read_partuuid(struct identity *id, const struct device *dev)
 {
-	blkid_probe probe = blkid_new_probe_from_filename(path);
+	blkid_probe probe = device_probe_begin(dev, 0);
 	const char *uuid;
 
 	if (!probe)
@@ -99,17 +106,18 @@ static void read_partuuid(struct identity *id, const char *path)
 		snprintf(id->partuuid, sizeof(id->partuuid), "%s", uuid);
 		clean_text(id->partuuid);
 	}
-	blkid_free_probe(probe);
+	device_probe_end(dev, probe);
 }
 
 /**
  * identity_read() - what sysfs and the partition table say about a block device
  * @id: result
  * @devno: the device
+ * @dev: the same, open; or NULL: its PARTUUID is not read
  *
  * Return: 0, or -ENODEV if sysfs does not know it.
  */
-int identity_read(struct identity *id, dev_t devno)
+int identity_read(struct identity *id, dev_t devno, const struct device *dev)
 {
 	char *link = xasprintf("/sys/dev/block/%u:%u", major(devno), minor(devno));
 	char dir[PATH_MAX], text[64], *path;
@@ -123,19 +131,46 @@ int identity_read(struct identity *id, dev_t devno)
 	snprintf(id->name, sizeof(id->name), "%s", strrchr(dir, '/') + 1);
 	id->is_partition = read_sysfs(dir, "partition", text, sizeof(text));
 	if (id->is_partition) {
-		path = xasprintf("/dev/block/%u:%u", major(devno), minor(devno));
-		if (access(path, F_OK)) {
-			free(path);
-			path = xasprintf("/dev/%s", id->name);
-		}
-		read_partuuid(id, path);
-		free(path);
+		if (dev)
+			read_partuuid(id, dev);
 		*strrchr(dir, '/') = '\0';
 		if (read_sysfs(dir, "dev", text, sizeof(text)))
 			id->whole = parse_devno(text);
 	}
 	read_disk(id, dir);
 	return 0;
+}
+
+/**
+ * identity_partitions() - the partitions of a disk that the kernel knows
+ */
+unsigned int identity_partitions(const struct identity *id, struct blkpg_partition **parts)
+{
+	char *link = xasprintf("/sys/dev/block/%u:%u", major(id->whole), minor(id->whole));
+	DIR *list = id->is_partition ? NULL : opendir(link);
+	struct dirent *entry;
+	unsigned int nr = 0;
+
+	*parts = NULL;
+	while (list && (entry = readdir(list))) {
+		char *dir = xasprintf("%s/%s", link, entry->d_name);
+		char number[16], start[32], sectors[32];
+
+		if (read_sysfs(dir, "partition", number, sizeof(number)) &&
+		    read_sysfs(dir, "start", start, sizeof(start)) &&
+		    read_sysfs(dir, "size", sectors, sizeof(sectors))) {
+			*parts = xrealloc(*parts, nr + 1, sizeof(**parts));
+			memset(&(*parts)[nr], 0, sizeof(**parts));
+			(*parts)[nr].pno = atoi(number);
+			(*parts)[nr].start = strtoll(start, NULL, 10) << 9;
+			(*parts)[nr++].length = strtoll(sectors, NULL, 10) << 9;
+		}
+		free(dir);
+	}
+	if (list)
+		closedir(list);
+	free(link);
+	return nr;
 }
 
 /**
@@ -170,7 +205,7 @@ static bool find_mount(dev_t devno, char *text, size_t len)
 		if (sscanf(line, "%*d %*d %u:%u %*s %1023s", &major, &minor, where) != 3 || !major)
 			continue;
 		found = makedev(major, minor) == devno ||
-			(!identity_read(&id, makedev(major, minor)) && id.whole == devno);
+			(!identity_read(&id, makedev(major, minor), NULL) && id.whole == devno);
 	}
 	fclose(f);
 	if (found)

@@ -5,32 +5,43 @@
  * What is written, in this order, each step durable before the next begins:
  *
  *   1 (--discard only) the SSD is discarded
- *   2 the first and the last MiB of the SSD become zero
- *   3 the mark goes to the hard disk, with the new generation
- *   4 superblock copies 0, 1, 2 go to the SSD, one by one
+ *   2 what libblkid finds on the SSD is overwritten, and the first and the last MiB become zero
+ *   3 (not with --in-place, and not if the disk has a volume in this layout) what libblkid finds
+ *     on the hard disk, or at the start of the volume, is overwritten, and so is the first MiB
+ *     of the volume
+ *   4 marks of earlier pairings, on either device, become zero
+ *   5 the mark goes to the hard disk, with the new generation
+ *   6 superblock copies 0, 1, 2 go to the SSD, one by one
+ *
+ * Which of these there may be to overwrite is up to refuse_pair(): each is a refusal that must
+ * have been forced.
  *
  * A crash at any moment leaves no cache or a whole one:
- *  - before 4, no copy of a superblock is on the SSD (2 took away the old ones,
+ *  - before 6, no copy of a superblock is on the SSD (2 took away the old ones,
  *    which were all in those two MiB), so nothing can be started.  The old
  *    superblock is gone before the old mark is: never an old cache with a hard
  *    disk that no longer knows it and, worse, might be paired anew.
- *  - after the first copy of 4 the pair is complete: mark and superblock agree
+ *  - within 2, old copies that are left belong to the cache that was there before,
+ *    whose log and mark nobody has touched yet.
+ *  - after the first copy of 6 the pair is complete: mark and superblock agree
  *    on the generation, epoch 0 says that nothing was ever logged, and no
  *    record header on the SSD carries this generation.  The kernel makes the
  *    other copies good when the volume starts.
  *  - a torn 4 KiB block fails its checksum and counts as not there.
- * A crash between 3 and 4 leaves a mark without a cache; the next lc-format
- * says so (class "paired").  A crash in 2 or in the first write of 4 may leave parts of
- * a superblock, which nothing can start (class "dirty-cache").  No byte of the volume itself is ever written.
+ * A crash between 5 and 6 leaves a mark without a cache; the next lc-format
+ * says so (class "paired").  A crash in 2 or in the first write of 6 may leave parts of
+ * a superblock, which nothing can start (class "dirty-cache").
  *
  * The work is the same for every size of device: 2 MiB and three blocks on the
- * SSD; on the hard disk 1 MiB and two blocks, with --in-place two blocks.
+ * SSD; on the hard disk 2 MiB and two blocks, with --in-place two blocks; and a few
+ * bytes for each signature.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "find.h"
 #include "pair.h"
+#include "signature.h"
 #include "util.h"
 
 static int new_identity(struct lc_sb *sb)
@@ -76,14 +87,6 @@ static int lay_out_backing(const struct pair_request *req, struct lc_sb *sb)
 	return 0;
 }
 
-static int check_block_size(const struct device *dev)
-{
-	if (dev->lbs <= LC_SLOT_BYTES)
-		return 0;
-	complain(dev->path, "has logical blocks of %u bytes; at most 4096 can be used", dev->lbs);
-	return -EINVAL;
-}
-
 static void copy_text(char *to, size_t len, const char *from)
 {
 	snprintf(to, len, "%.*s", (int)len - 1, from);
@@ -104,11 +107,7 @@ int pair_layout(const struct pair_request *req, const struct pair_choices *choic
 	int ret;
 
 	memset(sb, 0, sizeof(*sb));
-	ret = check_block_size(req->ssd);
-	if (!ret)
-		ret = check_block_size(req->hdd);
-	if (!ret)
-		ret = lay_out_backing(req, sb);
+	ret = lay_out_backing(req, sb);
 	if (ret)
 		return ret;
 	ret = lc_geometry_compute(&sb->geo, req->ssd->bytes, choices->segment_bytes);
@@ -153,10 +152,30 @@ static int wipe_ssd(const struct device *ssd, const struct lc_geometry *geo)
 {
 	int ret;
 
-	ret = device_zero(ssd, 0, LC_MARK_BYTES);
+	ret = signatures_wipe(ssd, 0);
+	if (!ret)
+		ret = device_zero(ssd, 0, LC_MARK_BYTES);
 	if (!ret)
 		ret = device_zero(ssd, geo->end_offset, ssd->bytes - geo->end_offset);
 	return ret ? ret : device_sync(ssd);
+}
+
+/*
+ * Whatever stands there otherwise becomes the contents of the volume, or is found on the bare
+ * disk, at its end for instance, and used beside its cache.
+ */
+static int wipe_hdd(const struct device *hdd, const struct lc_sb *sb)
+{
+	u64 bytes = sb->volume_sectors << 9;
+	int ret;
+
+	ret = signatures_wipe(hdd, 0);
+	if (!ret)
+		ret = signatures_wipe(hdd, sb->data_offset);
+	if (!ret)
+		ret = device_zero(hdd, sb->data_offset,
+				  bytes < LC_MARK_BYTES ? bytes : LC_MARK_BYTES);
+	return ret ? ret : device_sync(hdd);
 }
 
 static int write_mark(const struct device *hdd, const struct lc_sb *sb)
@@ -201,11 +220,17 @@ int pair_write(const struct pair_request *req, const struct pair_choices *choice
 		ret = device_discard(req->ssd);
 	if (!ret)
 		ret = wipe_ssd(req->ssd, &sb->geo);
+	if (!ret && !req->keep_volume)
+		ret = wipe_hdd(req->hdd, sb);
+	if (!ret)
+		ret = old_marks_wipe(req->ssd, &req->ssd_marks, LC_NO_MARK);
+	if (!ret)
+		ret = old_marks_wipe(req->hdd, &req->hdd_marks, sb->mark_offset);
 	if (!ret)
 		ret = write_mark(req->hdd, sb);
 	for (copy = 0; copy < LC_SB_COPIES && !ret; copy++)
 		ret = image_write_sb(req->ssd, sb, copy);
-	if (!ret)
-		device_reread_partitions(req->ssd);
+	device_reread_partitions(req->ssd);
+	device_reread_partitions(req->hdd);
 	return ret;
 }

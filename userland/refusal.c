@@ -10,6 +10,7 @@
 
 #include "refusal.h"
 #include "signature.h"
+#include "storage.h"
 #include "text.h"
 #include "util.h"
 
@@ -21,13 +22,15 @@ static const struct {
 	{ "ssd-signature", REFUSE_SSD_SIGNATURE,
 	  "the SSD holds a file system, RAID or LVM member or partition table" },
 	{ "dirty-cache", REFUSE_DIRTY_CACHE,
-	  "the SSD is an lc cache with data its hard disk does not have" },
+	  "one of them is an lc cache with data its hard disk does not have" },
 	{ "hdd-signature", REFUSE_HDD_SIGNATURE,
 	  "the hard disk holds a file system, RAID or LVM member or partition table" },
-	{ "paired", REFUSE_PAIRED, "the hard disk belongs to another cache" },
+	{ "paired", REFUSE_PAIRED, "one of them is the hard disk of another cache" },
 	{ "fs-at-end", REFUSE_FS_AT_END,
 	  "in place: what the hard disk holds reaches into its last MiB, or may" },
 	{ "same-disk", REFUSE_SAME_DISK, "SSD and hard disk are parts of one disk" },
+	{ "roles", REFUSE_ROLES,
+	  "the SSD is rotational and the hard disk is not, or the SSD is larger" },
 };
 
 unsigned int refusal_by_name(const char *name)
@@ -68,89 +71,170 @@ static int refuse(const struct pair_request *req, unsigned int refusal, const st
 	return 1;
 }
 
-static int refuse_ssd(const struct pair_request *req)
+static int refuse_roles(struct pair_request *req)
 {
-	const char *why = NULL;
-	struct signatures found;
+	const struct device *ssd = req->ssd, *hdd = req->hdd;
+	char *reason = NULL;
+	int ret;
+
+	if (ssd->id.rotational == 1 && !hdd->id.rotational)
+		reason = xasprintf("is rotational, and the backing device %s is not", hdd->path);
+	else if (ssd->bytes > hdd->bytes)
+		reason = xasprintf("is larger (%s) than the backing device %s (%s)",
+				   size_text(ssd->bytes), hdd->path, size_text(hdd->bytes));
+	if (!reason)
+		return 0;
+	ret = refuse(req, REFUSE_ROLES, ssd, reason, "device names may have changed: see whether "
+		     "SSD and hard disk are the wrong way round");
+	free(reason);
+	return ret;
+}
+
+/* A cache whose data would be lost, on the SSD, or on the disk because the two are swapped. */
+static int refuse_cache(const struct pair_request *req, const struct device *dev)
+{
+	const char *why = NULL, *remedy;
 	struct image img;
+	int ret;
+
+	ret = image_read(&img, dev);
+	if (ret || !image_dirty(&img, &why))
+		return ret;
+	if (image_sb(&img))
+		remedy = "start it with lc-resume, then lc-flush and lc-remove it";
+	else if (img.err[0] == -EOPNOTSUPP || img.err[1] == -EOPNOTSUPP)
+		remedy = "use that version's tools to flush and remove it";
+	else
+		remedy = "lc-check tells more; if an lc-format was interrupted, or nothing on it is needed, go on";
+	return refuse(req, REFUSE_DIRTY_CACHE, dev, why, remedy);
+}
+
+/* The mark of another pairing: the device is that one's hard disk. */
+static int refuse_mark(const struct pair_request *req, const struct device *dev, u64 offset)
+{
+	const char *remedy = "a new pairing makes that cache useless: flush and remove it first; if there is none, because lc-format was interrupted or the SSD is gone, go on";
+	const struct lc_mark_info *mark;
+	struct mark_pair marks;
 	char *reason;
 	int ret;
 
-	ret = image_read(&img, req->ssd);
+	ret = marks_read(&marks, dev, offset);
 	if (ret)
 		return ret;
+	mark = marks_best(&marks);
+	if (!mark && !marks_any_magic(&marks)) {
+		reason = xasprintf("may hold a dm-lc mark: its place, byte %llu, cannot be read",
+				   offset);
+	} else if (!mark) {
+		reason = xasprintf("holds a damaged or newer dm-lc mark at byte %llu", offset);
+	} else if (mark->state == LC_MARK_PAIRED && !mark->epoch) {
+		reason = xasprintf("is paired with cache %s, which was never started",
+				   uuid_text(mark->cache_uuid));
+		remedy = "nothing is lost with it, and an interrupted lc-format leaves that, too: go on";
+	} else {
+		reason = xasprintf("is %s cache %s%s%s (mark at byte %llu)",
+				   mark->state == LC_MARK_ABANDONED ?
+				   "marked as having lost its" : "paired with",
+				   uuid_text(mark->cache_uuid), mark->label[0] ? ", label " : "",
+				   shown(mark->label), offset);
+	}
+	ret = refuse(req, REFUSE_PAIRED, dev, reason, remedy);
+	free(reason);
+	return ret;
+}
+
+/* Every mark there is, also where a disk of another size would have it. */
+static int refuse_marks(const struct pair_request *req, const struct device *dev,
+			struct old_marks *marks)
+{
+	struct signatures found;
+	int ret, refused = 0;
+	unsigned int i;
+
+	ret = signatures_probe(dev, &found);
+	if (!ret)
+		ret = old_marks_find(dev, signatures_known_end(dev, &found), marks);
+	for (i = 0; !ret && i < marks->nr; i++) {
+		ret = refuse_mark(req, dev, marks->offset[i]);
+		if (ret > 0) {
+			refused = 1;
+			ret = 0;
+		}
+	}
+	return ret ? ret : refused;
+}
+
+static int refuse_ssd(struct pair_request *req)
+{
+	struct signatures found;
+	int ret, refused = 0;
+	char *reason;
+
 	ret = signatures_probe(req->ssd, &found);
 	if (ret)
 		return ret;
 	if (found.nr) {
 		reason = xasprintf("holds %s", signatures_text(&found));
-		ret |= refuse(
+		refused |= refuse(
 			req, REFUSE_SSD_SIGNATURE, req->ssd, reason,
 			"formatting destroys it: use another device, or wipe it with wipefs(8)");
 		free(reason);
 	}
-	/* What cannot be started has another remedy than what can. */
-	if (image_dirty(&img, &why))
-		ret |= refuse(req, REFUSE_DIRTY_CACHE, req->ssd, why, image_sb(&img) ?
-			      "start it with lc-resume, then lc-flush and lc-remove it" :
-			      "lc-check tells more; if an lc-format was interrupted, or nothing on "
-			      "it is needed, go on");
-	return ret;
+	ret = refuse_cache(req, req->ssd);
+	if (ret < 0)
+		return ret;
+	refused |= ret;
+	ret = refuse_marks(req, req->ssd, &req->ssd_marks);
+	return ret < 0 ? ret : refused | ret;
 }
 
-static int refuse_marks(const struct pair_request *req)
+static int refuse_hdd(struct pair_request *req)
 {
-	u64 offsets[2] = { 0, mark_offset_in_place(req->hdd->bytes) };
-	const struct lc_mark_info *mark;
-	struct mark_pair marks;
-	unsigned int i;
+	int ret, refused;
+
+	refused = refuse_cache(req, req->hdd);
+	if (refused < 0)
+		return refused;
+	ret = refuse_marks(req, req->hdd, &req->hdd_marks);
+	/* Found first if it is there. */
+	req->keep_volume = req->in_place || (req->hdd_marks.nr && !req->hdd_marks.offset[0]);
+	return ret < 0 ? ret : refused | ret;
+}
+
+/* What would become the contents of the volume, or the disk's own. */
+static int refuse_what_is_there(const struct pair_request *req, u64 offset)
+{
+	struct signatures found;
 	char *reason;
 	int ret;
 
-	for (i = 0; i < 2; i++) {
-		ret = marks_read(&marks, req->hdd, offsets[i]);
-		if (ret)
-			return ret;
-		if (!marks_any_magic(&marks) && !marks_unreadable(&marks))
-			continue;
-		mark = marks_best(&marks);
-		if (mark)
-			reason = xasprintf("is %s cache %s%s%s",
-					   mark->state == LC_MARK_ABANDONED ?
-					   "marked as having lost its" : "paired with",
-					   uuid_text(mark->cache_uuid),
-					   mark->label[0] ? ", label " : "", shown(mark->label));
-		else
-			reason = xasprintf(marks_any_magic(&marks) ?
-					   "holds a damaged or newer dm-lc mark" :
-					   "may hold a dm-lc mark: its place cannot be read");
-		ret = refuse(req, REFUSE_PAIRED, req->hdd, reason,
-			     "a new pairing makes that cache useless: flush and remove it first; "
-			     "if there is none, because lc-format was interrupted or the SSD is "
-			     "gone, go on");
-		free(reason);
+	ret = signatures_probe_at(req->hdd, offset, &found);
+	if (ret || !found.nr)
 		return ret;
-	}
-	return 0;
+	reason = xasprintf("holds %s%s", signatures_text(&found),
+			   offset ? " where the volume begins, at byte 1048576" : "");
+	ret = refuse(req, REFUSE_HDD_SIGNATURE, req->hdd, reason,
+		     "formatting destroys it: use --in-place to keep what is there");
+	free(reason);
+	return ret;
 }
 
-static int refuse_hdd_signatures(const struct pair_request *req)
+static int refuse_hdd_signatures(struct pair_request *req)
 {
 	u64 limit = mark_offset_in_place(req->hdd->bytes);
 	char why[256], *reason;
 	struct signatures found;
 	int ret;
 
+	if (!req->in_place) {
+		ret = refuse_what_is_there(req, 0);
+		if (ret || req->keep_volume)
+			return ret;
+		return refuse_what_is_there(req, LC_MARK_BYTES);
+	}
 	ret = signatures_probe(req->hdd, &found);
 	if (ret || !found.nr)
 		return ret;
-	if (!req->in_place) {
-		reason = xasprintf("holds %s", signatures_text(&found));
-		ret = refuse(req, REFUSE_HDD_SIGNATURE, req->hdd, reason,
-			     "formatting destroys it: use --in-place to keep what is there");
-		free(reason);
-		return ret;
-	}
 	if (req->no_mark || signatures_end_below(req->hdd, &found, limit, why, sizeof(why)))
 		return 0;
 	reason = xasprintf("the last MiB is needed for the mark, and %s", why);
@@ -160,24 +244,56 @@ static int refuse_hdd_signatures(const struct pair_request *req)
 	return ret;
 }
 
+/* Two names of one storage never; two parts of one disk if that is what is wanted. */
+static int refuse_shared(struct pair_request *req)
+{
+	enum storage_relation relation;
+	char *chains, *reason;
+	int ret;
+
+	relation = storage_relate(req->ssd, req->hdd, &chains);
+	if (relation == STORAGE_OVERLAP) {
+		complain(req->ssd->path, "is on the same storage as the backing device: %s; name "
+			 "two devices (this cannot be forced)", chains);
+		free(chains);
+		return -EINVAL;
+	}
+	if (relation == STORAGE_SAME_DISK || req->ssd->id.whole == req->hdd->id.whole)
+		reason = xasprintf("is on the same disk as the backing device%s%s",
+				   chains ? ": " : "", chains ? chains : "");
+	else if (req->ssd->id.wwn[0] && !strcmp(req->ssd->id.wwn, req->hdd->id.wwn))
+		reason = xasprintf("has the WWN of the backing device, %s: two paths to one disk, "
+				   "as it seems", req->ssd->id.wwn);
+	else
+		return 0;
+	ret = refuse(req, REFUSE_SAME_DISK, req->ssd, reason,
+		     "a cache on the disk it caches makes everything slower: use an SSD");
+	free(reason);
+	free(chains);
+	return ret;
+}
+
+static int refuse_used(struct pair_request *req)
+{
+	int ret = storage_check_unused(req->ssd, req->hdd);
+
+	return storage_check_unused(req->hdd, req->ssd) ? -EBUSY : ret;
+}
+
 /**
  * refuse_pair() - may these two be formatted?
  *
  * Return: 0 yes, 1 no (all reasons were told), or a negative errno.
  */
-int refuse_pair(const struct pair_request *req)
+int refuse_pair(struct pair_request *req)
 {
-	int (*const checks[])(const struct pair_request *) = {
-		refuse_ssd, refuse_marks, refuse_hdd_signatures,
+	int (*const checks[])(struct pair_request *) = {
+		refuse_shared, refuse_used, refuse_roles, refuse_ssd, refuse_hdd,
+		refuse_hdd_signatures,
 	};
 	int ret, refused = 0;
 	size_t i;
 
-	if (req->ssd->id.whole == req->hdd->id.whole)
-		refused |=
-			refuse(req, REFUSE_SAME_DISK, req->ssd,
-			       "is on the same disk as the backing device",
-			       "a cache on the disk it caches makes everything slower: use an SSD");
 	for (i = 0; i < ARRAY_SIZE(checks); i++) {
 		ret = checks[i](req);
 		if (ret < 0)
@@ -192,23 +308,27 @@ int refuse_pair(const struct pair_request *req)
  */
 char *holds_text(const struct device *dev)
 {
-	struct signatures found;
+	char *cache = NULL, *mark = NULL, *text;
+	struct signatures found = { 0 };
 	struct mark_pair marks;
 	struct image img;
 	const char *why;
-	char *text;
 
 	if (!image_read(&img, dev) && image_any_magic(&img)) {
 		bool dirty = image_dirty(&img, &why);
 
-		text = xasprintf("an lc cache%s%s", dirty ? ": " : ", nothing unsaved in it",
-				 dirty ? why : "");
-	} else if (!signatures_probe(dev, &found) && found.nr) {
-		text = xasprintf("%s", signatures_text(&found));
-	} else if (!marks_read(&marks, dev, 0) && marks_any_magic(&marks)) {
-		text = xasprintf("the hard disk side of an lc volume");
-	} else {
-		text = xasprintf("nothing that is recognised");
+		cache = xasprintf("an lc cache%s%s", dirty ? ": " : ", nothing unsaved in it",
+				  dirty ? why : "");
 	}
+	if (!marks_read(&marks, dev, 0) && marks_any_magic(&marks))
+		mark = xasprintf("the hard disk side of an lc volume");
+	if (signatures_probe(dev, &found))
+		found.nr = 0;
+	text = xasprintf("%s%s%s%s%s", cache ? cache : "", cache && mark ? "; " : "",
+			 mark ? mark : "", (cache || mark) && found.nr ? "; " : "",
+			 found.nr ? signatures_text(&found) :
+			 cache || mark ? "" : "nothing that is recognised");
+	free(cache);
+	free(mark);
 	return text;
 }

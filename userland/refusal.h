@@ -10,6 +10,7 @@
 
 #include "device.h"
 #include "image.h"
+#include "oldmark.h"
 
 enum refusal {
 	REFUSE_SSD_SIGNATURE	= 1 << 0,
@@ -18,6 +19,7 @@ enum refusal {
 	REFUSE_PAIRED		= 1 << 3,
 	REFUSE_FS_AT_END	= 1 << 4,
 	REFUSE_SAME_DISK	= 1 << 5,
+	REFUSE_ROLES		= 1 << 6,
 };
 
 struct pair_request {
@@ -26,6 +28,9 @@ struct pair_request {
 	bool in_place;
 	bool no_mark;
 	unsigned int forced;	/* mask of enum refusal */
+	/* By refuse_pair(): */
+	struct old_marks ssd_marks, hdd_marks;
+	bool keep_volume;	/* the disk has a volume in this layout, which stays */
 };
 
 /* Returns the enum refusal, 0 if there is none of that name. */
@@ -34,6 +39,6 @@ void refusals_print(FILE *to);
 
 /* What the devices hold, for the question on a terminal, and the verdict. */
 char *holds_text(const struct device *dev);
-int refuse_pair(const struct pair_request *req);
+int refuse_pair(struct pair_request *req);
 
 #endif

@@ -34,36 +34,82 @@ static bool add_signature(struct signatures *found, blkid_probe probe)
 	return true;
 }
 
+static void look_for_all(blkid_probe probe)
+{
+	blkid_probe_enable_superblocks(probe, 1);
+	/* A damaged signature may still be somebody's data. */
+	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_LABEL |
+					  BLKID_SUBLKS_MAGIC | BLKID_SUBLKS_BADCSUM);
+	blkid_probe_enable_partitions(probe, 1);
+	blkid_probe_set_partitions_flags(probe, BLKID_PARTS_FORCE_GPT | BLKID_PARTS_MAGIC);
+}
+
 /**
- * signatures_probe() - find every signature on a device
+ * signatures_probe_at() - find every signature on a device
+ * @dev: the device
+ * @offset: byte at which what is looked for begins
+ * @found: result
  *
  * Return: 0 or a negative errno, after complaining.
  */
-int signatures_probe(const struct device *dev, struct signatures *found)
+int signatures_probe_at(const struct device *dev, u64 offset, struct signatures *found)
 {
-	blkid_probe probe = blkid_new_probe_from_filename(dev->path);
+	blkid_probe probe = device_probe_begin(dev, offset);
 	unsigned int rounds = 0;
 	int ret = 0;
 
 	memset(found, 0, sizeof(*found));
-	if (!probe) {
-		complain(dev->path, "cannot be probed for file systems: %s", strerror(errno));
+	if (!probe)
 		return -EIO;
-	}
-	blkid_probe_enable_superblocks(probe, 1);
-	/* A damaged signature may still be somebody's data. */
-	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_LABEL |
-					  BLKID_SUBLKS_BADCSUM);
-	blkid_probe_enable_partitions(probe, 1);
-	blkid_probe_set_partitions_flags(probe, BLKID_PARTS_FORCE_GPT | BLKID_PARTS_MAGIC);
+	look_for_all(probe);
 	while (rounds++ < 64 && !(ret = blkid_do_probe(probe)))
 		add_signature(found, probe);
-	blkid_free_probe(probe);
+	device_probe_end(dev, probe);
 	if (ret < 0) {
 		complain(dev->path, "could not be read while probing for file systems");
 		return -EIO;
 	}
 	return 0;
+}
+
+int signatures_probe(const struct device *dev, struct signatures *found)
+{
+	return signatures_probe_at(dev, 0, found);
+}
+
+/**
+ * signatures_wipe() - overwrite the magic bytes of every signature, as wipefs(8) does
+ * @dev: the device, open for writing
+ * @offset: byte at which what is looked for begins
+ *
+ * A table or superblock that has a copy elsewhere is found again by its copy.
+ * Return: 0 or a negative errno, after complaining.
+ */
+int signatures_wipe(const struct device *dev, u64 offset)
+{
+	blkid_probe probe = device_probe_begin(dev, offset);
+	struct signatures left;
+	unsigned int rounds = 0;
+	int ret = 0;
+
+	if (!probe)
+		return -EIO;
+	look_for_all(probe);
+	while (rounds++ < 64 && !ret && !blkid_do_probe(probe))
+		ret = blkid_do_wipe(probe, 0);
+	device_probe_end(dev, probe);
+	if (ret) {
+		complain(dev->path, "what it holds could not be overwritten");
+		return -EIO;
+	}
+	ret = device_sync(dev);
+	if (!ret)
+		ret = signatures_probe_at(dev, offset, &left);
+	if (ret || !left.nr)
+		return ret;
+	complain(dev->path, "still holds %s after it was overwritten; use wipefs(8) first",
+		 signatures_text(&left));
+	return -EIO;
 }
 
 /**
@@ -145,15 +191,16 @@ static u64 fs_end(const struct device *dev, const char *type)
 /* End of the last partition of a DOS table; others keep things at the end of the disk. */
 static u64 table_end(const struct device *dev, const char *type)
 {
-	blkid_probe probe = blkid_new_probe_from_filename(dev->path);
 	blkid_partlist list;
+	blkid_probe probe;
 	u64 end = 0;
 	int i, n;
 
-	if (!probe || strcmp(type, "dos")) {
-		blkid_free_probe(probe);
+	if (strcmp(type, "dos"))
 		return 0;
-	}
+	probe = device_probe_begin(dev, 0);
+	if (!probe)
+		return 0;
 	list = blkid_probe_get_partitions(probe);
 	n = list ? blkid_partlist_numof_partitions(list) : 0;
 	for (i = 0; i < n; i++) {
@@ -163,8 +210,23 @@ static u64 table_end(const struct device *dev, const char *type)
 		if (last > end)
 			end = last;
 	}
-	blkid_free_probe(probe);
+	device_probe_end(dev, probe);
 	return end << 9;
+}
+
+u64 signatures_known_end(const struct device *dev, const struct signatures *found)
+{
+	u64 last = 0;
+	unsigned int i;
+
+	for (i = 0; i < found->nr && i < SIGNATURES_MAX; i++) {
+		const struct signature *s = &found->list[i];
+		u64 end = s->is_table ? table_end(dev, s->type) : fs_end(dev, s->type);
+
+		if (end > last)
+			last = end;
+	}
+	return last;
 }
 
 /**

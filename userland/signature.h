@@ -19,6 +19,12 @@ struct signatures {
 };
 
 int signatures_probe(const struct device *dev, struct signatures *found);
+/* The same for what begins at byte @offset of the device: a volume behind its mark. */
+int signatures_probe_at(const struct device *dev, u64 offset, struct signatures *found);
+/* Overwrite every one of them, at whichever end it is; durable afterwards. */
+int signatures_wipe(const struct device *dev, u64 offset);
+/* Highest byte that something found on the device is known to end at, 0 if nothing is known. */
+u64 signatures_known_end(const struct device *dev, const struct signatures *found);
 const char *signatures_text(const struct signatures *found);
 bool signatures_end_below(const struct device *dev, const struct signatures *found, u64 limit,
 			  char *why, size_t len);

@@ -310,3 +310,18 @@ unsigned int options_words(const char *options)
 	}
 	return n;
 }
+
+/**
+ * table_word() - a path as device mapper's parser of table lines takes it
+ */
+char *table_word(const char *text)
+{
+	char *word = xcalloc(2 * strlen(text) + 1, 1), *p = word;
+
+	for (; *text; text++) {
+		if (isspace((unsigned char)*text) || *text == '\\')
+			*p++ = '\\';
+		*p++ = *text;
+	}
+	return word;
+}

@@ -55,4 +55,7 @@ unsigned int options_words(const char *options);
 /* Pairs of plain words, which a table line may take?  What is on a medium may be anything. */
 bool options_plain(const char *options);
 
+/* A path as one word of a table line, to be freed: blanks and backslashes are escaped. */
+char *table_word(const char *text);
+
 #endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which bytes of which disk or file a block device stands for: partitions, loop devices,
+ * device-mapper and md devices are followed down.  Two names of one storage are found by what
+ * they come down to, not by how they are called.
+ *
+ * From sysfs, the loop driver and device mapper; nothing is written.
+ */
+#ifndef LC_STORAGE_H
+#define LC_STORAGE_H
+
+#include "device.h"
+
+enum storage_relation {
+	STORAGE_APART,
+	STORAGE_SAME_DISK,	/* they use one device, but not the same bytes as far as is known */
+	STORAGE_OVERLAP,	/* at least one byte is part of both */
+};
+
+/*
+ * How do two devices lie to each other?  *chains gets a text such as
+ * "loop1 on sda2 on sda, dm-0 on sda", to be freed, NULL if they are apart.
+ */
+enum storage_relation storage_relate(const struct device *a, const struct device *b, char **chains);
+
+/*
+ * Is storage of @dev in use through another device than itself, or is another device built on
+ * it?  Complains and returns -EBUSY then, 0 otherwise.  @other is left out: the second device
+ * of a pair, or NULL.
+ */
+int storage_check_unused(const struct device *dev, const struct device *other);
+
+#endif
