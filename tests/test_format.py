@@ -366,4 +366,41 @@ def test_format_finds_the_mark_of_a_smaller_disk(disks, fake):
     assert done.code == 0, done.err
     assert b"dmlc-mk\n" not in hdd.read(95 * MIB, MIB)
     done = fake.tool("resume", "lc1", first.dev, hdd.dev)
-    assert done.code == 1 and "is not the hard disk of this cache" in done.err, done.err
+    assert done.code == 1 and re.search("bears the mark of cache|is not the hard disk", done.err)
+
+
+# -- options ---------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("words, says", [
+    (["bufers=16"], "Unknown option"), (["lanes=-3"], "lanes must be a number from 0 to 128"),
+    (["buffers=3"], "from 4 to 65536"), (["writeback=maybe"], "must be on or off"),
+    (["low_watermark=70"], "must be below high_watermark"),
+], ids=lambda value: value[0] if isinstance(value, list) else "")
+def test_options_are_those_of_the_module(pair, fake, words, says):
+    """What the kernel would refuse at every start is refused at once, with its words."""
+    options = [word for pair_of in words for word in ("-o", pair_of)]
+    before = digests(*pair)
+    done = lc_format(pair, *options, san=True)
+    assert done.code == 2 and says in done.err, done.err
+    assert digests(*pair) == before
+    assert lc_format(pair).code == 0
+    done = fake.tool("resume", *options, "lc0", pair[0].dev, pair[1].dev)
+    assert done.code == 1 and says in done.err and not fake.log(), done.err
+
+
+def test_options_that_are_kept_and_bad_can_be_dropped(pair, fake):
+    """An older lc-format kept whatever it was given."""
+    assert lc_format(pair, "-o", "lanes=3").code == 0
+    first = pathlib.Path(pair[0].path).read_bytes()[:MIB]
+    assert b"lanes 3" in first
+    done = fake.tool("resume", "-o", "lanes=500", "lc0", pair[0].dev, pair[1].dev)
+    assert done.code == 1 and "-o KEY=" in done.err, done.err
+    assert fake.tool("resume", "-o", "lanes=", "lc0", pair[0].dev, pair[1].dev).code == 0
+
+
+def test_remove_outlasts_a_probe(fake):
+    """udev opens a device when it was closed: that is no reason to refuse."""
+    fake.volume((0, 10, 1))
+    fake.put("open", "1\n1\n0")
+    done = fake.tool("remove", "lc0")
+    assert done.code == 0 and fake.log()[-1] == "remove lc0", done.err

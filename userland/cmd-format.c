@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "options.h"
 #include "pair.h"
 #include "text.h"
 #include "util.h"
@@ -94,6 +95,18 @@ static int take_value(struct format_args *args, int option, const char *text)
 	}
 }
 
+/* All of them together: kept on the SSD, they would make the kernel refuse every start. */
+static int check_options(const struct format_args *args)
+{
+	char *why = options_why_bad(args->options);
+
+	if (!why)
+		return 0;
+	usage_error("--option: %s", why);
+	free(why);
+	return LC_EXIT_USAGE;
+}
+
 static int parse(int argc, char **argv, struct format_args *args)
 {
 	int c, ret = 0;
@@ -135,7 +148,7 @@ static int parse(int argc, char **argv, struct format_args *args)
 	if (args->no_mark && !args->in_place)
 		return usage_error("--no-mark needs --in-place: without it the mark costs nothing");
 	args->ssd = argv[optind];
-	return 0;
+	return check_options(args);
 }
 
 /* Before opening: O_EXCL on both would call a device "in use" by ourselves. */

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* lc-remove: stop a volume.  The kernel makes the clean stop when the device goes. */
 #include <getopt.h>
+#include <sys/sysmacros.h>
+#include <time.h>
 
 #include "commands.h"
+#include "device.h"
 #include "dm.h"
 #include "flush.h"
 #include "util.h"
@@ -22,12 +25,29 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 }
 };
 
-static int refuse_open(const char *name, const struct dm_facts *facts)
+/*
+ * After a umount udev looks at the device for a moment, to see what it holds.  So one that is
+ * open is looked at again for some seconds, unless it is known who uses it.
+ */
+static int refuse_open(const char *name, struct dm_facts *facts)
 {
+	const struct timespec pause = { .tv_nsec = 200 * 1000000L };
+	unsigned int tries = 0;
+	char holder[256] = "";
+
+	while (facts->open_count && !holder[0] && tries++ < 25) {
+		device_explain_busy(makedev(facts->major, facts->minor), holder, sizeof(holder));
+		if (holder[0])
+			break;
+		nanosleep(&pause, NULL);
+		if (dm_require_lc(name, facts))
+			return -1;
+		dm_facts_free(facts);
+	}
 	if (!facts->open_count)
 		return 0;
-	complain(name, "is in use (open %d times); unmount it or stop what uses it first",
-		 facts->open_count);
+	complain(name, "is in use (open %d times)%s; unmount it or stop what uses it first",
+		 facts->open_count, holder);
 	return -1;
 }
 

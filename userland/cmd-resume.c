@@ -10,6 +10,7 @@
 #include "dm.h"
 #include "find.h"
 #include "image.h"
+#include "options.h"
 #include "signature.h"
 #include "storage.h"
 #include "text.h"
@@ -183,6 +184,7 @@ static int check_name(const char *name)
 static int merge_options(const struct lc_sb *sb, const char *path, const char *const *pairs,
 			 size_t nr_pairs, char *options, size_t len)
 {
+	char *why;
 	size_t i;
 
 	snprintf(options, len, "%s", sb->options);
@@ -197,7 +199,13 @@ static int merge_options(const struct lc_sb *sb, const char *path, const char *c
 			return usage_error("--option=%s: must be KEY=VALUE, and all fit 511 bytes",
 					   pairs[i]);
 	}
-	return 0;
+	why = options_why_bad(options);
+	if (!why)
+		return 0;
+	complain(NULL, "%s; give another value, or drop one that is kept on the SSD with -o KEY=",
+		 why);
+	free(why);
+	return LC_EXIT_FAIL;
 }
 
 /* The kernel gets numbers: those of the devices that were checked, whatever names lead to now. */

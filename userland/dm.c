@@ -336,7 +336,8 @@ int dm_remove(const char *name)
 	struct dm_task *task = new_task(DM_DEVICE_REMOVE, name);
 	int ret = 0;
 
-	if (!task || !run_with_nodes(task))
+	/* It may be opened for a moment by udev, after whoever closed it last. */
+	if (!task || !dm_task_retry_remove(task) || !run_with_nodes(task))
 		ret = fail(name, "cannot be removed", task);
 	if (task)
 		dm_task_destroy(task);

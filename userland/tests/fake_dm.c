@@ -2,8 +2,8 @@
 /*
  * Stands in for libdevmapper (LD_PRELOAD), so that the tools' side of it can be
  * tested without a kernel module.  The one device lives in a folder named by
- * FAKE_DM: files "name", "table", "target", "status" (one line; the last line of
- * several is for ever, the others for one look each), "open", "suspended",
+ * FAKE_DM: files "name", "table", "target", "status" and "open" (one line; the last line
+ * of several is for ever, the others for one look each), "suspended",
  * "refuse" (text: creation fails).  What is asked of it goes to "log".
  */
 #include <errno.h>
@@ -70,11 +70,11 @@ static void put(const char *name, const char *mode, const char *fmt, ...)
 	fclose(f);
 }
 
-/* Take the first line of the status, but leave the last. */
-static void get_status(char *text, size_t len)
+/* Take the first line of a file, but leave the last. */
+static void take_line(const char *name, char *text, size_t len)
 {
 	char rest[16384];
-	FILE *f = fopen(path_of("status"), "r");
+	FILE *f = fopen(path_of(name), "r");
 	size_t n;
 
 	text[0] = '\0';
@@ -85,7 +85,7 @@ static void get_status(char *text, size_t len)
 	fclose(f);
 	text[strcspn(text, "\n")] = '\0';
 	if (n)
-		put("status", "w", "%s", rest);
+		put(name, "w", "%s", rest);
 }
 
 static int fail(struct dm_task *t, int err, const char *text)
@@ -172,7 +172,7 @@ int dm_task_run(struct dm_task *t)
 		put("log", "a", "remove %s\n", t->name);
 		unlink(path_of("name"));
 	} else if (t->type == DM_DEVICE_STATUS) {
-		get_status(t->text, sizeof(t->text));
+		take_line("status", t->text, sizeof(t->text));
 	} else if (t->type == DM_DEVICE_TABLE) {
 		get("table", t->text, sizeof(t->text));
 	} else if (t->type == DM_DEVICE_LIST && get("name", name, sizeof(name))) {
@@ -187,14 +187,20 @@ int dm_task_get_errno(struct dm_task *t)
 	return t->err;
 }
 
+int dm_task_retry_remove(struct dm_task *t)
+{
+	(void)t;
+	return 1;
+}
+
 int dm_task_get_info(struct dm_task *t, struct dm_info *info)
 {
 	char name[128], text[64];
 
 	memset(info, 0, sizeof(*info));
 	info->exists = get("name", name, sizeof(name)) && !strcmp(name, t->name);
-	if (get("open", text, sizeof(text)))
-		info->open_count = atoi(text);
+	take_line("open", text, sizeof(text));
+	info->open_count = atoi(text);
 	info->suspended = get("suspended", text, sizeof(text));
 	return 1;
 }
