@@ -43,7 +43,7 @@ POLICIES = ("random", "random", "random", "any", "any", "drop-all", "ordered-pre
 DEEPEST = 3
 MINIMISE = 40
 DRAIN_SECONDS = 60
-FORCE = ("--force=paired", "--force=dirty-cache", "--force=fs-at-end")
+FORCE = ("--force=paired", "--force=dirty-cache", "--force=fs-at-end", "--force=roles")
 
 
 class Violation(AssertionError):
