@@ -30,6 +30,7 @@
 #include "checkpoint.h"
 #include "core.h"
 #include "fingerprint.h"
+#include "foreign.h"
 #include "index.h"
 #include "io.h"
 #include "lane.h"
@@ -298,6 +299,8 @@ static int start(struct lc_core *core)
 	int ret;
 
 	ret = lc_meta_check_pair(core);
+	if (!ret)
+		ret = lc_foreign_check(core);
 	if (ret)
 		return ret;
 	if (core->sb.flags & LC_SB_CLEAN)
