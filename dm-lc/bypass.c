@@ -315,8 +315,19 @@ static bool aim_at_hdd(struct lc_core *core, struct bio *bio, struct lc_io *io, 
 	bio->bi_iter = io->iter;
 	bio_set_dev(bio, core->backing);
 	if (io->iter.bi_size)
-		bio->bi_iter.bi_sector += core->data_sector;
+		bio->bi_iter.bi_sector = lc_place_sector(&core->place, io->iter.bi_sector);
 	return true;
+}
+
+/* A discard is a hint: of one that crosses the seam, what is behind it remains (A2). */
+static void leave_head(struct lc_core *core, struct bio *bio)
+{
+	u64 n = lc_place_run(&core->place, bio->bi_iter.bi_sector, bio_sectors(bio));
+
+	if (n == bio_sectors(bio))
+		return;
+	bio->bi_iter.bi_sector += n;
+	bio->bi_iter.bi_size -= n << 9;
 }
 
 /**
@@ -335,6 +346,8 @@ int lc_bypass_map(struct lc_core *core, struct bio *bio)
 		bio_endio(bio);
 		return DM_MAPIO_SUBMITTED;
 	}
+	if (bio_op(bio) == REQ_OP_DISCARD)
+		leave_head(core, bio);
 	io->iter = bio->bi_iter;
 	if (aim_at_hdd(core, bio, io, nowait))
 		return DM_MAPIO_REMAPPED;

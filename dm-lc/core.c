@@ -736,7 +736,7 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 		return -EINVAL;
 	}
 	core->nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) >> LC_BLOCK_SHIFT;
-	core->data_sector = core->sb.data_offset >> 9;
+	lc_place_init(&core->place, &core->sb);
 	ret = check_devices(core, ti, error);
 	if (!ret)
 		ret = choose_lanes(core, &nr_lanes, error);

@@ -120,6 +120,19 @@ static int drop_cached(struct lc_core *core, struct discard_range *r)
 	return 0;
 }
 
+/* Step 6, in one or two pieces (A2). */
+static int discard_below(struct lc_core *core, u64 sector, u64 nr)
+{
+	u64 n = lc_place_run(&core->place, sector, nr);
+	int ret;
+
+	ret = lc_io_discard(core->backing, lc_place_sector(&core->place, sector), n);
+	if (!ret && n < nr)
+		ret = lc_io_discard(core->backing, lc_place_sector(&core->place, sector + n),
+				    nr - n);
+	return ret;
+}
+
 static void discard_work(struct work_struct *work)
 {
 	struct lc_io *io = container_of(work, struct lc_io, work);
@@ -137,8 +150,7 @@ static void discard_work(struct work_struct *work)
 		lc_writeback_own_places(core->wb);
 		ret = drop_cached(core, &r);
 		if (!ret && bdev_max_discard_sectors(core->backing))
-			ret = lc_io_discard(core->backing,
-					    core->data_sector + (r.first << LC_BLOCK_SHIFT),
+			ret = discard_below(core, r.first << LC_BLOCK_SHIFT,
 					    r.nr << LC_BLOCK_SHIFT);
 		lc_writeback_release_places(core->wb);
 	}

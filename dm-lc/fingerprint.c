@@ -23,7 +23,7 @@ static u64 sample_block(const struct lc_core *core, u32 i)
 
 static u64 sample_address(const struct lc_core *core, u32 i)
 {
-	return (core->data_sector << 9) + (sample_block(core, i) << LC_SLOT_SHIFT);
+	return lc_place_sector(&core->place, sample_block(core, i) << LC_BLOCK_SHIFT) << 9;
 }
 
 static void add_sample(struct lc_core *core, struct lc_fingerprint *print, u32 i,

@@ -261,6 +261,14 @@ static bool lbs_possible(u32 lbs)
 	return is_pow2(lbs) && lbs >= 512 && lbs <= LC_SLOT_BYTES;
 }
 
+/* The head lies behind the volume, and the mark where it was. */
+static bool moved_head_possible(const struct lc_sb *sb, u64 bytes)
+{
+	return sb->flags & LC_SB_IN_PLACE && !sb->data_offset && !sb->mark_offset &&
+	       !(bytes % LC_SLOT_BYTES) && bytes >= LC_MARK_BYTES &&
+	       sb->backing_bytes - bytes >= LC_MARK_BYTES;
+}
+
 static int sb_check_volume(const struct lc_sb *sb, const char **why)
 {
 	u64 bytes = sb->volume_sectors << 9;
@@ -271,6 +279,9 @@ static int sb_check_volume(const struct lc_sb *sb, const char **why)
 	    sb->backing_bytes >> 62 || bytes > sb->backing_bytes ||
 	    sb->data_offset > sb->backing_bytes - bytes || sb->data_offset % LC_SLOT_BYTES)
 		return bad(why, -ERANGE, "volume reaches beyond the backing device");
+	if (sb->incompat & LC_INCOMPAT_MOVED_HEAD)
+		return moved_head_possible(sb, bytes) ? 0 :
+		       bad(why, -ERANGE, "moved head where it cannot be");
 	if (sb->mark_offset != LC_NO_MARK &&
 	    (sb->mark_offset > sb->backing_bytes ||
 	     sb->backing_bytes - sb->mark_offset < LC_MARK_BYTES ||
@@ -441,6 +452,7 @@ void lc_mark_encode(const struct lc_mark_info *mark, u32 csum_type, u64 mark_off
 	raw->epoch = cpu_to_le64(mark->epoch);
 	raw->volume_sectors = cpu_to_le64(mark->volume_sectors);
 	raw->data_offset = cpu_to_le64(mark->data_offset);
+	raw->head_offset = cpu_to_le64(mark->head_offset);
 	raw->nr_lost = cpu_to_le32(mark->nr_lost);
 	for (i = 0; i < LC_MARK_LOST && i < mark->nr_lost; i++) {
 		raw->lost[i].sector = cpu_to_le64(mark->lost[i].sector);
@@ -485,6 +497,7 @@ int lc_mark_decode(const struct lc_mark *raw, u64 mark_offset, unsigned int copy
 	mark->epoch = le64_to_cpu(raw->epoch);
 	mark->volume_sectors = le64_to_cpu(raw->volume_sectors);
 	mark->data_offset = le64_to_cpu(raw->data_offset);
+	mark->head_offset = le64_to_cpu(raw->head_offset);
 	mark->nr_lost = le32_to_cpu(raw->nr_lost);
 	if (mark->nr_lost > LC_MARK_LOST && mark->nr_lost != LC_MARK_LOST_TOO_MANY)
 		return bad(why, -ERANGE, "mark lists too many lost ranges");
@@ -492,8 +505,12 @@ int lc_mark_decode(const struct lc_mark *raw, u64 mark_offset, unsigned int copy
 		mark->lost[i].sector = le64_to_cpu(raw->lost[i].sector);
 		mark->lost[i].nr_sectors = le64_to_cpu(raw->lost[i].nr_sectors);
 	}
-	if (mark->state != LC_MARK_PAIRED && mark->state != LC_MARK_ABANDONED)
+	if (mark->state < LC_MARK_PAIRED || mark->state > LC_MARK_DETACHING)
 		return bad(why, -ERANGE, "mark state unknown");
+	if (mark->head_offset && (mark->head_offset < LC_MARK_BYTES || mark->data_offset ||
+				  mark->head_offset % LC_SLOT_BYTES || mark->head_offset >> 62 ||
+				  mark->head_offset >> 9 != mark->volume_sectors))
+		return bad(why, -ERANGE, "mark says that the head is where it cannot be");
 	return 0;
 }
 

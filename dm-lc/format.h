@@ -101,6 +101,7 @@ struct lc_mark_info {
 	u64 epoch;
 	u64 volume_sectors;
 	u64 data_offset;
+	u64 head_offset;	/* bytes; 0: not moved */
 	u32 nr_lost;		/* or LC_MARK_LOST_TOO_MANY */
 	struct lc_lost lost[LC_MARK_LOST];
 };

@@ -38,6 +38,7 @@
 #include "format.h"
 #include "meter.h"
 #include "params.h"
+#include "place.h"
 
 #undef DM_MSG_PREFIX
 #define DM_MSG_PREFIX "lc"
@@ -84,7 +85,7 @@ struct lc_core {
 	struct block_device *cache;
 	struct block_device *backing;
 	u32 ssd_blocks, ssd_memory;	/* what reads must fit, see fit.h; READ_ONCE() */
-	sector_t data_sector;		/* of the volume on the backing device */
+	struct lc_place place;		/* of the volume on the backing device */
 	u64 nr_blocks;
 
 	struct lc_sb sb;		/* identity and geometry: constant; the rest: meta->lock */

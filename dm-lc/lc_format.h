@@ -26,7 +26,9 @@
  *   data slot i.  A RANGE record has entries but no data slots.
  *
  * Backing device (HDD): the mark, two copies LC_MARK_COPY_STRIDE apart in the
- * 1 MiB at mark_offset: the first MiB by default, the last one with --in-place.
+ * 1 MiB at mark_offset, the first one; the volume is behind it, or with --in-place at
+ * byte 0, and its first MiB, the head, moved behind its end (LC_INCOMPAT_MOVED_HEAD).
+ * In-place volumes of older tools have the mark in the last MiB and no moved head.
  */
 #ifndef LC_FORMAT_H
 #define LC_FORMAT_H
@@ -67,7 +69,9 @@
 #define LC_RO_COMPAT_ALL	0ULL
 #define LC_INCOMPAT_LANES	(1ULL << 0)	/* segments may have been open side by side */
 #define LC_INCOMPAT_SHORT_SUMS	(1ULL << 1)	/* headers of records: no sum of unused entries */
-#define LC_INCOMPAT_ALL		(LC_INCOMPAT_LANES | LC_INCOMPAT_SHORT_SUMS)
+#define LC_INCOMPAT_MOVED_HEAD	(1ULL << 2)	/* the first MiB of the volume is behind its end */
+#define LC_INCOMPAT_ALL		(LC_INCOMPAT_LANES | LC_INCOMPAT_SHORT_SUMS | \
+				 LC_INCOMPAT_MOVED_HEAD)
 
 enum lc_csum_type {
 	LC_CSUM_CRC32C	= 1,
@@ -76,7 +80,7 @@ enum lc_csum_type {
 
 enum lc_sb_flags {
 	LC_SB_CLEAN	= 1 << 0,	/* the checkpoint is the whole index */
-	LC_SB_IN_PLACE	= 1 << 1,	/* mark at the end, volume at byte 0 */
+	LC_SB_IN_PLACE	= 1 << 1,	/* volume at byte 0 */
 };
 
 #define LC_SB_FLAGS_ALL	((u32)(LC_SB_CLEAN | LC_SB_IN_PLACE))
@@ -84,6 +88,8 @@ enum lc_sb_flags {
 enum lc_mark_state {
 	LC_MARK_PAIRED		= 1,
 	LC_MARK_ABANDONED	= 2,	/* the cache of `epoch` must never be replayed */
+	LC_MARK_ATTACHING	= 3,	/* the head is copied, the rest of the first MiB not cleared */
+	LC_MARK_DETACHING	= 4,	/* drained; the head is on its way back */
 };
 
 enum lc_record_type {
@@ -209,7 +215,9 @@ struct lc_mark {
 	__le64 data_offset;		/*   96 */
 	__le32 nr_lost;			/*  104: or LC_MARK_LOST_TOO_MANY */
 	__u8   csum_type;		/*  108: readable without its cache */
-	__u8   reserved0[19];		/*  109 */
+	__u8   reserved0[3];		/*  109 */
+	__le64 head_offset;		/*  112: of the moved first MiB; 0: not moved */
+	__u8   reserved1[8];		/*  120 */
 	char   label[64];		/*  128 */
 	struct lc_lost_range lost[LC_MARK_LOST]; /* 192 */
 	__u8   reserved[320];		/* 3776 */

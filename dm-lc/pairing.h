@@ -34,6 +34,7 @@
 enum lc_pairing {
 	LC_PAIRING_FITS,
 	LC_PAIRING_FOREIGN,	/* the mark is of another cache */
+	LC_PAIRING_INTERRUPTED,	/* lc-format or lc-detach is half done (A3) */
 	LC_PAIRING_ABANDONED,	/* the disk went on without the cache */
 	LC_PAIRING_OLD_CACHE,	/* T4 */
 	LC_PAIRING_OLD_DISK,	/* T2 */
@@ -58,6 +59,8 @@ static inline enum lc_pairing lc_pairing_judge(const struct lc_sb *sb,
 	if (mark->generation != sb->generation || memcmp(mark->cache_uuid, sb->cache_uuid, 16) ||
 	    memcmp(mark->volume_uuid, sb->volume_uuid, 16))
 		return LC_PAIRING_FOREIGN;
+	if (mark->state == LC_MARK_ATTACHING || mark->state == LC_MARK_DETACHING)
+		return LC_PAIRING_INTERRUPTED;
 	if (mark->state == LC_MARK_ABANDONED)
 		return LC_PAIRING_ABANDONED;
 	if (mark->epoch > sb->epoch)

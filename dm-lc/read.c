@@ -329,9 +329,9 @@ static int read_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 	if (p->place == PLACE_HDD || (ret && !p->map.dirty)) {
 		lc_stamp(&core->last_hdd_read);
 		ret = lc_io_sync(core->backing, REQ_OP_READ,
-				 ((core->data_sector + p->first) << 9) +
-				 (p->block << LC_SLOT_SHIFT), pages + (p->first << 9),
-				 p->nr << 9);
+				 lc_place_sector(&core->place,
+						 (p->block << LC_BLOCK_SHIFT) + p->first) << 9,
+				 pages + (p->first << 9), p->nr << 9);
 		lc_stamp(&core->last_hdd_read);
 	}
 	if (!ret)
@@ -458,7 +458,7 @@ static int map_to_hdd(struct lc_core *core, struct bio *bio)
 	lc_bio_io(bio)->on_hdd = true;
 	lc_stamp(&core->last_hdd_read);
 	bio_set_dev(bio, core->backing);
-	bio->bi_iter.bi_sector += core->data_sector;
+	bio->bi_iter.bi_sector = lc_place_sector(&core->place, bio->bi_iter.bi_sector);
 	return DM_MAPIO_REMAPPED;
 }
 

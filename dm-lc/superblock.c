@@ -247,6 +247,11 @@ static int check_mark(struct lc_core *core, const struct lc_mark_info *mark)
 {
 	const struct lc_sb *sb = &core->sb;
 
+	if (mark->state == LC_MARK_PAIRED && mark->head_offset != core->place.head << 9) {
+		lc_err(core, "superblock and mark on %pg disagree about where its first MiB is: see lc-check",
+		       core->backing);
+		return -EUCLEAN;
+	}
 	switch (lc_pairing_judge(sb, mark)) {
 	case LC_PAIRING_FITS:
 		return 0;
@@ -254,6 +259,11 @@ static int check_mark(struct lc_core *core, const struct lc_mark_info *mark)
 		lc_err(core, "%pg is paired with another cache: give the right devices",
 		       core->backing);
 		return -EINVAL;
+	case LC_PAIRING_INTERRUPTED:
+		lc_err(core, "%s %pg was interrupted: see lc-check --repair",
+		       mark->state == LC_MARK_ATTACHING ? "lc-format of" : "lc-detach of",
+		       core->backing);
+		return -EINPROGRESS;
 	case LC_PAIRING_ABANDONED:
 		lc_err(core, "this cache was abandoned in epoch %llu and must not be replayed: format it anew",
 		       mark->epoch);

@@ -172,6 +172,16 @@ static void lc_dtr(struct dm_target *ti)
 	kfree(lc);
 }
 
+/* What is behind the seam comes again as a bio of its own (A2). */
+static void cut_at_seam(struct lc_core *core, struct bio *bio)
+{
+	u64 n = lc_place_run(&core->place, bio->bi_iter.bi_sector, bio_sectors(bio));
+
+	/* Device mapper takes no part of a discard: they are cut where they are sent. */
+	if (n < bio_sectors(bio) && bio_op(bio) != REQ_OP_DISCARD)
+		dm_accept_partial_bio(bio, n);
+}
+
 static int lc_map(struct dm_target *ti, struct bio *bio)
 {
 	struct lc_target *lc = ti->private;
@@ -182,16 +192,15 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 	io->on_hdd = false;
 	io->heals = false;
 	io->flight = 0;
-	if (lc_core_mode(lc->core) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ) {
-		if (bio_sectors(bio))
-			bio->bi_iter.bi_sector = dm_target_offset(ti,
-								  bio->bi_iter.bi_sector);
-		return lc_bypass_map(lc->core, bio);
+	if (bio_sectors(bio)) {
+		bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
+		cut_at_seam(lc->core, bio);
 	}
+	if (lc_core_mode(lc->core) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
+		return lc_bypass_map(lc->core, bio);
 	if (bio->bi_opf & REQ_PREFLUSH)
 		return lc_write_flush_map(lc->core, bio,
 					  ti->len == dm_table_get_size(ti->table));
-	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
 		return lc_read_map(lc->core, bio);
@@ -349,7 +358,7 @@ static int lc_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn f
 	struct lc_target *lc = ti->private;
 	int ret;
 
-	ret = fn(ti, lc->backing, lc->core->data_sector, ti->len, data);
+	ret = fn(ti, lc->backing, lc->core->place.data, lc->core->place.extent, data);
 	if (ret)
 		return ret;
 	return fn(ti, lc->cache, 0, lc->core->sb.geo.cache_bytes >> 9, data);

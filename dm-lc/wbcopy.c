@@ -164,7 +164,8 @@ static void run_write(struct run *run)
 		u8 mask = item->fate == LC_WB_COPIED ? item->mask : 0;
 
 		for (j = 0; j < LC_BLOCK_SECTORS; j += n) {
-			sector_t at = core->data_sector + (item->block << LC_BLOCK_SHIFT) + j;
+			sector_t at = lc_place_sector(&core->place,
+						      (item->block << LC_BLOCK_SHIFT) + j);
 
 			n = stretch(mask, j);
 			if (!(mask & 1u << j))
@@ -197,7 +198,7 @@ static void run_write(struct run *run)
  */
 int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data)
 {
-	u64 address = (core->data_sector << 9) + (block << LC_SLOT_SHIFT);
+	u64 address = lc_place_sector(&core->place, block << LC_BLOCK_SHIFT) << 9;
 	u32 i, n;
 	int ret = 0;
 

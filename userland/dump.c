@@ -111,11 +111,12 @@ static void add_life(json_object *obj, const struct lc_sb *sb)
 /* Of a superblock that was decoded all bits are known. */
 static const char *features_text(u64 incompat)
 {
-	if (incompat == LC_INCOMPAT_ALL)
-		return "lanes short_sums";
-	if (incompat & LC_INCOMPAT_LANES)
-		return "lanes";
-	return incompat & LC_INCOMPAT_SHORT_SUMS ? "short_sums" : "none";
+	static char text[64];
+
+	snprintf(text, sizeof(text), "%s%s%s", incompat & LC_INCOMPAT_LANES ? " lanes" : "",
+		 incompat & LC_INCOMPAT_SHORT_SUMS ? " short_sums" : "",
+		 incompat & LC_INCOMPAT_MOVED_HEAD ? " moved_head" : "");
+	return incompat ? text + 1 : "none";
 }
 
 /**

@@ -74,6 +74,12 @@ static void expect_backing(const struct lc_sb *sb)
 	EXPECT(sb->volume_sectors && sb->backing_bytes < TOP);
 	EXPECT((sb->volume_sectors + 7) / 8 <= LC_MAX_BLOCKS);
 	EXPECT(volume.to <= sb->backing_bytes && volume.from % LC_SLOT_BYTES == 0);
+	if (sb->incompat & LC_INCOMPAT_MOVED_HEAD) {
+		EXPECT(!sb->mark_offset && !sb->data_offset && sb->flags & LC_SB_IN_PLACE);
+		EXPECT(volume.to >= LC_MARK_BYTES && volume.to % LC_SLOT_BYTES == 0);
+		EXPECT(volume.to + LC_MARK_BYTES <= sb->backing_bytes);
+		return;
+	}
 	if (sb->mark_offset == LC_NO_MARK)
 		return;
 	EXPECT(mark.to <= sb->backing_bytes && mark.from % LC_SLOT_BYTES == 0);
@@ -91,7 +97,7 @@ void expect_superblock(const struct lc_sb *sb)
 	expect_addresses(&sb->geo);
 	expect_backing(sb);
 	EXPECT(sb->csum_type == LC_CSUM_XXH64 || sb->csum_type == LC_CSUM_CRC32C);
-	EXPECT(!(sb->flags & ~3u) && !(sb->incompat & ~3ULL));
+	EXPECT(!(sb->flags & ~3u) && !(sb->incompat & ~7ULL));
 	EXPECT(sb->epoch < TOP && sb->epoch_first_seq < TOP && sb->next_seq < TOP);
 	EXPECT(sb->tail_seq && sb->tail_seq < TOP);
 	EXPECT(sb->tail_segment && sb->tail_segment < TOP && sb->head_segment < TOP);

@@ -68,7 +68,7 @@ static int open_devices(struct lc_core *core)
 	    core->backing->bytes < core->sb.backing_bytes)
 		return -EINVAL;
 	core->nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
-	core->data_sector = core->sb.data_offset >> 9;
+	lc_place_init(&core->place, &core->sb);
 	core->meta = lc_meta_create(core);
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);

@@ -75,7 +75,13 @@ static void random_sb(struct lc_sb *sb)
 	sb->backing_lbs = 512 << rnd() % 4;
 	sb->volume_sectors = 8 * (1 + rnd() % (1ULL << 36));
 	sb->data_offset = LC_MARK_BYTES;
-	sb->backing_bytes = sb->data_offset + (sb->volume_sectors << 9);
+	sb->backing_bytes = LC_MARK_BYTES + (sb->volume_sectors << 9);
+	if (sb->volume_sectors < LC_MARK_BYTES >> 9)
+		sb->incompat &= ~LC_INCOMPAT_MOVED_HEAD;
+	if (sb->incompat & LC_INCOMPAT_MOVED_HEAD) {
+		sb->flags = LC_SB_IN_PLACE;
+		sb->data_offset = 0;
+	}
 	sb->epoch = rnd() >> 3;
 	sb->epoch_first_seq = rnd() >> 3;
 	sb->tail_seq = 1 + (rnd() >> 3);
