@@ -159,14 +159,16 @@ def test_format_default_layout(pair):
 
 
 def test_format_keeps_data_in_place(pair):
-    """Every byte but the last MiB stays."""
+    """Every byte stays, but that the first MiB is at the end, and the mark in its place."""
     pair[1].write(0, os.urandom(95 * MIB))
     before = hashlib.sha256(pair[1].read(0, 95 * MIB)).digest()
     done = lc_format(pair, "--in-place", "--checksum", "crc32c", "--segment-size", "64K")
     assert done.code == 0, done.err
-    assert hashlib.sha256(pair[1].read(0, 95 * MIB)).digest() == before
+    moved = pair[1].read(95 * MIB, MIB) + pair[1].read(MIB, 94 * MIB)
+    assert hashlib.sha256(moved).digest() == before
     block = dump(pair[0].path)["superblock"]
-    assert block["in_place"] and block["data_offset"] == 0 and block["mark_offset"] == 95 * MIB
+    assert block["in_place"] and block["data_offset"] == 0 and block["mark_offset"] == 0
+    assert block["incompat"] == "short_sums moved_head"
     assert block["segment_bytes"] == SEGMENT and block["checksum"] == "crc32c"
 
 
@@ -191,7 +193,7 @@ def test_format_work_is_constant(disks, layout):
             disk.detach()
     assert counts[0] == counts[1]
     assert counts[0][0] == 2 * MIB + 3 * SLOT
-    assert counts[0][1] == 2 * SLOT + (0 if layout else 2 * MIB)
+    assert counts[0][1] == (2 * MIB - 512 + 3 * SLOT if layout else 2 * MIB + 2 * SLOT)
 
 
 def test_format_wipes_old_signatures(pair):

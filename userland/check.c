@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach.h"
 #include "check.h"
 #include "pairing.h"
 #include "text.h"
@@ -146,6 +147,9 @@ static void judge_mark(struct check *c, const struct lc_mark_info *mark)
 	switch (mark ? lc_pairing_judge(&c->sb, mark) : LC_PAIRING_FOREIGN) {
 	case LC_PAIRING_FOREIGN:
 		check_damage(c, "%s does not bear the mark of this cache", c->hdd->path);
+		break;
+	case LC_PAIRING_INTERRUPTED:
+		check_damage(c, "%s: %s", c->hdd->path, attach_text(mark, c->hdd->path));
 		break;
 	case LC_PAIRING_ABANDONED:
 		check_damage(c, "%s went on without this cache since life %llu: what the cache "

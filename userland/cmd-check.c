@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach.h"
 #include "check.h"
 #include "commands.h"
 #include "find.h"
@@ -296,6 +297,31 @@ static int open_backing(struct device *hdd, const struct device *ssd, const char
 	return -ENOENT;
 }
 
+/* Half way between a bare disk and a pair: finished by --repair.  Return: false if it is not. */
+static bool check_interrupted(const struct device *ssd, const struct device *hdd, bool fix,
+			      int *code)
+{
+	const struct lc_mark_info *mark;
+	struct mark_pair marks;
+	struct image img;
+	int ret;
+
+	if (image_read(&img, ssd) || !image_sb(&img) || image_sb(&img)->mark_offset == LC_NO_MARK ||
+	    marks_read(&marks, hdd, image_sb(&img)->mark_offset))
+		return false;
+	mark = marks_best(&marks);
+	if (!mark || !mark_belongs(mark, image_sb(&img)) || !attach_interrupted(mark))
+		return false;
+	*code = CHECK_DAMAGED;
+	complain(hdd->path, "%s", attach_text(mark, hdd->path));
+	if (!fix)
+		return true;
+	ret = mark->state == LC_MARK_ATTACHING ? attach_finish(hdd, image_sb(&img)) :
+						 detach_pair(ssd, hdd, 0);
+	*code = ret ? CHECK_FAILED : CHECK_REPAIRED;
+	return true;
+}
+
 static int run(const char *ssd_path, const char *hdd_path, struct job *job)
 {
 	struct device ssd, hdd;
@@ -313,6 +339,8 @@ static int run(const char *ssd_path, const char *hdd_path, struct job *job)
 	has_hdd = !open_backing(&hdd, &ssd, hdd_path, job->fix, job->quiet, &found);
 	if (!has_hdd && hdd_path) {
 		ret = CHECK_FAILED;
+	} else if (has_hdd && check_interrupted(&ssd, &hdd, job->fix, &ret)) {
+		device_close(&hdd);
 	} else {
 		job->ssd = &ssd;
 		job->hdd = has_hdd ? &hdd : NULL;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attach.h"
 #include "commands.h"
 #include "options.h"
 #include "pair.h"
@@ -209,11 +210,45 @@ static void print_table(const struct format_args *args, const struct lc_sb *sb)
 	free(ssd);
 }
 
+static void say_pair(const struct format_args *args, const struct lc_sb *sb)
+{
+	fprintf(stderr, "Cache %s: %llu segments of %s for %s.\nStart it with: lc-resume NAME %s\n",
+		uuid_text(sb->cache_uuid), sb->geo.nr_segments, size_text(sb->geo.segment_bytes),
+		size_text(sb->volume_sectors << 9), args->ssd);
+	print_table(args, sb);
+}
+
+/* Is it the same command again?  Then finish what it began.  Return: false if it is not. */
+static bool finish_interrupted(const struct format_args *args, const struct pair_request *req,
+			       int *code)
+{
+	const struct lc_mark_info *mark;
+	struct mark_pair marks;
+	struct image img;
+
+	if (!req->in_place || marks_read(&marks, req->hdd, 0) || image_read(&img, req->ssd))
+		return false;
+	mark = marks_best(&marks);
+	if (!mark || mark->state != LC_MARK_ATTACHING || !image_sb(&img) ||
+	    !mark_belongs(mark, image_sb(&img)))
+		return false;
+	*code = LC_EXIT_FAIL;
+	complain(req->hdd->path, "an interrupted lc-format is finished, with what was given then");
+	if (attach_finish(req->hdd, image_sb(&img)))
+		return true;
+	device_reread_partitions(req->hdd);
+	say_pair(args, image_sb(&img));
+	*code = LC_EXIT_OK;
+	return true;
+}
+
 static int format(struct format_args *args, struct pair_request *req)
 {
 	struct lc_sb sb;
 	int ret;
 
+	if (finish_interrupted(args, req, &ret))
+		return ret;
 	ret = pair_layout(req, &args->choices, &sb);
 	if (ret)
 		return LC_EXIT_FAIL;
@@ -236,10 +271,7 @@ static int format(struct format_args *args, struct pair_request *req)
 			 "was not formatted; put the error above right and try again");
 		return LC_EXIT_FAIL;
 	}
-	fprintf(stderr, "Cache %s: %llu segments of %s for %s.\nStart it with: lc-resume NAME %s\n",
-		uuid_text(sb.cache_uuid), sb.geo.nr_segments, size_text(sb.geo.segment_bytes),
-		size_text(sb.volume_sectors << 9), args->ssd);
-	print_table(args, &sb);
+	say_pair(args, &sb);
 	return LC_EXIT_OK;
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* lc-remove: stop a volume.  The kernel makes the clean stop when the device goes. */
 #include <getopt.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 
+#include "attach.h"
 #include "commands.h"
 #include "device.h"
 #include "dm.h"
@@ -12,14 +15,16 @@
 
 static void help(void)
 {
-	printf("Usage: lc-remove [--no-flush] NAME\n\n"
+	printf("Usage: lc-remove [--no-flush | --detach] NAME\n\n"
 	       "Writes all data of the volume to its hard disk and stops it.\n\n"
+	       "      --detach    then take the pair apart, as lc-detach does\n"
 	       "      --no-flush  leave the data on the SSD; lc-resume brings it back\n"
 	       "  -h, --help; -V, --version\n");
 }
 
 static const struct option long_options[] = {
 	{ "no-flush", no_argument, NULL, 'n' },
+	{ "detach", no_argument, NULL, 'd' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 }
@@ -51,12 +56,39 @@ static int refuse_open(const char *name, struct dm_facts *facts)
 	return -1;
 }
 
-static int remove_volume(const char *name, bool flush)
+/* The volume is gone; "MAJOR:MINOR" texts name its devices. */
+static int detach(const char *hdd_number, const char *ssd_number)
 {
+	char hdd_path[32], ssd_path[32];
+	struct device ssd, hdd;
+	int ret;
+
+	snprintf(hdd_path, sizeof(hdd_path), "/dev/block/%s", hdd_number);
+	snprintf(ssd_path, sizeof(ssd_path), "/dev/block/%s", ssd_number);
+	if (device_open(&hdd, hdd_path, DEVICE_WRITE | DEVICE_EXCL))
+		return LC_EXIT_FAIL;
+	ret = device_open(&ssd, ssd_path, DEVICE_WRITE | DEVICE_EXCL);
+	if (!ret) {
+		ret = detach_pair(&ssd, &hdd, 0);
+		device_close(&ssd);
+	}
+	device_close(&hdd);
+	return ret ? LC_EXIT_FAIL : LC_EXIT_OK;
+}
+
+static int remove_volume(const char *name, bool flush, bool detached)
+{
+	char hdd[16] = "", ssd[16] = "";
 	struct dm_facts facts;
 
 	if (dm_require_lc(name, &facts))
 		return LC_EXIT_FAIL;
+	if (detached && (!facts.params ||
+			 sscanf(facts.params, "%15[0-9:] %15[0-9:]", hdd, ssd) != 2)) {
+		complain(name, "its table does not tell its devices; use lc-remove, then lc-detach");
+		dm_facts_free(&facts);
+		return LC_EXIT_FAIL;
+	}
 	dm_facts_free(&facts);
 	if (refuse_open(name, &facts))
 		return LC_EXIT_FAIL;
@@ -69,18 +101,23 @@ static int remove_volume(const char *name, bool flush)
 		complain(name, "was not removed; --no-flush leaves the data on the SSD");
 		return LC_EXIT_FAIL;
 	}
-	return dm_remove(name) ? LC_EXIT_FAIL : LC_EXIT_OK;
+	if (dm_remove(name))
+		return LC_EXIT_FAIL;
+	return detached ? detach(hdd, ssd) : LC_EXIT_OK;
 }
 
 int cmd_remove(int argc, char **argv)
 {
-	bool flush = true;
+	bool flush = true, detached = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
 		switch (c) {
 		case 'n':
 			flush = false;
+			break;
+		case 'd':
+			detached = true;
 			break;
 		case 'h':
 			help();
@@ -94,6 +131,8 @@ int cmd_remove(int argc, char **argv)
 	}
 	if (optind != argc - 1)
 		return usage_error("name exactly one volume");
+	if (detached && !flush)
+		return usage_error("--detach needs all data on the hard disk; leave --no-flush out");
 	dm_setup();
-	return remove_volume(argv[optind], flush);
+	return remove_volume(argv[optind], flush, detached);
 }

@@ -8,6 +8,7 @@ int cmd_resume(int argc, char **argv);
 int cmd_flush(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_remove(int argc, char **argv);
+int cmd_detach(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 

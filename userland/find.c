@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach.h"
 #include "find.h"
 #include "pairing.h"
 #include "text.h"
@@ -79,6 +80,8 @@ static int judge_mark(const struct lc_sb *sb, const struct lc_mark_info *mark,
 		return refuse(hdd, quiet,
 			      "belongs to cache %s, this one is %s; name the right disk",
 			      uuid_text(mark->cache_uuid), uuid_text(sb->cache_uuid));
+	case LC_PAIRING_INTERRUPTED:
+		return refuse(hdd, quiet, "%s", attach_text(mark, hdd->path));
 	case LC_PAIRING_ABANDONED:
 		return refuse(hdd, quiet,
 			      "went on without this cache since life %llu, so what the "
@@ -121,6 +124,10 @@ static int verify_mark(const struct lc_sb *sb, const struct device *hdd, bool qu
 		return refuse(hdd, quiet, "no good copy of the mark can be read at byte %llu, so "
 			      "nobody knows if it is the hard disk of this cache; have it read "
 			      "again, or name another one", sb->mark_offset);
+	if (!mark && sb->incompat & LC_INCOMPAT_MOVED_HEAD && !sb->epoch)
+		return refuse(hdd, quiet, "bears no mark, so lc-format was interrupted before it "
+			      "took the disk, which is as it was: give the same lc-format command "
+			      "again, or name the right disk");
 	if (!mark)
 		return refuse(hdd, quiet, "is not the hard disk of this cache: %s at byte %llu; "
 			      "name the right one", marks.why[0], sb->mark_offset);
@@ -253,7 +260,17 @@ static void search(struct search *s, bool by_identity)
 	}
 }
 
-/* A disk that has the identity but does not pass: say why, that is what helps. */
+/* Does it bear the mark of this cache, in whatever state? */
+static bool bears_mark(const struct lc_sb *sb, const struct device *hdd)
+{
+	struct mark_pair marks;
+
+	return sb->mark_offset != LC_NO_MARK && hdd->bytes >= LC_MARK_BYTES &&
+	       !marks_read(&marks, hdd, sb->mark_offset) && marks_best(&marks) &&
+	       mark_belongs(marks_best(&marks), sb);
+}
+
+/* A disk that has the identity or the mark but does not pass: say why, that is what helps. */
 static void explain_none(const struct search *s)
 {
 	const struct lc_sb *sb = s->sb;
@@ -263,7 +280,8 @@ static void explain_none(const struct search *s)
 	for (i = 0; s->paths[i]; i++) {
 		if (device_open(&hdd, s->paths[i], DEVICE_QUIET))
 			continue;
-		if (hdd.devno != s->ssd->devno && backing_identity_matches(sb, &hdd.id))
+		if (hdd.devno != s->ssd->devno &&
+		    (backing_identity_matches(sb, &hdd.id) || bears_mark(sb, &hdd)))
 			backing_verify(sb, &hdd, false);
 		device_close(&hdd);
 	}

@@ -210,6 +210,21 @@ u64 mark_offset_in_place(u64 backing_bytes)
 	return whole > LC_MARK_BYTES ? whole - LC_MARK_BYTES : 0;
 }
 
+/*
+ * A mark in one of the two states of attach.c is told by its first sector: it is zero behind
+ * it, whatever is there by now.
+ */
+static bool decode_head(const struct lc_mark *raw, u64 offset, unsigned int copy,
+			struct lc_mark_info *mark)
+{
+	struct lc_mark head;
+
+	memset(&head, 0, sizeof(head));
+	memcpy(&head, raw, 512);
+	return !lc_mark_decode(&head, offset, copy, mark, NULL) && !mark->nr_lost &&
+	       (mark->state == LC_MARK_ATTACHING || mark->state == LC_MARK_DETACHING);
+}
+
 static int read_mark(struct mark_pair *marks, const struct device *dev, unsigned int i)
 {
 	u64 address = lc_format_mark_address(marks->offset, i);
@@ -232,6 +247,11 @@ static int read_mark(struct mark_pair *marks, const struct device *dev, unsigned
 		marks->has_magic[i] = !memcmp(raw.magic, LC_MARK_MAGIC, LC_MAGIC_LEN);
 		marks->err[i] = lc_mark_decode(&raw, marks->offset, i, &marks->copy[i],
 					       &marks->why[i]);
+		if (marks->err[i] == -EBADMSG &&
+		    decode_head(&raw, marks->offset, i, &marks->copy[i])) {
+			marks->err[i] = 0;
+			marks->head_only[i] = true;
+		}
 	} while (marks->err[i] == -EBADMSG && device_again(dev, &tries));
 	return 0;
 }

@@ -17,6 +17,7 @@ static const struct {
 	{ "flush", cmd_flush, "write the cached data to the hard disk" },
 	{ "status", cmd_status, "show running volumes" },
 	{ "remove", cmd_remove, "stop a cached volume" },
+	{ "detach", cmd_detach, "take a pair apart" },
 	{ "dump", cmd_dump, "show what is on a cache device" },
 	{ "check", cmd_check, "verify a cache device, and repair it" },
 };

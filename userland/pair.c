@@ -32,13 +32,19 @@
  * says so (class "paired").  A crash in 2 or in the first write of 6 may leave parts of
  * a superblock, which nothing can start (class "dirty-cache").
  *
+ * With --in-place the superblocks come before the mark, and the mark takes the place of the
+ * volume's first MiB, in steps of its own: see attach.c.  Old marks are gone before that: one
+ * may lie where the first MiB is moved to.  A disk whose first MiB is away already, because it
+ * lost its cache, only gets a new mark.
+ *
  * The work is the same for every size of device: 2 MiB and three blocks on the
- * SSD; on the hard disk 2 MiB and two blocks, with --in-place two blocks; and a few
+ * SSD; on the hard disk 2 MiB and two blocks, with --in-place two MiB and three; and a few
  * bytes for each signature.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "attach.h"
 #include "find.h"
 #include "pair.h"
 #include "signature.h"
@@ -68,15 +74,19 @@ static int lay_out_backing(const struct pair_request *req, struct lc_sb *sb)
 	sb->backing_bytes = req->hdd->bytes;
 	sb->backing_lbs = req->hdd->lbs;
 	if (!req->no_mark) {
-		if (whole < LC_MARK_BYTES + LC_SLOT_BYTES) {
-			complain(req->hdd->path, "is too small (%s); more than 1 MiB is needed",
-				 size_text(req->hdd->bytes));
+		unsigned int mibs = req->in_place ? 2 : 1;
+
+		if (whole < mibs * LC_MARK_BYTES + LC_SLOT_BYTES) {
+			complain(req->hdd->path, "is too small (%s); more than %u MiB is needed",
+				 size_text(req->hdd->bytes), mibs);
 			return -ENOSPC;
 		}
 		volume -= LC_MARK_BYTES;
 	}
 	sb->data_offset = req->in_place ? 0 : LC_MARK_BYTES;
-	sb->mark_offset = req->no_mark ? LC_NO_MARK : req->in_place ? volume : 0;
+	sb->mark_offset = req->no_mark ? LC_NO_MARK : 0;
+	if (req->in_place && !req->no_mark)
+		sb->incompat |= LC_INCOMPAT_MOVED_HEAD;
 	sb->volume_sectors = volume >> 9;
 	sb->flags = req->in_place ? LC_SB_IN_PLACE : 0;
 	if (!sb->volume_sectors || sb->volume_sectors >= LC_MAX_BLOCKS * LC_BLOCK_SECTORS) {
@@ -134,7 +144,7 @@ int pair_layout(const struct pair_request *req, const struct pair_choices *choic
 			 "leave --no-mark out, or put a partition table on it");
 		return -EINVAL;
 	}
-	sb->incompat = LC_INCOMPAT_SHORT_SUMS;
+	sb->incompat |= LC_INCOMPAT_SHORT_SUMS;
 	sb->csum_type = choices->csum_type;
 	sb->cache_lbs = req->ssd->lbs;
 	sb->creator_version = LC_VERSION_MAJOR << 16 | LC_VERSION_MINOR << 8 | LC_VERSION_PATCH;
@@ -196,15 +206,71 @@ static int write_mark(const struct device *hdd, const struct lc_sb *sb)
 	mark.state = LC_MARK_PAIRED;
 	mark.volume_sectors = sb->volume_sectors;
 	mark.data_offset = sb->data_offset;
+	if (sb->incompat & LC_INCOMPAT_MOVED_HEAD)
+		mark.head_offset = sb->volume_sectors << 9;
 	/* A file system's signature left here would have the bare disk mounted. */
 	if (!(sb->flags & LC_SB_IN_PLACE))
 		ret = device_zero(hdd, sb->mark_offset, LC_MARK_BYTES);
-	for (copy = 0; copy < 2 && !ret; copy++) {
+	/* One after the other: where the head is must be readable all the time. */
+	for (copy = 2; copy-- && !ret; ) {
 		lc_mark_encode(&mark, sb->csum_type, sb->mark_offset, copy, &raw);
 		ret = device_write(hdd, lc_format_mark_address(sb->mark_offset, copy), &raw,
 				   sizeof(raw));
+		if (!ret)
+			ret = device_sync(hdd);
 	}
-	return ret ? ret : device_sync(hdd);
+	return ret;
+}
+
+static int write_superblocks(const struct device *ssd, const struct lc_sb *sb)
+{
+	unsigned int copy;
+	int ret = 0;
+
+	for (copy = 0; copy < LC_SB_COPIES && !ret; copy++)
+		ret = image_write_sb(ssd, sb, copy);
+	return ret;
+}
+
+/*
+ * Whatever is still recognised lies behind the first MiB, and is no use moving: somebody would
+ * use the disk by it.  Undo everything then (A1).
+ */
+static int undo_recognised(const struct pair_request *req)
+{
+	struct signatures found;
+	struct mark_pair marks;
+	struct image img;
+	int ret;
+
+	ret = signatures_probe(req->hdd, &found);
+	if (ret || !found.nr)
+		return ret;
+	complain(req->hdd->path, "still shows %s, which is not in its first MiB, so it could be used "
+		 "without its cache by mistake; it is put back as it was; see --no-mark in "
+		 "lc-format(8)", signatures_text(&found));
+	ret = marks_read(&marks, req->hdd, 0);
+	if (!ret && marks_best(&marks))
+		ret = detach_disk(req->hdd, &marks);
+	if (!ret)
+		ret = image_read(&img, req->ssd);
+	if (!ret && image_sb(&img))
+		ret = detach_ssd(req->ssd, &img);
+	return ret ? ret : -EEXIST;
+}
+
+/* In place: the disk is bare until the mark is on it. */
+static int attach(const struct pair_request *req, const struct lc_sb *sb)
+{
+	int ret = attach_copy_head(req->hdd, sb);
+
+	if (!ret)
+		ret = write_superblocks(req->ssd, sb);
+	if (!ret)
+		ret = attach_begin(req->hdd, sb);
+	if (!ret)
+		ret = attach_finish(req->hdd, sb);
+	return ret ? ret : undo_recognised(req);
 }
 
 /**
@@ -213,7 +279,6 @@ static int write_mark(const struct device *hdd, const struct lc_sb *sb)
 int pair_write(const struct pair_request *req, const struct pair_choices *choices,
 	       const struct lc_sb *sb)
 {
-	unsigned int copy;
 	int ret = 0;
 
 	if (choices->discard)
@@ -226,10 +291,13 @@ int pair_write(const struct pair_request *req, const struct pair_choices *choice
 		ret = old_marks_wipe(req->ssd, &req->ssd_marks, LC_NO_MARK);
 	if (!ret)
 		ret = old_marks_wipe(req->hdd, &req->hdd_marks, sb->mark_offset);
-	if (!ret)
+	if (!ret && sb->incompat & LC_INCOMPAT_MOVED_HEAD && !req->head_is_moved) {
+		ret = attach(req, sb);
+	} else if (!ret) {
 		ret = write_mark(req->hdd, sb);
-	for (copy = 0; copy < LC_SB_COPIES && !ret; copy++)
-		ret = image_write_sb(req->ssd, sb, copy);
+		if (!ret)
+			ret = write_superblocks(req->ssd, sb);
+	}
 	device_reread_partitions(req->ssd);
 	device_reread_partitions(req->hdd);
 	return ret;

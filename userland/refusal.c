@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach.h"
 #include "refusal.h"
 #include "signature.h"
 #include "storage.h"
@@ -188,17 +189,58 @@ static int refuse_ssd(struct pair_request *req)
 	return ret < 0 ? ret : refused | ret;
 }
 
+/*
+ * What cannot be overruled: the first MiB of what is on the disk is elsewhere, or may be, and
+ * would be lost to a layout that does not know it.  Sets req->head_is_moved.
+ */
+static int refuse_moved_head(struct pair_request *req, const struct mark_pair *marks)
+{
+	const struct lc_mark_info *mark = marks_best(marks);
+	u64 end = mark_offset_in_place(req->hdd->bytes);
+
+	if (mark && attach_interrupted(mark)) {
+		complain(req->hdd->path, "%s", attach_text(mark, req->hdd->path));
+		return 1;
+	}
+	if (!req->in_place || marks->offset)
+		return 0;
+	if (!mark) {
+		complain(req->hdd->path, "bears a damaged mark, which alone knows where its first "
+			 "MiB is; see lc-check --repair");
+		return 1;
+	}
+	if (!mark->head_offset)
+		return 0;
+	if (req->no_mark || mark->head_offset != end) {
+		complain(req->hdd->path, "its first MiB lies at byte %llu because it is cached in "
+			 "place; put it back with lc-detach first", mark->head_offset);
+		return 1;
+	}
+	req->head_is_moved = true;
+	return 0;
+}
+
 static int refuse_hdd(struct pair_request *req)
 {
+	const struct lc_mark_info *mark;
+	struct mark_pair front;
 	int ret, refused;
 
 	refused = refuse_cache(req, req->hdd);
 	if (refused < 0)
 		return refused;
 	ret = refuse_marks(req, req->hdd, &req->hdd_marks);
-	/* Found first if it is there. */
-	req->keep_volume = req->in_place || (req->hdd_marks.nr && !req->hdd_marks.offset[0]);
-	return ret < 0 ? ret : refused | ret;
+	if (ret < 0)
+		return ret;
+	refused |= ret;
+	ret = marks_read(&front, req->hdd, 0);
+	if (ret)
+		return ret;
+	if (marks_any_magic(&front) || marks_unreadable(&front))
+		refused |= refuse_moved_head(req, &front);
+	mark = marks_best(&front);
+	req->keep_volume = req->in_place || (mark && mark->data_offset == LC_MARK_BYTES);
+	return refused;
 }
 
 /* What would become the contents of the volume, or the disk's own. */

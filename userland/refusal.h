@@ -27,6 +27,7 @@ struct pair_request {
 	struct device *hdd;
 	bool in_place;
 	bool no_mark;
+	bool head_is_moved;	/* in place, and was so with another cache; by refuse_pair() */
 	unsigned int forced;	/* mask of enum refusal */
 	/* By refuse_pair(): */
 	struct old_marks ssd_marks, hdd_marks;

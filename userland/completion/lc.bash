@@ -9,7 +9,8 @@ _lc_options() {
 	resume) echo "--option= --iostats --print-table --help --version" ;;
 	flush) echo "--buffers --help --version" ;;
 	status) echo "--json --help --version" ;;
-	remove) echo "--no-flush --help --version" ;;
+	remove) echo "--detach --no-flush --help --version" ;;
+	detach) echo "--backing= --force= --help --version" ;;
 	dump) echo "--segments --records --entries --json --extract= \
 --extract-map= --help --version" ;;
 	check) echo "--backing= --repair --yes --quiet --help --version" ;;
@@ -22,7 +23,7 @@ _lc_values() {
 	--segment-size | -s) compgen -W "64K 128K 256K 512K 1M 2M 4M" -- "$2" ;;
 	--checksum | -c) compgen -W "xxh64 crc32c" -- "$2" ;;
 	--force | -f) compgen -W "ssd-signature dirty-cache hdd-signature paired fs-at-end \
-same-disk roles" -- "$2" ;;
+same-disk roles cache-missing lost-blocks" -- "$2" ;;
 	--option | -o) compgen -S = -W "buffers high_watermark low_watermark writeback_batch \
 writeback_depth idle_seal_ms writeback ssd_patience_ms hdd_patience_ms verify_reads lanes stats" -- "$2" ;;
 	*) return 1 ;;
@@ -48,7 +49,7 @@ _lc() {
 	COMPREPLY=()
 	if [[ $command == lc ]]; then
 		if ((COMP_CWORD == 1)); then
-			mapfile -t COMPREPLY < <(compgen -W "format resume flush status remove dump check \
+			mapfile -t COMPREPLY < <(compgen -W "format resume flush status remove detach dump check \
 --help --version" -- "$cur")
 			return
 		fi
@@ -74,4 +75,4 @@ _lc() {
 	fi
 }
 
-complete -o filenames -F _lc lc lc-format lc-resume lc-flush lc-status lc-remove lc-dump lc-check
+complete -o filenames -F _lc lc lc-format lc-resume lc-flush lc-status lc-remove lc-detach lc-dump lc-check

@@ -2,12 +2,11 @@
 """What is written is what is read: through the volume, over a restart, on the HDD."""
 
 from lclib import case, sh
-from lclib.lc import LcStack
+from lclib.lc import LcStack, bare_volume
 from lclib.registry import Disk
 
 MODEL = "/tmp/model.versions"
 MODEL_RUN = "/opt/dm-lc/bin/model"
-MIB_SECTORS = 2048
 
 
 def model(verb, path, *options):
@@ -26,7 +25,6 @@ def run_model(ctx, ops, *, format=(), smallest=512, **options):  # pylint: disab
     # In place the volume shows what an earlier case left there: the model begins with zeroes.
     sh.run("blkdiscard", "--zeroout", ctx.hdd)
     stack = LcStack(ctx.hdd, ctx.ssd, format=format, **options)
-    offset = 0 if "--in-place" in format else MIB_SECTORS
     with stack as lc:
         model("run", lc.path, "--ops", ops // 2, "--seed", ctx.seed, "--discards")
         model("verify", lc.path)
@@ -38,7 +36,8 @@ def run_model(ctx, ops, *, format=(), smallest=512, **options):  # pylint: disab
         lc.drain()
         assert lc.fields()["dirty"] == 0, lc.fields()
         model("verify", lc.path)
-    model("verify", ctx.hdd, "--offset", offset)
+    with bare_volume(ctx.hdd, "--in-place" in format) as bare:
+        model("verify", bare.path)
     with stack as lc:
         assert lc.fields()["dirty"] == 0, lc.fields()
         model("verify", lc.path)
@@ -105,13 +104,8 @@ def five_times_the_cache(ctx, format):  # pylint: disable=redefined-builtin
     with stack as lc:
         fio_verified(ctx, lc.path, "--verify_only")
         lc.drain()
-    offset = 0 if "--in-place" in format else MIB_SECTORS
-    length = (256 << 11) - MIB_SECTORS
-    sh.run("dmsetup", "create", "bare", "--table", f"0 {length} linear {ctx.hdd} {offset}")
-    try:
-        fio_verified(ctx, "/dev/mapper/bare", "--verify_only")
-    finally:
-        sh.run("dmsetup", "remove", "bare")
+    with bare_volume(ctx.hdd, "--in-place" in format) as bare:
+        fio_verified(ctx, bare.path, "--verify_only")
 
 
 @case(kernels=("stock",), disks=(Disk("ssd", "34M"), Disk("hdd", "256M")), timeout=300)

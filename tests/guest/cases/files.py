@@ -5,11 +5,10 @@ import contextlib
 import pathlib
 
 from lclib import case, sh
-from lclib.lc import LcStack
+from lclib.lc import LcStack, bare_volume
 from lclib.registry import Disk
 
 PAIR = (Disk("ssd", "48M"), Disk("hdd", "512M"))
-MIB_SECTORS = 2048
 MOUNT = pathlib.Path("/tmp/mount")
 
 
@@ -56,12 +55,8 @@ def bare(hdd, in_place):
     if in_place:
         yield hdd
         return
-    length = int(sh.run("blockdev", "--getsz", hdd)) - MIB_SECTORS
-    sh.run("dmsetup", "create", "bare", "--table", f"0 {length} linear {hdd} {MIB_SECTORS}")
-    try:
-        yield "/dev/mapper/bare"
-    finally:
-        sh.run("dmsetup", "remove", "bare")
+    with bare_volume(hdd, in_place) as device:
+        yield device.path
 
 
 def file_system(ctx, kind, in_place):
@@ -79,6 +74,9 @@ def file_system(ctx, kind, in_place):
             wanted = sums(root)
         check(lc.path, kind)
         lc.drain()
+    if in_place:
+        assert not sh.run("wipefs", "--noheadings", ctx.hdd).strip()
+        sh.run("lc-detach", "--backing", ctx.hdd, ctx.ssd)
     with bare(ctx.hdd, in_place) as device:
         check(device, kind)
         with mounted(device, kind, "-o", "ro") as root:

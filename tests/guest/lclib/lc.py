@@ -4,6 +4,17 @@
 from . import dm, sh, status, wait
 from .disk import Device as Raw
 
+MIB_SECTORS = 2048
+
+
+def bare_volume(backing, in_place, name="bare"):
+    """The volume's places on the backing device, without the cache; see dm-lc/place.h."""
+    length = dm.sectors(backing) // 8 * 8 - MIB_SECTORS
+    if not in_place:
+        return dm.Device(name, dm.linear(backing, length, MIB_SECTORS))
+    return dm.Device(name, dm.linear(backing, MIB_SECTORS, length),
+                     dm.linear(backing, length - MIB_SECTORS, MIB_SECTORS))
+
 
 class LcStack(dm.Device):
     """Formats on first entry, resumes, and removes on exit.

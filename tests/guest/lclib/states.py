@@ -34,7 +34,7 @@ from .disk import MIB
 from .disk import Device as Raw
 from .disks import Refused
 from .dmioctl import Control
-from .lc import LcStack
+from .lc import LcStack, bare_volume
 from .powerload import Ledger
 
 FOLDER = pathlib.Path("/tmp/states")
@@ -142,9 +142,9 @@ class Volume:
         with Raw(self.stack.cache) as ssd, Raw(self.stack.backing) as hdd:
             found = [("superblock", "ssd", 0), ("log", "ssd", begin),
                      ("checkpoint", "ssd", checkpoint), ("superblock", "ssd", ssd.size - MIB)]
-            marks = [("data", "hdd", 0), ("mark", "hdd", hdd.size - MIB)] if self.in_place else [
-                ("mark", "hdd", 0), ("data", "hdd", MIB)]
-        return found + marks
+            found += [("mark", "hdd", 0), ("data", "hdd", MIB)]
+            found += [("head", "hdd", hdd.size - MIB)] if self.in_place else []
+        return found
 
 
 @dataclasses.dataclass
@@ -329,12 +329,16 @@ class Explorer:
 
     def verify(self, volume, ledger, *options, bare=False):
         """Every sector; Violation if one is not as promised."""
-        path = self.ctx.hdd if bare else volume.path
-        if bare:
-            options = ("--skip", volume.skip)
-        if self.ordered:
-            options = (*options, "--ordered")
-        content, report = ledger.verify(path, *options)
+        path = volume.path
+        with contextlib.ExitStack() as stack:
+            if bare and volume.in_place:
+                path = stack.enter_context(bare_volume(self.ctx.hdd, True)).path
+            elif bare:
+                path = self.ctx.hdd
+                options = ("--skip", volume.skip)
+            if self.ordered:
+                options = (*options, "--ordered")
+            content, report = ledger.verify(path, *options)
         self.seen["disordered"] += report["disordered"]
         if not content:
             when = "on the bare disk" if bare else (

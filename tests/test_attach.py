@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""In place: the first MiB of a disk is out of the way while the disk has a cache, and comes
+back; the power may go at any write of that.  Loop devices, no kernel module."""
+
+import dataclasses
+import os
+import pathlib
+import random
+
+import pytest
+from test_tools import MIB, USERLAND, built_tools, fixture_disks, mklog, run_tool
+
+from lib import host
+
+__all__ = ["built_tools", "fixture_disks"]
+HDD_BYTES = 6 * MIB
+SSD_BYTES = 4 * MIB
+END = HDD_BYTES - MIB
+FORMAT = ("--in-place", "--segment-size=64K", "--yes")
+
+
+@dataclasses.dataclass
+class Write:
+    """One write a tool did, or a FLUSH (data None)."""
+
+    path: str
+    offset: int
+    data: bytes | None
+
+
+def read_log(path):
+    """What userland/tests/write_log.c wrote."""
+    raw, at, found = pathlib.Path(path).read_bytes(), 0, []
+    while at < len(raw):
+        end = raw.index(b"\n", at)
+        words = raw[at:end].decode().split()
+        at = end + 1
+        if words[0] == "S":
+            found.append(Write(words[1], 0, None))
+            continue
+        found.append(Write(words[1], int(words[2]), raw[at:at + int(words[3])]))
+        at += int(words[3])
+    return found
+
+
+class World:
+    """A disk with something on it, an SSD, and both as a power cut may have left them."""
+
+    def __init__(self, disks, tmp_path, lbs=512):
+        option = ("--sector-size", str(lbs))
+        self.ssd = disks("ssd", SSD_BYTES, *option)
+        self.hdd = disks("hdd", HDD_BYTES, *option)
+        self.tmp = tmp_path
+        self.lbs = lbs
+
+    def save(self):
+        """Both images."""
+        host.run("sync")
+        return {disk.dev: disk.read(0, disk.size) for disk in (self.ssd, self.hdd)}
+
+    def load(self, images):
+        """Put both images back."""
+        for disk in (self.ssd, self.hdd):
+            disk.write(0, images[disk.dev])
+
+    def recorded(self, name, *args):
+        """Run a tool; its writes."""
+        log = self.tmp / "log"
+        log.write_bytes(b"")
+        done = run_tool(name, *args, env={"LD_PRELOAD": USERLAND / "build/tests/write_log.so",
+                                          "WRITE_LOG": str(log)})
+        return done, read_log(log)
+
+    def format(self, recorded=False):
+        """The same lc-format, always."""
+        args = ("format", *FORMAT, "--backing", self.hdd.dev, self.ssd.dev)
+        return self.recorded(*args) if recorded else run_tool(*args)
+
+    def detach(self, *more, recorded=False):
+        """The same lc-detach, always."""
+        args = ("detach", "--backing", self.hdd.dev, *more, self.ssd.dev)
+        return self.recorded(*args) if recorded else run_tool(*args)
+
+    def check(self, *more):
+        """lc-check of both."""
+        return run_tool("check", *more, "--backing", self.hdd.dev, self.ssd.dev)
+
+    def head(self):
+        """The first MiB of the disk."""
+        return self.hdd.read(0, MIB)
+
+
+def cut(images, writes, upto, rng, lbs):
+    """A power cut while write @upto was on its way: what was not flushed by then is kept,
+    dropped or torn."""
+    state = {path: bytearray(image) for path, image in images.items()}
+    for i, write in enumerate(writes[:upto + 1]):
+        if write.data is None:
+            continue
+        flushed = any(later.data is None and later.path == write.path
+                      for later in writes[i:upto])
+        fate = "kept" if flushed else rng.choice(("kept", "dropped", "torn"))
+        for at in range(0, len(write.data), lbs):
+            if fate == "kept" or (fate == "torn" and rng.random() < 0.5):
+                to = write.offset + at
+                state[write.path][to:to + lbs] = write.data[at:at + lbs]
+    return {path: bytes(image) for path, image in state.items()}
+
+
+def cuts(images, writes, rng, lbs, each=3):
+    """States at every write."""
+    for upto, write in enumerate(writes):
+        for _ in range(each if write.data is not None else 1):
+            yield upto, cut(images, writes, upto, rng, lbs)
+    yield len(writes), cut(images, [*writes, *(Write(path, 0, None) for path in images)],
+                           len(writes) + 1, rng, lbs)
+
+
+def seeded():
+    """A generator whose seed is printed, and can be given."""
+    seed = int(os.environ.get("LC_SEED", random.randrange(1 << 31)))
+    print(f"seed {seed}: repeat with LC_SEED={seed}")
+    return random.Random(seed)
+
+
+def recognised(dev):
+    """What libblkid finds on a device."""
+    return host.run("wipefs", "--noheadings", dev).strip()
+
+
+def fill(world, kind, rng):
+    """Something that is recognised, and noise in the rest of the first MiB."""
+    if kind == "ext4":
+        host.run("mkfs.ext4", "-q", world.hdd.dev, str((HDD_BYTES - MIB) // 1024))
+    elif kind == "btrfs-like":      # a superblock at 64 KiB, all else noise
+        world.hdd.write(0, rng.randbytes(END))
+        world.hdd.write(65536 + 64, b"_BHRfS_M")
+        world.hdd.write(65536 + 0xc9 + 8, (4 * MIB).to_bytes(8, "little"))
+    else:                           # every sector of it differs from zero
+        world.hdd.write(0, rng.randbytes(END))
+    world.hdd.write(2 * MIB, rng.randbytes(64 * 1024))
+
+
+@pytest.fixture(name="world", params=[512, 4096], ids=["512", "4Kn"])
+def fixture_world(request, disks, tmp_path):
+    """Disks with small or large logical blocks."""
+    return World(disks, tmp_path, request.param)
+
+
+def expect_pair(world, original, where):
+    """The pair is whole, and the volume holds what the disk did."""
+    done = world.check("--quiet")
+    assert done.code == 0, (where, done.err)
+    assert world.hdd.read(END, MIB) == original[:MIB], where
+    assert world.hdd.read(MIB, END - MIB) == original[MIB:END], where
+    found = world.head()
+    for at in range(0, MIB, 4096):
+        block = found[at:at + 4096]
+        assert block.startswith(b"dmlc-mk\n") if at in (0, MIB // 2) else not any(block), (where,
+                                                                                           at)
+
+
+@pytest.mark.parametrize("kind", ["ext4", "btrfs-like", "noise"])
+def test_in_place_disk_is_not_recognised(world, kind):
+    """A1: the bare disk shows nothing while it has a cache, and everything afterwards."""
+    fill(world, kind, random.Random(7))
+    before, original = recognised(world.hdd.dev), world.hdd.read(0, HDD_BYTES)
+    done = world.format()
+    assert done.code == 0, done.err
+    assert not recognised(world.hdd.dev)
+    expect_pair(world, original, kind)
+    done = world.detach()
+    assert done.code == 0 and "can be used as it is" in done.err, done.err
+    assert recognised(world.hdd.dev) == before
+    assert world.hdd.read(0, END) == original[:END]
+    assert not recognised(world.ssd.dev) and b"dmlc-sb" not in world.ssd.read(0, SSD_BYTES)
+    done = world.detach()
+    assert done.code == 0 and "bears no mark" in done.err, done.err
+
+
+def finish(world, original, way, where):
+    """One of the remedies that the tools name."""
+    if way == "format":
+        done = world.format()
+        assert done.code == 0, (where, done.err)
+        expect_pair(world, original, where)
+    elif way == "detach":
+        done = world.detach()
+        assert done.code == 0, (where, done.err)
+        assert world.hdd.read(0, END) == original[:END], where
+    else:
+        done = world.check("--repair")
+        assert done.code in (0, 1), (where, done.err)
+
+
+@pytest.mark.parametrize("kind", ["ext4", "noise"])
+def test_attach_cut_anywhere(world, kind):
+    """A3: every power cut of lc-format --in-place leaves the bare disk, or the pair, or what
+    the same command finishes and lc-detach takes back."""
+    rng = seeded()
+    fill(world, kind, rng)
+    images, original = world.save(), world.hdd.read(0, HDD_BYTES)
+    done, writes = world.format(recorded=True)
+    assert done.code == 0 and len(writes) > 12, done.err
+    seen = set()
+    for upto, state in cuts(images, writes, rng, world.lbs):
+        world.load(state)
+        bare = state[world.hdd.dev][:MIB] == original[:MIB]
+        done = run_tool("resume", "--print-table", "v", world.ssd.dev, world.hdd.dev)
+        if done.code == 0:
+            seen.add("pair")
+            expect_pair(world, original, upto)
+        elif bare:
+            seen.add("bare")
+            assert recognised(world.hdd.dev) or kind == "noise"
+        else:
+            seen.add("between")
+            assert f"lc-detach --backing={world.hdd.dev}" in done.err, done.err
+            assert world.check().code == 4
+            finish(world, original, "check", upto)
+            expect_pair(world, original, upto)
+            world.load(state)
+        if done.code == 0:
+            continue
+        finish(world, original, "format", upto)
+        world.load(state)
+        finish(world, original, "detach", upto)
+    assert seen == {"bare", "between", "pair"}
+
+
+@pytest.mark.parametrize("kind", ["ext4", "noise"])
+def test_detach_cut_anywhere(world, kind):
+    """A3: killed at any write and run again, twice if need be, lc-detach finishes."""
+    rng = seeded()
+    fill(world, kind, rng)
+    assert world.format().code == 0
+    # The volume's first MiB was written to meanwhile.
+    world.hdd.write(END + 8192, rng.randbytes(300 * 1024))
+    images = world.save()
+    original = world.hdd.read(END, MIB) + world.hdd.read(MIB, END - MIB)
+    done, writes = world.detach(recorded=True)
+    assert done.code == 0 and world.hdd.read(0, END) == original, done.err
+    for upto, state in cuts(images, writes, rng, world.lbs):
+        world.load(state)
+        done = run_tool("resume", "--print-table", "v", world.ssd.dev, world.hdd.dev)
+        bare = state[world.hdd.dev][:END] == original
+        assert done.code == 0 or bare or f"lc-detach --backing={world.hdd.dev}" in done.err, (
+            upto, done.err)
+        done, again = world.detach(recorded=True)
+        assert done.code == 0, (upto, done.err)
+        assert world.hdd.read(0, END) == original, upto
+        assert b"dmlc-sb" not in world.ssd.read(0, SSD_BYTES), upto
+        if not again:
+            continue
+        world.load(cut(state, again, rng.randrange(len(again)), rng, world.lbs))
+        assert world.detach().code == 0, upto
+        assert world.hdd.read(0, END) == original, upto
+
+
+def interrupted_attach(world, rng):
+    """A cut behind the first block of the mark; the images."""
+    images = world.save()
+    done, writes = world.format(recorded=True)
+    assert done.code == 0, done.err
+    decides = [i for i, w in enumerate(writes)
+               if w.path == world.hdd.dev and w.offset == 0 and w.data][0]
+    state = cut(images, writes[:decides + 3], decides + 2, rng, world.lbs)
+    assert state[world.hdd.dev].startswith(b"dmlc-mk\n")
+    return state
+
+
+def test_used_bare_disk_is_not_overwritten(world):
+    """A4: what somebody wrote to the bare disk between two tries stays."""
+    rng = seeded()
+    fill(world, "noise", rng)
+    original = world.hdd.read(0, END)
+    world.load(interrupted_attach(world, rng))
+    newer = rng.randbytes(world.lbs)
+    world.hdd.write(65536, newer)
+    before = world.hdd.digest()
+    done = world.format()
+    assert done.code == 1 and "lc-detach" in done.err and "sector 128" in done.err, done.err
+    assert world.check("--repair").code == 8
+    assert world.hdd.digest() == before
+    done = world.detach()
+    assert done.code == 0 and "stay as they are" in done.err, done.err
+    expected = original[:65536] + newer + original[65536 + world.lbs:]
+    assert world.hdd.read(0, END) == expected
+
+
+def test_detach_without_the_cache(world):
+    """A disk whose SSD is gone comes back when it is said by name; another's does not."""
+    fill(world, "ext4", random.Random(1))
+    original = world.hdd.read(0, END)
+    assert world.format().code == 0
+    before = world.hdd.digest()
+    done = run_tool("detach", "--backing", world.hdd.dev)
+    assert done.code == 1 and "--force=cache-missing" in done.err, done.err
+    assert world.hdd.digest() == before
+    done = run_tool("detach", "--backing", world.hdd.dev, "--force=cache-missing")
+    assert done.code == 0, done.err
+    assert world.hdd.read(0, END) == original
+
+
+def test_moved_head_survives_another_cache(world):
+    """A new cache for a disk that lost its own knows that the first MiB is away."""
+    fill(world, "ext4", random.Random(2))
+    original = world.hdd.read(0, HDD_BYTES)
+    assert world.format().code == 0
+    world.ssd.write(0, bytes(SSD_BYTES))
+    before = world.hdd.digest()
+    done = world.format()
+    assert done.code == 1 and "--force=paired" in done.err, done.err
+    done = run_tool("format", *FORMAT, "--no-mark", "--force=paired", "--backing", world.hdd.dev,
+                    world.ssd.dev)
+    assert done.code == 1, done.err
+    assert world.hdd.digest() == before
+    done = run_tool("format", *FORMAT, "--force=paired", "--backing", world.hdd.dev,
+                    world.ssd.dev)
+    assert done.code == 0, done.err
+    expect_pair(world, original, "again")
+    assert world.detach().code == 0
+    assert world.hdd.read(0, END) == original[:END]
+
+
+def test_detach_default_layout(world):
+    """The default layout: nothing to move, and the message says how the data is reached."""
+    args = ("format", "--segment-size=64K", "--backing", world.hdd.dev, world.ssd.dev)
+    assert run_tool(*args).code == 0
+    world.hdd.write(MIB, b"x" * MIB)
+    done = world.detach()
+    assert done.code == 0 and f"losetup --find --show -o {MIB} {world.hdd.dev}" in done.err
+    assert not any(world.hdd.read(0, MIB)) and world.hdd.read(MIB, MIB) == b"x" * MIB
+    assert run_tool(*args).code == 0
+
+
+def test_detach_refuses(world):
+    """Another cache's SSD; one that was not stopped cleanly; a lost list nobody has seen."""
+    fill(world, "ext4", random.Random(3))
+    assert world.format().code == 0
+    before = world.hdd.digest()
+    mklog(world.ssd.path, "sb epoch=1\n")
+    done = world.detach()
+    assert done.code == 1 and "name the right devices" in done.err, done.err
+    assert world.hdd.digest() == before
+
+
+def test_what_stays_recognised_is_not_attached(world):
+    """A1: a signature behind the first MiB would have the bare disk used: all is undone."""
+    fill(world, "noise", random.Random(4))
+    world.hdd.write(MIB, bytes.fromhex("0dd001c0"))
+    original = world.hdd.read(0, END)
+    assert "VMFS" in recognised(world.hdd.dev)
+    done = run_tool("format", *FORMAT, "--force=fs-at-end", "--backing", world.hdd.dev,
+                    world.ssd.dev)
+    assert done.code == 1 and "still shows VMFS" in done.err, done.err
+    assert world.hdd.read(0, END) == original
+    assert b"dmlc-sb" not in world.ssd.read(0, SSD_BYTES)

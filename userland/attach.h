@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The first MiB of a disk that is cached in place: out of the way of everything that
+ * probes disks, and back.  See attach.c for the order and its reasons.
+ *
+ * All may complain, and return 0 or a negative errno.
+ */
+#ifndef LC_ATTACH_H
+#define LC_ATTACH_H
+
+#include "image.h"
+
+/* Only copies, behind the end of the volume, and reads it back. */
+int attach_copy_head(const struct device *hdd, const struct lc_sb *sb);
+/* From the first write on, the disk is the volume's, or lc-detach puts it back. */
+int attach_begin(const struct device *hdd, const struct lc_sb *sb);
+int attach_finish(const struct device *hdd, const struct lc_sb *sb);
+
+/* Is it @state, half way between a bare disk and a pair? */
+bool attach_interrupted(const struct lc_mark_info *mark);
+/* "an interrupted lc-format; ..." with the remedy, in a static buffer. */
+const char *attach_text(const struct lc_mark_info *mark, const char *hdd);
+
+/* The mark on a disk, wherever it is: best copy or NULL. */
+int attach_find_marks(const struct device *hdd, struct mark_pair *marks);
+
+/* Written and durable; @len may be 0. */
+int attach_write(const struct device *dev, u64 offset, const void *data, size_t len);
+bool attach_is_zero(const u8 *data, size_t len);
+
+/* Put the head back and remove mark and superblocks; @ssd may be NULL. */
+int detach_disk(const struct device *hdd, const struct mark_pair *marks);
+int detach_ssd(const struct device *ssd, const struct image *img);
+
+enum {
+	DETACH_NO_CACHE	= 1 << 0,	/* the SSD is gone; what only it held is lost */
+	DETACH_LOST	= 1 << 1,	/* the lost ranges in the mark are known */
+};
+
+/* All of lc-detach; @ssd may be NULL.  Return: 0, or a negative errno after complaining. */
+int detach_pair(const struct device *ssd, const struct device *hdd, unsigned int forced);
+
+#endif
