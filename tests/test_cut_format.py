@@ -4,7 +4,6 @@
 import re
 
 import pytest
-
 from test_repair import CUT, preload
 from test_tools import (
     MIB,

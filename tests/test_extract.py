@@ -7,7 +7,6 @@ import re
 import time
 
 import pytest
-
 from test_repair import preload
 from test_tools import (
     CLEAN,

@@ -9,11 +9,25 @@ import subprocess
 import zlib
 
 import pytest
+from test_tools import (  # noqa: F401  (fixtures)
+    MIB,
+    SLOT,
+    USERLAND,
+    add_partitions,
+    built_tools,
+    cache_on,
+    dump,
+    fixture_disks,
+    fixture_fake,
+    fixture_pair,
+    lc_format,
+    make_mbr,
+    make_md,
+    make_paired,
+    run_tool,
+)
 
 from lib import host
-from test_tools import (  # noqa: F401  (fixtures)
-    MIB, SLOT, USERLAND, add_partitions, built_tools, cache_on, dump, fixture_disks, fixture_fake,
-    fixture_pair, lc_format, make_md, make_mbr, make_paired, run_tool)
 
 FLIP = {"LD_PRELOAD": str(USERLAND / "build/tests/flip_link.so")}
 ALL = [f"--force={name}" for name in (
@@ -59,7 +73,7 @@ def swap_by_rotation(pair):
     (lambda pair: (pair[1], pair[0]), "is larger (96 MiB) than the backing device"),
 ], ids=["rotational", "larger"])
 def test_format_refuses_swapped_roles(pair, swapped, says):
-    """Device names that moved: a class of its own, and both devices are shown without a terminal."""
+    """Device names that moved: a class of its own, and both are shown without a terminal."""
     given = swapped(pair)
     before = digests(*pair)
     done = lc_format(given, "--yes")

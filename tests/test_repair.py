@@ -6,7 +6,6 @@ import pty
 import struct
 
 import pytest
-
 from test_tools import (
     CLEAN,
     LANES,

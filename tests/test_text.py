@@ -7,7 +7,6 @@ import re
 import subprocess
 
 import pytest
-
 from test_tools import (
     MIB,
     USERLAND,

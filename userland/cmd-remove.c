@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* lc-remove: stop a volume.  The kernel makes the clean stop when the device goes. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,16 +57,36 @@ static int refuse_open(const char *name, struct dm_facts *facts)
 	return -1;
 }
 
+/* The device node of "MAJOR:MINOR" by the kernel's name: there may be no udev to make links. */
+static int node_path(const char *number, char *path, size_t len)
+{
+	unsigned int major, minor;
+	struct identity id;
+	char *slash;
+
+	if (sscanf(number, "%u:%u", &major, &minor) != 2 ||
+	    identity_read(&id, makedev(major, minor), NULL)) {
+		complain(NULL, "device %s is gone; use lc-detach with the names of the devices",
+			 number);
+		return -ENODEV;
+	}
+	snprintf(path, len, "/dev/%s", id.name);
+	/* sysfs has no slashes in names. */
+	while ((slash = strchr(path, '!')))
+		*slash = '/';
+	return 0;
+}
+
 /* The volume is gone; "MAJOR:MINOR" texts name its devices. */
 static int detach(const char *hdd_number, const char *ssd_number)
 {
-	char hdd_path[32], ssd_path[32];
+	char hdd_path[80], ssd_path[80];
 	struct device ssd, hdd;
 	int ret;
 
-	snprintf(hdd_path, sizeof(hdd_path), "/dev/block/%s", hdd_number);
-	snprintf(ssd_path, sizeof(ssd_path), "/dev/block/%s", ssd_number);
-	if (device_open(&hdd, hdd_path, DEVICE_WRITE | DEVICE_EXCL))
+	if (node_path(hdd_number, hdd_path, sizeof(hdd_path)) ||
+	    node_path(ssd_number, ssd_path, sizeof(ssd_path)) ||
+	    device_open(&hdd, hdd_path, DEVICE_WRITE | DEVICE_EXCL))
 		return LC_EXIT_FAIL;
 	ret = device_open(&ssd, ssd_path, DEVICE_WRITE | DEVICE_EXCL);
 	if (!ret) {
