@@ -88,7 +88,7 @@ enum lc_sb_flags {
 enum lc_mark_state {
 	LC_MARK_PAIRED		= 1,
 	LC_MARK_ABANDONED	= 2,	/* the cache of `epoch` must never be replayed */
-	LC_MARK_ATTACHING	= 3,	/* the head is copied, the rest of the first MiB not cleared */
+	LC_MARK_ATTACHING	= 3,	/* head copied, first MiB not cleared yet */
 	LC_MARK_DETACHING	= 4,	/* drained; the head is on its way back */
 };
 

@@ -8,9 +8,9 @@ import pathlib
 import random
 
 import pytest
-from test_tools import MIB, USERLAND, built_tools, fixture_disks, mklog, run_tool
 
 from lib import host
+from test_tools import MIB, USERLAND, built_tools, fixture_disks, mklog, run_tool
 
 __all__ = ["built_tools", "fixture_disks"]
 HDD_BYTES = 6 * MIB

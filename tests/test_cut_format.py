@@ -4,6 +4,7 @@
 import re
 
 import pytest
+
 from test_repair import CUT, preload
 from test_tools import (
     MIB,

@@ -7,6 +7,7 @@ import re
 import time
 
 import pytest
+
 from test_repair import preload
 from test_tools import (
     CLEAN,

@@ -9,6 +9,9 @@ import subprocess
 import zlib
 
 import pytest
+
+from lclib import ondisk
+from lib import host
 from test_tools import (  # noqa: F401  (fixtures)
     MIB,
     SLOT,
@@ -26,8 +29,6 @@ from test_tools import (  # noqa: F401  (fixtures)
     make_paired,
     run_tool,
 )
-
-from lib import host
 
 FLIP = {"LD_PRELOAD": str(USERLAND / "build/tests/flip_link.so")}
 ALL = [f"--force={name}" for name in (
@@ -50,6 +51,18 @@ def grow(disk, size):
     os.truncate(disk.path, size)
     disk.size = size
     host.run("losetup", "--set-capacity", disk.dev)
+
+
+def format_older(ssd, hdd):
+    """A pair in place as it was before there was a moved head.  Returns the last MiB, the mark."""
+    assert lc_format((ssd, hdd), "--in-place", "--checksum=crc32c").code == 0
+    end = hdd.size - MIB
+    for at in (0, MIB // 2, ssd.size - MIB):
+        ssd.write(at, ondisk.older_superblock(ssd.read(at, 4096), end))
+    marks = [ondisk.older_mark(hdd.read(at, 4096), end + at) for at in (0, MIB // 2)]
+    hdd.write(0, hdd.read(end, MIB))
+    hdd.write(end, b"".join(mark.ljust(MIB // 2, b"\0") for mark in marks))
+    return hdd.read(end, MIB)
 
 
 def signatures(disk, offset=0):
@@ -253,7 +266,8 @@ def test_refuses_what_is_mounted_under_another_name(pair, fake, tmp_path, tool):
     """A file system mounted through a loop device, which claims nothing on the disk."""
     host.run("mkfs.ext4", "-q", pair[1].dev, "64M")
     if tool == "resume":
-        assert lc_format(pair, "--in-place").code == 0
+        # Of now, nothing on it could be mounted.
+        format_older(*pair)
     over = loop_over(pair[1].path)
     where = tmp_path / "mnt"
     where.mkdir()
@@ -366,8 +380,7 @@ def test_format_finds_the_mark_of_a_smaller_disk(disks, fake):
     """A pair in place whose disk has grown is refused, and its mark does not outlive a new one."""
     first, second, hdd = disks("first"), disks("second"), disks("hdd", 96 * MIB)
     host.run("mkfs.ext4", "-q", hdd.dev, "95M")
-    assert lc_format((first, hdd), "--in-place").code == 0
-    marked = hdd.read(95 * MIB, MIB)
+    marked = format_older(first, hdd)
     grow(hdd, 256 * MIB)
     hdd.write(95 * MIB, marked)
     host.run("blockdev", "--flushbufs", hdd.dev)

@@ -6,6 +6,7 @@ import pty
 import struct
 
 import pytest
+
 from test_tools import (
     CLEAN,
     LANES,

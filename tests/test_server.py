@@ -2,9 +2,9 @@
 """Cases on an ordinary Debian with systemd, driven from here: see lib/server.py."""
 
 import pytest
-from test_guest import test_guest as verdict
 
 from lib import host
+from test_guest import test_guest as verdict
 
 CASE_FOLDER = host.TESTS / "server"
 pytestmark = pytest.mark.long  # as each of its cases is

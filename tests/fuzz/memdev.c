@@ -82,6 +82,26 @@ int device_write(const struct device *dev, u64 offset, const void *buf, size_t l
 	return outside(medium_write(memdev.medium, dev->fd, offset, buf, len));
 }
 
+int device_zero(const struct device *dev, u64 offset, u64 len)
+{
+	static const u8 zeros[LC_SLOT_BYTES];
+	int ret = 0;
+
+	while (len && !ret) {
+		u64 n = len < sizeof(zeros) ? len : sizeof(zeros);
+
+		ret = device_write(dev, offset, zeros, n);
+		offset += n;
+		len -= n;
+	}
+	return ret;
+}
+
+void device_reread_partitions(const struct device *dev)
+{
+	(void)dev;
+}
+
 bool device_bad_medium(int err)
 {
 	return err == -EIO;

@@ -8,7 +8,7 @@ both places; the bare disk is not recognised meanwhile and mounts afterwards.
 import random
 import struct
 
-from lclib import case, dm, sh
+from lclib import case, dm, ondisk, sh
 from lclib.disk import Device as Raw
 from lclib.faulty import BLOCK, Breakable, content, fill, unreadable
 from lclib.lc import LcStack, bare_volume
@@ -164,28 +164,6 @@ def remove_detach(ctx):
     assert code == 1, text
 
 
-def crc32c(data, crc):
-    """As the kernel's crc32c()."""
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
-    return crc
-
-
-def csum64(seed, data):
-    """lc_format_csum64() of the type crc32c."""
-    crc = crc32c(data, ~((seed & 0xffffffff) + 2 * (seed >> 32)) & 0xffffffff)
-    return (~crc & 0xffffffff) << 32 | crc
-
-
-def sealed(block, generation):
-    """A metadata block with its checksum."""
-    total = csum64(generation, block[:8])
-    total = csum64(total, bytes(8))
-    return block[:8] + struct.pack("<Q", csum64(total, block[16:])) + block[16:]
-
-
 def older_layout(ctx):
     """What lc-format --in-place left before there was a moved head: the mark at the end."""
     lc = LcStack(ctx.hdd, ctx.ssd, format=IN_PLACE, buffers=8)
@@ -193,20 +171,12 @@ def older_layout(ctx):
     end = dm.sectors(ctx.hdd) * 512 - MIB
     with Raw(ctx.ssd) as ssd:
         for at in (0, MIB // 2, ssd.size - MIB):
-            block = bytearray(ssd.read(at, 4096))
-            generation = struct.unpack_from("<Q", block, 16)[0]
-            incompat = struct.unpack_from("<Q", block, 160)[0]
-            struct.pack_into("<Q", block, 160, incompat & ~4)
-            struct.pack_into("<Q", block, 272, end)
-            ssd.write(at, sealed(bytes(block), generation))
+            ssd.write(at, ondisk.older_superblock(ssd.read(at, 4096), end))
         ssd.flush()
     with Raw(ctx.hdd) as hdd:
         for at in (0, MIB // 2):
-            block = bytearray(hdd.read(at, 4096))
-            struct.pack_into("<Q", block, 56, end + at)
-            struct.pack_into("<Q", block, 112, 0)
+            hdd.write(end + at, ondisk.older_mark(hdd.read(at, 4096), end + at))
             hdd.write(at, bytes(4096))
-            hdd.write(end + at, sealed(bytes(block), generation))
         hdd.flush()
     return lc, end
 
@@ -215,7 +185,8 @@ def older_layout(ctx):
 def older_layout_goes_on(ctx):
     """A pair of before, its mark at the end: starts, drains, and its bare disk is the volume."""
     lc, end = older_layout(ctx)
-    around = Around(ctx.seed)
+    with Raw(ctx.hdd) as raw:
+        around = Around(ctx.seed, raw.read(0, SPAN))
     for _ in range(2):
         with lc, lc.open() as raw:
             around.check(raw)
@@ -243,9 +214,8 @@ def interrupted_is_refused(ctx):
         with Raw(ctx.hdd) as hdd:
             for at in (0, MIB // 2):
                 block = bytearray(hdd.read(at, 4096))
-                generation = struct.unpack_from("<Q", block, 16)[0]
                 struct.pack_into("<I", block, 76, state)
-                hdd.write(at, sealed(bytes(block), generation))
+                hdd.write(at, ondisk.sealed(block))
             hdd.flush()
             before = hdd.read(0, SPAN)
         code, text = sh.result("dmsetup", "create", "lc0", "--table", table)

@@ -204,7 +204,8 @@ def read_in_pieces(rng, handle, offset, sectors):
 def pieces(ctx, ssd):
     """Reads in pieces of sectors, from all places."""
     rng = random.Random(ctx.seed)
-    stack = LcStack(ctx.hdd, ssd, format=SMALL, writeback="off", buffers=4, idle_seal_ms=0)
+    stack = LcStack(ctx.hdd, ssd, format=(*SMALL, "--force=roles"), writeback="off", buffers=4,
+                    idle_seal_ms=0)
     with stack as lc, Exact(lc.path, rng, ctx.seed) as exact:
         for _ in range(120):
             exact.write()
@@ -256,7 +257,7 @@ def xfs_on_a_4kn_ssd(ctx):
     mount = pathlib.Path("/tmp/xfs")
     mount.mkdir(exist_ok=True)
     with null_blk() as ssd:
-        stack = LcStack(ctx.hdd, ssd, writeback="off")
+        stack = LcStack(ctx.hdd, ssd, format=("--force=roles",), writeback="off")
         with stack as lc:
             sh.run("mkfs.xfs", "-q", "-f", "-s", "size=512", lc.path)
             sh.run("mount", lc.path, mount)
