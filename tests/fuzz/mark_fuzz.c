@@ -26,12 +26,16 @@ static void reseal(struct input in, u8 *block)
 static void fresh(struct input in, u8 *block, struct rng *rng)
 {
 	struct lc_mark_info mark = {
-		.generation = rng_next(rng), .mark_seq = 7, .state = 1 + rng_below(rng, 2),
+		.generation = rng_next(rng), .mark_seq = 7, .state = 1 + rng_below(rng, 4),
 		.epoch = 3, .volume_sectors = 1 << 20, .data_offset = LC_MARK_BYTES,
 		.nr_lost = rng_below(rng, 3), .label = "fuzz",
 	};
 	u64 offset = input_u64(&in);
 
+	if (rng_below(rng, 2)) {
+		mark.data_offset = 0;
+		mark.head_offset = mark.volume_sectors << 9;
+	}
 	lc_mark_encode(&mark, 1 + rng_below(rng, 2), offset, input_u8(&in) % 2,
 		       (struct lc_mark *)block);
 }
@@ -76,7 +80,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	EXPECT(lc_mark_decode(&raw, offset, copy, &mark, NULL) == ret);
 	if (ret)
 		return 0;
-	EXPECT(mark.state == LC_MARK_PAIRED || mark.state == LC_MARK_ABANDONED);
+	EXPECT(mark.state >= LC_MARK_PAIRED && mark.state <= LC_MARK_DETACHING);
+	EXPECT(!mark.head_offset || (mark.head_offset >= LC_MARK_BYTES && !mark.data_offset &&
+				     mark.head_offset >> 9 == mark.volume_sectors));
 	EXPECT(mark.nr_lost <= LC_MARK_LOST || mark.nr_lost == LC_MARK_LOST_TOO_MANY);
 	EXPECT(memchr(mark.label, 0, sizeof(mark.label)));
 	round_trip(&mark, raw.csum_type, offset);
