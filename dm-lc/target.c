@@ -364,6 +364,17 @@ static int lc_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn f
 	return fn(ti, lc->cache, 0, lc->core->sb.geo.cache_bytes >> 9, data);
 }
 
+/* A multiple of what the HDD likes best, a stripe of a RAID for one, and at least a segment. */
+static u32 optimal(const struct lc_target *lc)
+{
+	u32 segment = lc->core->sb.geo.segment_bytes, stripe = bdev_io_opt(lc->backing->bdev);
+
+	/* Some disks say odd things. */
+	if (!stripe || stripe % LC_SLOT_BYTES || stripe > UINT_MAX - segment)
+		return segment;
+	return roundup(segment, stripe);
+}
+
 static void lc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 {
 	struct lc_target *lc = ti->private;
@@ -372,8 +383,9 @@ static void lc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	/* Reads that do not fit an SSD with larger blocks are bounced: the HDD's size counts. */
 	limits->logical_block_size = lbs;
 	limits->physical_block_size = max(limits->physical_block_size, LC_SLOT_BYTES);
-	limits->io_min = limits->physical_block_size;
-	limits->io_opt = lc->core->sb.geo.segment_bytes;
+	limits->io_min = max_t(u32, limits->physical_block_size,
+			       bdev_io_min(lc->backing->bdev));
+	limits->io_opt = optimal(lc);
 	limits->discard_granularity = LC_SLOT_BYTES;
 	limits->max_discard_sectors = LC_DISCARD_MAX_SECTORS;
 	limits->max_hw_discard_sectors = LC_DISCARD_MAX_SECTORS;

@@ -5,7 +5,7 @@ import contextlib
 import pathlib
 import re
 
-from lclib import case, sh
+from lclib import case, dm, sh
 from lclib.disk import commands
 from lclib.lc import LcStack
 from lclib.registry import Disk
@@ -136,3 +136,18 @@ def hot_blocks_use_no_slots(ctx):
         ctx.figure("slots", written / 8)
         # The header and eight blocks; fio's own look at the device may have closed it before.
         assert written <= 8 * 3 * 9, f"{written // 8} slots"
+
+
+@case(kernels=("stock",), disks=PAIR)
+def raid_geometry_is_passed_up(ctx):
+    """Chunk and stripe of a striped HDD are the volume's minimum and optimal I/O sizes."""
+    chunk, third = 128 << 10, (dm.sectors(ctx.hdd) // 3) // 256 * 256
+    stripes = dm.Target("striped", 3 * third, 3, chunk // 512, ctx.hdd, 0, ctx.hdd, third,
+                        ctx.hdd, 2 * third)
+    with dm.Device("striped", stripes) as hdd, \
+            LcStack(hdd.path, ctx.ssd, format=("--segment-size=256K",)) as lc:
+        queue = pathlib.Path("/sys/block", pathlib.Path(lc.path).resolve().name, "queue")
+        sizes = [int((queue / name).read_text(encoding="ascii"))
+                 for name in ("minimum_io_size", "optimal_io_size")]
+    ctx.figure("minimum and optimal", sizes)
+    assert sizes == [chunk, 3 * chunk], sizes
