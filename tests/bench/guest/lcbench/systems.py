@@ -142,7 +142,7 @@ class Lc(System):
     options = "lc-format's defaults; writeback=off while nothing shall drain"
 
     def start(self):
-        sh.run("lc-format", "--backing", self.hdd, self.ssd)
+        sh.run("lc-format", "--force=roles", "--backing", self.hdd, self.ssd)
         self.restart()
 
     def restart(self):
