@@ -33,7 +33,7 @@ static inline const char *lc_device_unfit(const struct lc_device_facts *facts)
 	if (facts->read_only)
 		return "is read-only and would be written to; make it writable (blockdev --setrw)";
 	if (facts->host_managed)
-		return "is a host-managed zoned disk, which takes sequential writes only; use another";
+		return "is a host-managed zoned disk, written in sequence only; use another";
 	if (facts->lbs > 4096)
 		return "has logical blocks above 4096 bytes; use a disk with blocks of up to 4096";
 	return NULL;
