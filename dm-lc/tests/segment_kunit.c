@@ -198,6 +198,7 @@ struct race {
 	struct lc_segment *seg;
 	atomic_t refs;		/* readers may start while it is above 0 */
 	atomic_t wakes;
+	atomic_t ended;		/* rounds that the reader is through with */
 };
 
 static int reader_thread(void *data)
@@ -211,8 +212,18 @@ static int reader_thread(void *data)
 		}
 		if (lc_segment_put(r->ring, r->seg))
 			atomic_inc(&r->wakes);
+		atomic_inc(&r->ended);
 	}
 	return 0;
+}
+
+/* The reader may be told to wake somebody who has seen no reference: that is no later round's. */
+static void wait_for_reader(const struct race *r, u32 round)
+{
+	u32 patience;
+
+	for (patience = 0; atomic_read(&r->ended) < round && patience < 5000; patience++)
+		usleep_range(10, 1000);
 }
 
 /* The one who waits is woken or saw no reference: never neither. */
@@ -227,6 +238,7 @@ static void no_lost_wakeup(struct kunit *test)
 	task = kthread_run(reader_thread, &race, "lc-test");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	for (round = 0; round < 2000; round++) {
+		wait_for_reader(&race, round);
 		atomic_set(&race.wakes, 0);
 		lc_segment_get(race.seg);
 		atomic_set(&race.refs, 1);

@@ -66,8 +66,8 @@ class Volume:
             self.disks.enter_context(disk)
             with disk.open() as raw:
                 raw.wipe()
-        sh.run("lc-format", f"--segment-size={self.segment}", "--backing", self.backing.path,
-               self.cache.path)
+        sh.run("lc-format", "--force=roles", f"--segment-size={self.segment}", "--backing",
+               self.backing.path, self.cache.path)
         self.create()
         self.start()
         with self.open() as raw:
