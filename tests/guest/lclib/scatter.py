@@ -6,8 +6,10 @@ import pathlib
 
 from . import dm, sh
 from .disk import Device as Raw
+from .registry import Skip
 
 SECTOR = 512
+MOST = 64               # MAX_GRANULE of the target
 
 
 def queue(path, name):
@@ -36,6 +38,8 @@ class Scatter(dm.Device):
         """Load the target, and make the device."""
         sh.run("modprobe", "dm-scatter")
         pieces = granule(self.under) if self.pieces is None else self.pieces
+        if pieces > MOST:
+            raise Skip(f"this kernel lets only pieces of {pieces} bytes reach the volume")
         self.targets = (dm.Target("scatter", dm.sectors(self.under), self.under, 0, pieces,
                                   self.seed),)
         super().create()
