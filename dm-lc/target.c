@@ -45,7 +45,7 @@ static int alloc_spare(struct lc_target *lc)
 	return lc_buffers_alloc(lc->core, lc->params.buffers - have, &lc->spare);
 }
 
-/* The same table as lc-format's: see usable.h. */
+/* As lc-format does: see usable.h. */
 static int check_usable(struct block_device *bdev)
 {
 	struct lc_device_facts facts = {
