@@ -2,6 +2,7 @@
 """The shape of I/O: what reaches map() and what leaves for the SSD, traced by the kernel."""
 
 import contextlib
+import os
 import pathlib
 import re
 
@@ -146,7 +147,8 @@ def raid_geometry_is_passed_up(ctx):
                         ctx.hdd, 2 * third)
     with dm.Device("striped", stripes) as hdd, \
             LcStack(hdd.path, ctx.ssd, format=("--segment-size=256K",)) as lc:
-        queue = pathlib.Path("/sys/block", pathlib.Path(lc.path).resolve().name, "queue")
+        number = os.stat(lc.path).st_rdev
+        queue = pathlib.Path("/sys/dev/block", f"{os.major(number)}:{os.minor(number)}", "queue")
         sizes = [int((queue / name).read_text(encoding="ascii"))
                  for name in ("minimum_io_size", "optimal_io_size")]
     ctx.figure("minimum and optimal", sizes)
