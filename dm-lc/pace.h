@@ -5,9 +5,12 @@
  * The larger a batch of writeback, the better its order, and the less the HDD has to move
  * for a block.  But its segments become free all at once, when it is through.  If writes
  * took them at once, too, all would wait for the next batch, many seconds.  So the last
- * free segments, as many as two batches take (the zone), are handed out in proportion to
- * what is left of them: at half the zone as fast as writeback works.  While a batch takes
- * its time, what is free shrinks to 1/e.
+ * free segments, as many as two batches free (the zone), are handed out in proportion to
+ * what is left of them: at half the zone as fast as writeback frees segments.  While a
+ * batch takes its time, what is free shrinks to 1/e.
+ *
+ * A batch frees more slots than it writes blocks: those of overwritten copies come for
+ * nothing.  So the rate is that of all slots of its segments over its expected time.
  *
  * How fast it works is expected from what was measured: a move of the head is counted as
  * LC_PACE_MOVE blocks that are written without one (150 MB/s, 7 ms).  The sums are over
@@ -33,11 +36,12 @@
 #define LC_PACE_REST	3u
 #define LC_PACE_LONGEST	(HZ / 10 ?: 1)	/* rest: what is expected may be far too slow */
 #define LC_PACE_RESTED	8u		/* one in so many ticks of a batch that is measured */
+#define LC_PACE_PARTS	64u		/* of a tick, for what takes few ticks */
 
 struct lc_pace {
 	u64 units;		/* blocks and moves, and */
 	u64 ticks;		/* jiffies they took; both: thread */
-	u32 rate;		/* blocks a second of this batch, expected; READ_ONCE() */
+	u32 rate;		/* slots a second that this batch frees, expected; READ_ONCE() */
 };
 
 static inline void lc_pace_init(struct lc_pace *pace)
@@ -47,11 +51,16 @@ static inline void lc_pace_init(struct lc_pace *pace)
 	pace->rate = LC_PACE_FIRST;
 }
 
-/* A batch of @nr blocks in @runs runs of neighbours begins; @nr is not 0. */
-static inline void lc_pace_begin(struct lc_pace *pace, u32 nr, u32 runs)
+/*
+ * A batch begins that writes @nr blocks in @runs runs of neighbours and frees @slots slots;
+ * @nr is not 0.
+ */
+static inline void lc_pace_begin(struct lc_pace *pace, u32 nr, u32 runs, u32 slots)
 {
-	u64 per_second = div64_u64(pace->units * HZ, pace->ticks + 1);
-	u64 rate = div64_u64(nr * per_second, nr + (u64)runs * LC_PACE_MOVE);
+	u64 units = nr + (u64)runs * LC_PACE_MOVE;
+	u64 measured = max_t(u64, pace->units / LC_PACE_PARTS, 1);
+	u64 parts = div64_u64(units * (pace->ticks + 1), measured);
+	u64 rate = div64_u64((u64)slots * HZ * LC_PACE_PARTS, max_t(u64, parts, 1));
 
 	WRITE_ONCE(pace->rate, clamp_t(u64, rate, 1, U32_MAX));
 }

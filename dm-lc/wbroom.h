@@ -40,6 +40,7 @@ struct lc_writeback {
 	bool filling;		/* between the watermarks: drain on; thread only */
 	bool working;		/* a batch is under way, or due; READ_ONCE() */
 	struct lc_pace pace;
+	u32 frees;		/* segments of the batch; READ_ONCE() */
 	u64 drain_to;		/* segment number the tail must reach; READ_ONCE() */
 	struct lc_patience patience;	/* thread only */
 	unsigned long retry_at;		/* jiffies: what the HDD refused is tried again */

@@ -149,17 +149,21 @@ static u32 batch_max(const struct lc_writeback *wb)
 	return clamp_t(u64, geo->nr_slots / 8, geo->seg_slots, READ_ONCE(wb->list.max));
 }
 
-/* It is small: the tail must move as soon as it can, or it is used up for what lies behind. */
-static bool reserve_used(struct lc_core *core)
+/*
+ * The reserve is small: while it is used the tail must move as soon as it can, or it is used
+ * up for what lies behind.  And a batch frees no larger part of the log than its blocks would
+ * fill: of blocks that are overwritten all the time few fill many segments.
+ */
+static bool must_end_soon(const struct lc_writeback *wb, const struct lc_wb_batch *b, u64 number)
 {
+	struct lc_core *core = wb->core;
+
 	return READ_ONCE(core->head->relog_wanted) ||
-	       lc_ring_free(core->ring) < READ_ONCE(core->ring->reserve);
+	       lc_ring_free(core->ring) < READ_ONCE(core->ring->reserve) ||
+	       number - b->first >= core->sb.geo.nr_segments / 8;
 }
 
-/*
- * While the reserve is used: behind what holds something already, only if the tail could not
- * move there.
- */
+/* Behind what holds something already, only if the tail could not move there. */
 static bool may_go_on(struct lc_writeback *wb, const struct lc_wb_batch *b, u64 number)
 {
 	u64 seq;
@@ -188,7 +192,7 @@ static int collect(struct lc_writeback *wb, struct lc_wb_batch *b)
 	b->end = number;
 	wb->list.nr = 0;
 	wb->list.nr_bad = 0;
-	while (number < limit && (!reserve_used(core) || may_go_on(wb, b, number)) &&
+	while (number < limit && (!must_end_soon(wb, b, number) || may_go_on(wb, b, number)) &&
 	       wb->list.nr + core->sb.geo.seg_slots <= max) {
 		source.number = number;
 		ret = lc_wbcollect_segment(core, &source, &wb->list);
@@ -263,7 +267,8 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 		return ret;
 	runs = lc_wbcollect_sort(&wb->list);
 	if (runs) {
-		lc_pace_begin(&wb->pace, wb->list.nr, runs);
+		WRITE_ONCE(wb->frees, b->end - b->first);
+		lc_pace_begin(&wb->pace, wb->list.nr, runs, wb->frees * core->sb.geo.seg_slots);
 		queue_work(core->wq, &core->refill_work);
 	}
 	begun = jiffies;
@@ -595,10 +600,12 @@ const char *lc_writeback_state(struct lc_writeback *wb)
 	return READ_ONCE(wb->state);
 }
 
-/* The last free segments, as many as two batches take (pace.h). */
+/* The last free segments, as many as two batches free (pace.h). */
 static u64 zone(const struct lc_writeback *wb)
 {
-	return 2 * max(batch_max(wb) / wb->core->sb.geo.seg_slots, wb->core->head->round);
+	u32 batch = max(batch_max(wb) / wb->core->sb.geo.seg_slots, READ_ONCE(wb->frees));
+
+	return 2 * max(batch, wb->core->head->round);
 }
 
 /* Segments that are free, but for those kept back. */

@@ -10,7 +10,7 @@ static void measure(struct lc_pace *pace, u32 nr, u32 runs, u32 moves)
 	u32 i;
 
 	for (i = 0; i < 40; i++) {
-		lc_pace_begin(pace, nr, runs);
+		lc_pace_begin(pace, nr, runs, nr);
 		lc_pace_end(pace, nr, runs, (u64)runs * HZ / moves, 0);
 	}
 }
@@ -30,19 +30,21 @@ struct shape {
 	u32 slots;	/* of a segment */
 	u32 batch;
 	u32 moves;
+	u32 frees;	/* segments */
 };
 
 static const struct shape shapes[] = {
-	{ "64 KiB", 16, 512, 400 },
-	{ "1 MiB", 256, 8192, 400 },
-	{ "1 MiB, a slow disk", 256, 8192, 60 },
-	{ "4 MiB", 1024, 8192, 400 },
+	{ "64 KiB", 16, 512, 400, 32 },
+	{ "1 MiB", 256, 8192, 400, 32 },
+	{ "1 MiB, a slow disk", 256, 8192, 60, 32 },
+	{ "1 MiB, hot blocks", 256, 2048, 100, 2048 },
+	{ "4 MiB", 1024, 8192, 400, 8 },
 };
 
 KUNIT_ARRAY_PARAM_DESC(shapes, shapes, name);
 
 /*
- * Two batches' worth is free when the first of many begins, writers take what they get:
+ * What two batches free is free when the first of many begins, writers take what they get:
  * there is always some room left, nobody waits for a good part of a batch, and as much is
  * written as is drained.
  */
@@ -50,11 +52,12 @@ static void steady(struct kunit *test)
 {
 	const struct shape *shape = test->param_value;
 	unsigned long now, last = 0, longest = 0, length = shape->batch * HZ / shape->moves;
-	u64 zone = 2 * shape->batch / shape->slots, free = zone, taken = 0;
+	u64 zone = 2 * shape->frees, free = zone, taken = 0;
 	struct lc_pace pace;
 
 	lc_pace_init(&pace);
 	measure(&pace, shape->batch, shape->batch, shape->moves);
+	lc_pace_begin(&pace, shape->batch, shape->batch, shape->frees * shape->slots);
 	for (now = 0; now < 20 * length; now++) {
 		if (now && !(now % length))
 			free += zone / 2;
@@ -66,6 +69,7 @@ static void steady(struct kunit *test)
 		taken++;
 	}
 	KUNIT_EXPECT_LE(test, longest, length / 2);
+	KUNIT_EXPECT_LE(test, longest, 8 * length / shape->frees + 1);
 	KUNIT_EXPECT_GE(test, free, 1);
 	KUNIT_EXPECT_GE(test, taken, 18 * zone / 2);
 }
@@ -78,17 +82,17 @@ static void runs(struct kunit *test)
 
 	lc_pace_init(&pace);
 	measure(&pace, 8192, 8192, 100);
-	lc_pace_begin(&pace, 8192, 8192);
+	lc_pace_begin(&pace, 8192, 8192, 8192);
 	single = lc_pace_wait(&pace, 256, 64, 64);
 	KUNIT_EXPECT_GE(test, single, 256 * HZ / 220);
 	KUNIT_EXPECT_LE(test, single, 256 * HZ / 180);
-	lc_pace_begin(&pace, 8192, 512);
+	lc_pace_begin(&pace, 8192, 512, 8192);
 	sixteen = lc_pace_wait(&pace, 256, 64, 64);
 	KUNIT_EXPECT_LE(test, sixteen, single / 13);
 	KUNIT_EXPECT_GE(test, sixteen, single / 18);
 	/* And the other way round: much in sequence, then at random. */
 	measure(&pace, 8192, 1, 5);
-	lc_pace_begin(&pace, 8192, 8192);
+	lc_pace_begin(&pace, 8192, 8192, 8192);
 	KUNIT_EXPECT_GE(test, pace.rate, 50);
 	KUNIT_EXPECT_LE(test, pace.rate, 1000);
 }
@@ -103,7 +107,7 @@ static void small_batches(struct kunit *test)
 	measure(&pace, 8192, 8192, 400);
 	for (i = 0; i < 100; i++)
 		lc_pace_end(&pace, 1, 1, HZ / 40, 0);
-	lc_pace_begin(&pace, 8192, 8192);
+	lc_pace_begin(&pace, 8192, 8192, 8192);
 	KUNIT_EXPECT_GE(test, pace.rate, 300);
 	KUNIT_EXPECT_LE(test, pace.rate, 450);
 }
@@ -138,7 +142,7 @@ static void rested(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, &pace, &before, sizeof(pace));
 	for (i = 0; i < 40; i++)
 		lc_pace_end(&pace, 8192, 8192, 8192 * HZ / 100, 8192 * HZ / 1000);
-	lc_pace_begin(&pace, 8192, 8192);
+	lc_pace_begin(&pace, 8192, 8192, 8192);
 	KUNIT_EXPECT_LE(test, pace.rate, 110);
 }
 
@@ -147,16 +151,16 @@ static void extremes(struct kunit *test)
 	struct lc_pace pace;
 
 	lc_pace_init(&pace);
-	lc_pace_begin(&pace, 1, 1);
+	lc_pace_begin(&pace, 1, 1, 1);
 	lc_pace_end(&pace, U32_MAX, U32_MAX, 0, 0);
-	lc_pace_begin(&pace, U32_MAX, 1);
+	lc_pace_begin(&pace, U32_MAX, 1, U32_MAX);
 	KUNIT_EXPECT_GE(test, pace.rate, U32_MAX / 2);
 	KUNIT_EXPECT_EQ(test, lc_pace_wait(&pace, 1024, 0, 64), 0);
 	/* It hung for long: slow, but not for ever. */
 	lc_pace_end(&pace, 1, 1, 1000 * HZ, 0);
 	KUNIT_EXPECT_LE(test, pace.ticks, LC_PACE_MEMORY);
 	pace = (struct lc_pace) { .units = 0, .ticks = LC_PACE_MEMORY };
-	lc_pace_begin(&pace, 100, 100);
+	lc_pace_begin(&pace, 100, 100, 100);
 	KUNIT_EXPECT_EQ(test, pace.rate, 1);
 	KUNIT_EXPECT_EQ(test, lc_pace_wait(&pace, 16, 0, 1 << 20), 8 * 16 * HZ);
 }
