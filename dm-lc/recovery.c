@@ -385,18 +385,20 @@ static int select_run(struct scan *s, struct lc_replay_result *result)
 	return ret ? ret : lc_replay_select(sb, s->records, s->nr, result);
 }
 
-/* Read the header of a selected record again.  -EIO: it cannot be read any more. */
-static int fetch_header(struct scan *s, const struct lc_replay_record *r, void *raw,
-			struct lc_record_info *info)
+/*
+ * The header of a selected record was read again into @raw; @error: of that.  Return: 0, -EIO
+ * if it cannot be read any more, or what is wrong with it.
+ */
+static int fetched_header(struct scan *s, const struct lc_replay_record *r, void *raw, int error,
+			  struct lc_record_info *info)
 {
 	u64 address = header_address(s->core, r->segment, r->first_slot);
 	const char *why;
 	int ret;
 
-	ret = lc_io_sync(s->core->cache, REQ_OP_READ, address, raw, LC_SLOT_BYTES);
-	if (read_again(s, address, raw, ret)) {
+	if (read_again(s, address, raw, error)) {
 		lc_warn(s->core, "cache device: record %llu, slot at %llu, cannot be read: error %d",
-			r->seq, address, ret);
+			r->seq, address, error);
 		return -EIO;
 	}
 	ret = lc_record_decode(raw, &s->core->sb, r->segment, r->first_slot, info, &why);
@@ -431,7 +433,9 @@ static int verify_record(struct scan *s, const struct lc_replay_record *r, void 
 	int ret;
 
 	*whole = false;
-	ret = fetch_header(s, r, raw, &info);
+	ret = lc_io_sync(s->core->cache, REQ_OP_READ,
+			 header_address(s->core, r->segment, r->first_slot), raw, LC_SLOT_BYTES);
+	ret = fetched_header(s, r, raw, ret, &info);
 	if (ret)
 		return ret == -EIO ? 0 : ret;
 	for (i = 0; i < info.nr_slots; i++) {
@@ -516,7 +520,8 @@ static void apply_range(struct lc_core *core, const struct lc_entry_info *entry)
 	}
 }
 
-static int apply_record(struct scan *s, const struct lc_replay_record *r, void *raw)
+static int apply_record(struct scan *s, const struct lc_replay_record *r,
+			struct lc_io_read *read)
 {
 	struct lc_core *core = s->core;
 	u32 base = (lc_ring_position(core->ring, r->segment) << core->ring->slot_shift) +
@@ -526,13 +531,13 @@ static int apply_record(struct scan *s, const struct lc_replay_record *r, void *
 	u32 i;
 	int ret;
 
-	ret = fetch_header(s, r, raw, &info);
+	ret = fetched_header(s, r, read->data, read->status, &info);
 	if (ret)
 		return ret;
 	if (r->cut)
 		core->ring->segments[lc_ring_position(core->ring, r->cut)].cut_seq = r->seq;
 	for (i = 0; i < info.nr_entries; i++) {
-		lc_entry_decode(raw, i, &entry);
+		lc_entry_decode(read->data, i, &entry);
 		switch (entry.type) {
 		case LC_ENTRY_NONE:
 			break;
@@ -552,18 +557,41 @@ static int apply_record(struct scan *s, const struct lc_replay_record *r, void *
 	return 0;
 }
 
-static int apply_log(struct scan *s, void *raw)
+/* Read the headers of the next records of the run, from the @next-th on.  Return: how many. */
+static u32 fetch_window(struct scan *s, size_t *next, const struct lc_replay_record **fetched)
 {
-	size_t i;
+	struct lc_io_batch batch;
+	u32 nr = 0;
+
+	lc_io_batch_init(&batch);
+	for (; *next < s->nr && nr < WINDOW; ++*next) {
+		const struct lc_replay_record *r = &s->records[*next];
+
+		if (!r->keep)
+			continue;
+		lc_io_batch_read(&batch, &s->chains[nr].read, s->core->cache,
+				 header_address(s->core, r->segment, r->first_slot),
+				 LC_SLOT_BYTES);
+		fetched[nr++] = r;
+	}
+	lc_io_batch_wait(&batch);
+	return nr;
+}
+
+static int apply_log(struct scan *s)
+{
+	const struct lc_replay_record *fetched[WINDOW];
+	size_t next = 0;
+	u32 nr, i;
 	int ret;
 
 	lc_replay_find_cuts(s->records, s->nr);
-	for (i = 0; i < s->nr; i++) {
-		if (!s->records[i].keep)
-			continue;
-		ret = apply_record(s, &s->records[i], raw);
-		if (ret)
-			return ret;
+	while ((nr = fetch_window(s, &next, fetched))) {
+		for (i = 0; i < nr; i++) {
+			ret = apply_record(s, fetched[i], &s->chains[i].read);
+			if (ret)
+				return ret;
+		}
 		cond_resched();
 	}
 	return 0;
@@ -626,7 +654,7 @@ static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
 		ret = verify_tail(s, result, raw);
 	if (!ret)
 		ret = lc_io_flush(core->cache);
-	return ret ? ret : apply_log(s, raw);
+	return ret ? ret : apply_log(s);
 }
 
 /**

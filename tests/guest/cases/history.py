@@ -2,7 +2,7 @@
 """Old copies of one of the two devices: histories are never mixed without a word (S7)."""
 
 from lclib import case, dm, sh
-from lclib.disk import MIB
+from lclib.disk import MIB, image, put
 from lclib.faulty import BLOCK, Breakable, content, fill
 from lclib.lc import LcStack
 from lclib.registry import Disk
@@ -11,20 +11,6 @@ PAIR = (Disk("ssd", "8M"), Disk("hdd", "32M"))
 THREE = (*PAIR, Disk("other", "32M"))
 SMALL = ("--segment-size=64K",)
 IN_PLACE = ("--in-place", *SMALL)
-
-
-def image(path):
-    """All bytes of a device."""
-    with dm.Raw(path) as raw:
-        return b"".join(raw.read(at, MIB) for at in range(0, raw.size, MIB))
-
-
-def put(path, data):
-    """The bytes of image() on a device."""
-    with dm.Raw(path) as raw:
-        for at in range(0, len(data), MIB):
-            raw.write(at, data[at:at + MIB])
-        raw.flush()
 
 
 def stack(ctx, layout, **options):

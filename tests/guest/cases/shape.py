@@ -7,7 +7,7 @@ import pathlib
 import re
 
 from lclib import case, dm, sh
-from lclib.disk import commands
+from lclib.disk import commands, image, put
 from lclib.lc import LcStack
 from lclib.registry import Disk
 from lclib.scatter import Scatter
@@ -153,3 +153,43 @@ def raid_geometry_is_passed_up(ctx):
                  for name in ("minimum_io_size", "optimal_io_size")]
     ctx.figure("minimum and optimal", sizes)
     assert sizes == [chunk, 3 * chunk], sizes
+
+
+def most_in_flight(lines, device):
+    """Of the reads of places that were read before: how many were in flight at once."""
+    event = re.compile(rf"block_rq_(issue|complete): {device} (R\w*) .*?(\d+) \+ (\d+)")
+    seen, flying, most = set(), set(), 0
+    for match in filter(None, map(event.search, lines)):
+        sector = int(match[3])
+        if match[1] == "complete":
+            flying.discard(sector)
+        elif sector in seen:
+            flying.add(sector)
+            most = max(most, len(flying))
+        else:
+            seen.add(sector)
+    return most
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "8M"), Disk("hdd", "32M")))
+def headers_are_fetched_together(ctx):
+    """A start after a crash reads the headers of many records at a time, also those of fsync."""
+    with LcStack(ctx.hdd, ctx.ssd, format=("--segment-size=64K",), writeback="off",
+                 idle_seal_ms=0) as lc:
+        with lc.open() as raw:
+            for block in range(200):
+                raw.write(block * 8192, block.to_bytes(4, "little") * 1024)
+                raw.flush()
+        crash = {path: image(path) for path in (ctx.ssd, ctx.hdd)}
+        lc.remove()
+        for path, data in crash.items():
+            put(path, data)
+        with traced("block_rq_issue", "block_rq_complete") as lines:
+            lc.activate()
+        most = most_in_flight(lines, number(ctx.ssd))
+        ctx.figure("headers in flight", most)
+        assert "replayed" in sh.run("dmesg"), "nothing was replayed"
+        with lc.open() as raw:
+            for block in range(200):
+                assert raw.read(block * 8192, 4096) == block.to_bytes(4, "little") * 1024, block
+    assert most >= 8, most

@@ -124,6 +124,20 @@ class Device:
         self.flush()
 
 
+def image(path):
+    """All bytes of a device."""
+    with Device(path) as raw:
+        return b"".join(raw.read(at, MIB) for at in range(0, raw.size, MIB))
+
+
+def put(path, data):
+    """The bytes of image() on a device."""
+    with Device(path) as raw:
+        for at in range(0, len(data), MIB):
+            raw.write(at, data[at:at + MIB])
+        raw.flush()
+
+
 @contextlib.contextmanager
 def loop(path, *options):
     """A loop device on a file."""
