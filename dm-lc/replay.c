@@ -29,6 +29,7 @@
 #include <linux/errno.h>
 #include <linux/string.h>
 #ifdef __KERNEL__
+#include <linux/sched.h>
 #include <linux/sort.h>
 #else
 #include <stdlib.h>
@@ -80,13 +81,34 @@ static int compare_segments(const void *a, const void *b)
 	return 0;
 }
 
+typedef int (*compare_fn)(const void *a, const void *b);
+
+#ifdef __KERNEL__
+/* Loops over all records take seconds: there may be a hundred million. */
+static void let_others_run(size_t i)
+{
+	if (!(i & 0xffff))
+		cond_resched();
+}
+
+static int compare_slowly(const void *a, const void *b, const void *compare)
+{
+	cond_resched();
+	return (*(const compare_fn *)compare)(a, b);
+}
+#else
+static void let_others_run(size_t i)
+{
+	(void)i;
+}
+#endif
+
 /*
  * What the scan finds is nearly in order already: of one lane all but the dead records of a
  * crash.  Put these in their places, as long as that takes no more than a few moves a record.
  * Return: whether all are.
  */
-static bool insert_records(struct lc_replay_record *records, size_t nr,
-			   int (*compare)(const void *, const void *))
+static bool insert_records(struct lc_replay_record *records, size_t nr, compare_fn compare)
 {
 	size_t budget = 4 * nr, i, j;
 
@@ -98,17 +120,17 @@ static bool insert_records(struct lc_replay_record *records, size_t nr,
 		records[j] = moved;
 		if (!budget)
 			return false;
+		let_others_run(i);
 	}
 	return true;
 }
 
-static void sort_records(struct lc_replay_record *records, size_t nr,
-			 int (*compare)(const void *, const void *))
+static void sort_records(struct lc_replay_record *records, size_t nr, compare_fn compare)
 {
 	if (insert_records(records, nr, compare))
 		return;
 #ifdef __KERNEL__
-	sort(records, nr, sizeof(*records), compare, NULL);
+	sort_r(records, nr, sizeof(*records), compare_slowly, NULL, &compare);
 #else
 	qsort(records, nr, sizeof(*records), compare);
 #endif
@@ -143,6 +165,7 @@ static void drop_dead(const struct lc_sb *sb, struct lc_replay_record *records, 
 	for (i = nr; i--; ) {
 		struct lc_replay_record *r = &records[i];
 
+		let_others_run(i);
 		r->keep = 0;
 		if (r->epoch > sb->epoch)
 			continue;
@@ -166,6 +189,7 @@ static void drop_leftovers(struct lc_replay_record *records, size_t nr)
 
 	sort_records(records, nr, compare_segments);
 	for (i = 0; i < nr; i++) {
+		let_others_run(i);
 		if (records[i].epoch < epoch)
 			records[i].keep = 0;
 		else
@@ -181,6 +205,7 @@ static void fill_result(const struct lc_sb *sb, const struct lc_replay_record *r
 	result->nr_kept = 0;
 	result->next_segment = sb->tail_segment;
 	for (i = 0; i < nr; i++) {
+		let_others_run(i);
 		if (!records[i].keep)
 			continue;
 		result->nr_kept++;
@@ -214,6 +239,7 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, s
 	drop_leftovers(records, nr);
 	sort_records(records, nr, compare_records);
 	for (i = 0; i < nr; i++) {
+		let_others_run(i);
 		if (records[i].epoch > sb->epoch)
 			newer_life = true;
 		if (records[i].keep && records[i].durable_seq > result->durable_seq)
@@ -222,6 +248,7 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, s
 	for (i = 0; i < nr; i++) {
 		struct lc_replay_record *r = &records[i];
 
+		let_others_run(i);
 		if (r->hidden)
 			r->keep = 0;
 		if (!r->keep)
@@ -253,6 +280,7 @@ void lc_replay_find_cuts(struct lc_replay_record *records, size_t nr)
 	size_t i;
 
 	for (i = nr; i--; ) {
+		let_others_run(i);
 		if (records[i].keep && records[i].segment < lowest)
 			lowest = records[i].segment;
 		records[i].cut = lowest;
@@ -260,6 +288,7 @@ void lc_replay_find_cuts(struct lc_replay_record *records, size_t nr)
 	for (i = 0; i < nr; i++) {
 		struct lc_replay_record *r = &records[i];
 
+		let_others_run(i);
 		if (r->keep && r->cut >= next) {
 			next = r->segment + 1;
 			continue;
