@@ -41,6 +41,17 @@ enum lc_pairing {
 	LC_PAIRING_LOST,	/* the mark lists lost ranges */
 };
 
+/* Of two good copies of the mark: does @copy count, and not @other? */
+static inline bool lc_mark_counts(const struct lc_mark_info *copy,
+				  const struct lc_mark_info *other)
+{
+	bool abandoned = copy->state == LC_MARK_ABANDONED;
+
+	if (abandoned != (other->state == LC_MARK_ABANDONED))
+		return abandoned;
+	return copy->mark_seq > other->mark_seq;
+}
+
 /* The latest life that the hard disk must have seen, by the superblock alone (T2). */
 static inline u64 lc_pairing_seen(const struct lc_sb *sb)
 {

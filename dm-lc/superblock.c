@@ -232,8 +232,7 @@ static int read_mark(struct lc_core *core, struct lc_mark_info *mark, u8 *which,
 			}
 			continue;
 		}
-		if (ret || other->state == LC_MARK_ABANDONED ||
-		    (mark->state != LC_MARK_ABANDONED && other->mark_seq > mark->mark_seq)) {
+		if (ret || lc_mark_counts(other, mark)) {
 			*mark = *other;
 			*which = copy;
 		}

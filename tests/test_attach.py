@@ -257,6 +257,22 @@ def test_detach_cut_anywhere(world, kind):
         assert world.hdd.read(0, END) == original, upto
 
 
+@pytest.mark.parametrize("copy", [0, MIB // 2])
+def test_one_copy_of_the_mark_tells(world, copy):
+    """A3: of two good copies of the mark the later one counts, as it does in the kernel."""
+    fill(world, "noise", random.Random(3))
+    assert world.format().code == 0
+    images = world.save()
+    done, writes = world.detach(recorded=True)
+    assert done.code == 0, done.err
+    write = next(w for w in writes if w.path == world.hdd.dev and w.offset == copy and w.data)
+    assert write.data[76:80] == b"\4\0\0\0", "the first thing written is not the state"
+    world.load(images)
+    world.hdd.write(copy, write.data)
+    done = run_tool("resume", "--print-table", "v", world.ssd.dev, world.hdd.dev)
+    assert done.code == 1 and f"lc-detach --backing={world.hdd.dev}" in done.err, done.err
+
+
 def interrupted_attach(world, rng):
     """A cut behind the first block of the mark; the images."""
     images = world.save()

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "image.h"
+#include "pairing.h"
 #include "util.h"
 
 /**
@@ -276,13 +277,9 @@ int marks_read(struct mark_pair *marks, const struct device *dev, u64 offset)
 			return ret;
 	}
 	for (i = 0; i < 2; i++) {
-		const struct lc_mark_info *m = &marks->copy[i], *b;
-
 		if (marks->err[i])
 			continue;
-		b = marks_best(marks);
-		if (!b || (m->state == b->state ? m->mark_seq > b->mark_seq :
-						  m->state == LC_MARK_ABANDONED))
+		if (marks->best < 0 || lc_mark_counts(&marks->copy[i], marks_best(marks)))
 			marks->best = i;
 	}
 	return 0;
