@@ -136,6 +136,65 @@ class LcVolume:
         return fields["dirty"] == 0 or fields["mode"] != "rw"
 
 
+class ComingAndGoing(LcVolume):
+    """A disk that gets a cache in place, loses it again, and so on; the power may go at any
+    command of that.  Without a cache, dm-linear shows as much of the bare disk.
+    """
+
+    FORMAT = ("--in-place", "--segment-size=64K")
+
+    def __init__(self, ctx):
+        super().__init__(ctx, format=self.FORMAT)
+        self.ctx = ctx
+        self.rng = random.Random(f"{ctx.seed}/remedies")
+        length = dm.sectors(ctx.hdd) // 8 * 8 - 2048
+        self.bare = dm.Device("power", dm.linear(ctx.hdd, length, 0))
+        self.paired = False
+        self.seen = {"attached": 0, "detached": 0, "attach_cut": 0, "detach_cut": 0}
+
+    def create(self):
+        """Without a cache at first."""
+
+    def marked(self):
+        """Does the disk say that its beginning is elsewhere?"""
+        with Raw(self.ctx.hdd) as raw:
+            return any(raw.read(at, 4096).startswith(b"dmlc-mk\n") for at in (0, 1 << 19))
+
+    def start(self):
+        """The pair if there is one; what was interrupted is finished, one way or the other."""
+        self.paired = super().start()
+        if self.paired:
+            return True
+        try:
+            if self.marked():
+                assert f"lc-detach --backing={self.ctx.hdd}" in self.why, self.why
+                attaching = "lc-format --in-place was interrupted" in self.why
+                self.seen["attach_cut" if attaching else "detach_cut"] += 1
+                if attaching and self.rng.randrange(2):
+                    sh.result("lc-check", "--repair", "--backing", self.ctx.hdd, self.ctx.ssd)
+                    self.paired = super().start()
+                    return self.paired
+                sh.run("lc-detach", "--backing", self.ctx.hdd, self.ctx.ssd)
+            self.bare.create()
+        except (OSError, sh.Failed) as failed:
+            self.why += str(failed)
+            return False
+        return True
+
+    def change(self):
+        """To the other state.  False if that was interrupted."""
+        if self.paired:
+            code, self.why = sh.result("lc-remove", "--detach", self.stack.name)
+        else:
+            self.bare.remove()
+            code, self.why = sh.result("lc-format", *self.FORMAT, "--backing", self.ctx.hdd,
+                                       self.ctx.ssd)
+        if code:
+            return False
+        self.seen["detached" if self.paired else "attached"] += 1
+        return self.start()
+
+
 class PowerCuts:
     """The rounds of one case."""
 
@@ -192,11 +251,8 @@ class PowerCuts:
             for what in ("volatile", "dropped", "torn"):
                 self.seen[what] += disk[what]
 
-    def load_until_cut(self, commands):
-        """Load, lose power, take the device away, get power back."""
-        cut = self.choose()
-        self.disks.arm(after_commands=self.rng.randint(1, commands), **cut)
-        # More operations than the cut needs commands, even where a cache merges them.
+    def load(self, ops):
+        """Load, until so many operations are done or the power is gone."""
         _, report = powerload(
             "run",
             self.volume.path,
@@ -205,7 +261,7 @@ class PowerCuts:
             "--max-sectors",
             self.max_sectors,
             "--ops",
-            20 * commands,
+            ops,
             "--rng",
             self.rng.randrange(1 << 32),
             "--sync-every",
@@ -214,6 +270,24 @@ class PowerCuts:
         assert report["ended"] in ("EIO", "ops"), f"the load ended with {report['ended']}"
         self.seen["writes"] += report["writes"]
         self.seen["fsyncs"] += report["syncs"]
+
+    def load_until_cut(self, commands):
+        """Load, lose power, take the device away, get power back."""
+        cut = self.choose()
+        self.disks.arm(after_commands=self.rng.randint(1, commands), **cut)
+        # More operations than the cut needs commands, even where a cache merges them.
+        self.load(20 * commands)
+        self.cut(cut)
+        self.volume.stop()
+        self.disks.restore()
+
+    def change_until_cut(self, commands):
+        """The same while the disk gets and loses its cache between short loads."""
+        cut = self.choose()
+        self.disks.arm(after_commands=self.rng.randint(1, commands), **cut)
+        while self.disks.power():
+            self.load(self.rng.choice((1, 5, 20)))
+            assert self.volume.change() or not self.disks.power(), self.volume.why
         self.cut(cut)
         self.volume.stop()
         self.disks.restore()
@@ -237,11 +311,14 @@ class PowerCuts:
         self.seen["disordered"] += report["disordered"]
         return content, report
 
-    def round(self, commands=400, crashes_in_a_row=0):
+    def round(self, commands=400, crashes_in_a_row=0, change=False):
         """One cut, further ones while starting, one judgement."""
         where = f"seed {self.ctx.seed}, round {self.seen['rounds']}"
         self.rng = random.Random(f"{self.ctx.seed}/{self.seen['rounds']}")
-        self.load_until_cut(commands)
+        if change:
+            self.change_until_cut(commands)
+        else:
+            self.load_until_cut(commands)
         for _ in range(crashes_in_a_row):
             self.crash_while_starting(self.rng.choice((3, 10, 40, 200)))
         self.disks.disarm()
@@ -288,6 +365,30 @@ def hundred_rounds_of_cuts(ctx):
 def order_is_kept(ctx):
     """What survives a cut is a prefix of what was written (P2), whatever the disks reorder."""
     cut_rounds(ctx, rounds=20, crashes_in_a_row=2, every=4, ordered=True)
+
+
+def cut_while_changing(ctx, rounds):
+    """Rounds in which a disk gets a cache in place, loses it, and the power goes somewhere."""
+    volume = ComingAndGoing(ctx)
+    with PowerCuts(ctx, volume) as power:
+        for number in range(rounds):
+            power.round(commands=600, crashes_in_a_row=2 if number % 3 == 0 else 0, change=True)
+    for what, number in volume.seen.items():
+        ctx.figure(what, number)
+    assert volume.seen["attached"] and volume.seen["detached"], volume.seen
+
+
+@case(kernels=("stock",), disks=recorded("16M", "32M"), timeout=900)
+def attach_and_detach(ctx):
+    """A power cut anywhere in lc-format --in-place, the life after it, or lc-remove --detach."""
+    cut_while_changing(ctx, 8)
+
+
+@case(kernels=("stock",), disks=recorded("16M", "32M"), timeout=3600, long=True)
+def attach_and_detach_often(ctx):
+    """The same, until cuts came while the beginning of the disk was moved, both ways."""
+    cut_while_changing(ctx, 120)
+    assert ctx.figures["attach_cut"] and ctx.figures["detach_cut"], ctx.figures
 
 
 @case(kernels=("stock",), disks=recorded(), timeout=300, module="")
