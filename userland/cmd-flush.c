@@ -21,6 +21,7 @@
 #define POLL_MS		200
 #define PLAIN_MS	5000	/* between lines when stdout is no terminal */
 #define STALL_MS	10000	/* "off" for so long: nothing will come */
+#define RETRY_MS	20000	/* "retrying" for so long: nobody knows when it comes */
 
 static volatile sig_atomic_t interrupted;
 
@@ -37,8 +38,14 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
+struct state {
+	u64 head, tail;			/* seqs */
+	u64 dirty;			/* blocks */
+	bool off, retrying;		/* writeback */
+};
+
 /* The numbers a flush needs, checked: 0, or an errno after complaining. */
-static int read_state(const char *name, u64 *head, u64 *tail, u64 *dirty, bool *off)
+static int read_state(const char *name, struct state *state)
 {
 	struct lc_status status;
 	const char *mode, *writeback;
@@ -48,14 +55,15 @@ static int read_state(const char *name, u64 *head, u64 *tail, u64 *dirty, bool *
 		return ret;
 	mode = dm_status_get(&status, "mode");
 	writeback = dm_status_get(&status, "writeback");
-	*off = writeback && !strcmp(writeback, "off");
+	state->off = writeback && !strcmp(writeback, "off");
+	state->retrying = writeback && !strcmp(writeback, "retrying");
 	if (!mode || strcmp(mode, "rw")) {
 		complain(name, "is in mode %s, so its data does not reach the hard disk; "
 			 "see the kernel log and lc-status", mode ? mode : "unknown");
 		ret = -EROFS;
-	} else if (!dm_status_number(&status, "head_seq", head) ||
-		   !dm_status_number(&status, "tail_seq", tail) ||
-		   !dm_status_number(&status, "dirty", dirty)) {
+	} else if (!dm_status_number(&status, "head_seq", &state->head) ||
+		   !dm_status_number(&status, "tail_seq", &state->tail) ||
+		   !dm_status_number(&status, "dirty", &state->dirty)) {
 		complain(name,
 			 "odd status from the kernel: head_seq, tail_seq or dirty is missing");
 		ret = -EPROTO;
@@ -100,29 +108,48 @@ static void show_progress(const char *name, struct progress *p, u64 dirty)
 	}
 }
 
+/* Why is there no use in waiting on?  Return: 0, or an errno after complaining. */
+static int check_stall(const char *name, const struct progress *p, const struct state *state)
+{
+	u64 stalled_ms = (now_ns() - p->moved_ns) / 1000000;
+
+	if (state->off && stalled_ms > STALL_MS) {
+		complain(name, "writeback is off; switch it on with: "
+			 "dmsetup message %s 0 writeback on", name);
+		return -EAGAIN;
+	}
+	if (state->retrying && stalled_ms > RETRY_MS) {
+		complain(name, "writing to the hard disk fails; the kernel goes on trying and "
+			 "nothing is lost, see the kernel log and lc-status, and flush again "
+			 "when the disk works");
+		return -EIO;
+	}
+	return 0;
+}
+
 static int wait_for_tail(const char *name, struct progress *p)
 {
 	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
-	u64 head, tail, dirty, before = ~0ULL;
-	bool off;
+	u64 before = ~0ULL;
+	struct state state;
 	int ret;
 
 	for (;;) {
-		ret = read_state(name, &head, &tail, &dirty, &off);
+		ret = read_state(name, &state);
 		if (ret)
 			return ret;
-		if (tail >= p->goal || !dirty)
+		if (state.tail >= p->goal || !state.dirty)
 			return 0;
-		if (tail > p->at || dirty < before)
+		/* A batch under way may take long: then it is no stall. */
+		if (state.tail > p->at || state.dirty < before ||
+		    !(state.off || state.retrying))
 			p->moved_ns = now_ns();
-		p->at = tail > p->at ? tail : p->at;
-		before = dirty;
-		if (off && now_ns() - p->moved_ns > STALL_MS * 1000000ULL) {
-			complain(name, "writeback is off; switch it on with: "
-				 "dmsetup message %s 0 writeback on", name);
-			return -EAGAIN;
-		}
-		show_progress(name, p, dirty);
+		p->at = state.tail > p->at ? state.tail : p->at;
+		before = state.dirty;
+		ret = check_stall(name, p, &state);
+		if (ret)
+			return ret;
+		show_progress(name, p, state.dirty);
 		nanosleep(&pause, NULL);
 		if (interrupted) {
 			complain(name, "interrupted; the kernel goes on draining, nothing is lost");
@@ -146,18 +173,20 @@ int flush_volume(const char *name)
 {
 	struct sigaction action = { .sa_handler = on_signal }, old_int, old_term;
 	struct progress p = { .terminal = isatty(STDOUT_FILENO) };
-	bool off;
+	struct state state;
 	int ret;
 
 	ret = flush_buffers(name);
 	if (!ret)
-		ret = read_state(name, &p.goal, &p.first, &p.dirty, &off);
+		ret = read_state(name, &state);
 	if (!ret)
 		ret = dm_message(name, "writeback");
 	if (ret)
 		return ret;
 	p.start_ns = p.last_ns = p.moved_ns = now_ns();
-	p.at = p.first;
+	p.goal = state.head;
+	p.first = p.at = state.tail;
+	p.dirty = state.dirty;
 	sigaction(SIGINT, &action, &old_int);
 	sigaction(SIGTERM, &action, &old_term);
 	ret = wait_for_tail(name, &p);
