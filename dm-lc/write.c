@@ -377,8 +377,8 @@ static void park(struct lc_core *core, struct lc_io *io);
 static void write_continue(struct lc_core *core, struct lc_io *io, int ret, bool batch);
 
 /*
- * Read the old slot and go on.  Return: as write_run(), or -EIO: the slot cannot be
- * read now.  @last: then its sectors are lost.
+ * Read the old slot and go on.  Return: as write_run(), or -EIO: the SSD does not give the
+ * slot back as it was written.  @last: then its sectors are lost.
  */
 static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 {
@@ -394,7 +394,7 @@ static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 		return write_run(core, io, true, NULL);
 	pages = mempool_alloc(&core->merge_pool, GFP_NOIO);
 	ret = lc_read_slot(core, block, old.slot, page_address(pages));
-	if (!ret || ret == -EBADMSG || last) {
+	if (!ret || last) {
 		merge.slot = old.slot;
 		merge.data = ret ? NULL : page_address(pages);
 		ret = write_run(core, io, true, &merge);
@@ -406,7 +406,7 @@ static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 	return ret;
 }
 
-/* An I/O error may pass, so it is tried as long as the SSD may fail; damage does not. */
+/* Errors may pass, also a slot that reads as something else: the SSD has its time (L18). */
 static void merge_work(struct work_struct *work)
 {
 	struct lc_io *io = container_of(work, struct lc_io, work);

@@ -5,6 +5,7 @@ What may cost little is counted, in commands of a disk or calls of a function, n
 """
 
 import re
+import threading
 
 from lclib import case, dm, sh, wait
 from lclib.calls import Calls
@@ -45,12 +46,19 @@ def refuse_writes(ssd):
 # --- an SSD that was given up -------------------------------------------------------------------
 
 
+def write_past(raw, blocks):
+    """Write past the cache, and read that back."""
+    for block in blocks:
+        raw.write(block * BLOCK, content(block, "past"))
+        assert raw.read(block * BLOCK, BLOCK) == content(block, "past"), block
+
+
 @case(kernels=("stock",), disks=PAIR, timeout=300,
       fault=("HDD", "refuses some blocks while a failing SSD is salvaged",
              "all others are salvaged; these when the disk takes them, or they are listed as lost"))
 def salvage_passes_refused_blocks(ctx):
     """Blocks that the HDD refuses hide none of those behind them from the salvage (S10)."""
-    refused = 40
+    refused = 200
     with Breakable("ssd1", ctx.ssd) as ssd, Breakable("hdd1", ctx.hdd) as hdd:
         lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off")
         lc.format()
@@ -135,11 +143,10 @@ def giving_up_costs_what_is_in_ram(ctx):
             taken = locks.count() - before
             assert lc.fields()["mode"] == "degraded", lc.fields()
             refuse_writes(ssd)
-            # Clean copies are outdated from now on, wherever they are.
-            for block in range(8, 4000, 500):
-                raw.write(block * BLOCK, content(block, "past"))
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "past"), block
+            # Clean copies are outdated from now on, wherever they are, and also behind the salvage.
+            write_past(raw, range(8, 4000, 500))
             lc.wait(lambda fields: not fields["dirty"], 120, "the end of the salvage")
+            write_past(raw, range(12, 4000, 500))
             flushes = commands(ctx.hdd)["flush"] - flushes
             assert lc.fields()["lost"] == 0, lc.fields()
             assert raw.read(0, BLOCK) == content(0, "new")
@@ -199,6 +206,34 @@ def data_comes_back(ctx):
     comes_back(ctx, b"kept 100\n", 0, 4 * 8)
 
 
+@case(kernels=("stock",), disks=PAIR, timeout=180,
+      fault=("SSD", "the old slot of a partial write reads as something else for a while",
+             "the write waits and reads it again; nothing lost"))
+def merged_data_comes_back(ctx):
+    """A part of a block is written while its slot does not fit: the rest is not given up (L18)."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, writeback="off", idle_seal_ms=0)
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 0, 200, "kept")
+            fill(raw, 1000, 2 * ANOTHER_SEGMENT, "more")
+            raw.flush()
+            told = said("is damaged on the cache device")
+            ssd.swap(*around(ctx.ssd, slot_sector(ctx.ssd, b"kept 100\n"), dm.zero(8)))
+            with lc.open() as other:
+                writer = threading.Thread(target=other.write, args=(100 * BLOCK + 512, b"x" * 512))
+                writer.start()
+                wait.until(lambda: said("is damaged on the cache device") > told, 60,
+                           "the write to meet what does not come back")
+                ssd.heal()
+                writer.join()
+            assert lc.fields()["lost"] == 0, lc.fields()
+            old = content(100, "kept")
+            assert raw.read(100 * BLOCK, BLOCK) == old[:512] + b"x" * 512 + old[1024:]
+        lc.remove()
+
+
 @case(kernels=("stock",), disks=PAIR, timeout=240,
       fault=("SSD", "more dirty slots than a bad region has read as something else",
              "the SSD is given up, and asked again while it is salvaged"))
@@ -247,6 +282,9 @@ def hdd_errors_stop_no_write(ctx):
                     said("writeback failed with error") >= tries + 7, 120, "seven failed batches")
             fields = lc.fields()
             assert fields["mode"] == "rw" and fields["writeback"] == "retrying", fields
+            # lc-flush waits for a while, but not for ever.
+            code, text = sh.result("lc-flush", lc.name)
+            assert code == 1 and "writing to the hard disk fails" in text, (code, text)
             fill(raw, 400, 200, "mine")
             raw.flush()
             hdd.heal()
