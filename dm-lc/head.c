@@ -342,7 +342,8 @@ static void take(struct lc_head *head, struct lc_lane *lane, struct lc_buffer *b
 	else if (head->next == head->cut)
 		cut_seq = head->cut_seq;
 	seg = &ring->segments[buf->position];
-	seg->number = buf->segment;
+	/* Before anything is written there: see lc_read_end(). */
+	WRITE_ONCE(seg->number, buf->segment);
 	seg->cut_seq = cut_seq;
 	seg->lane = lane->index;
 	/* Before any slot of it can be mapped (B2). */

@@ -173,9 +173,13 @@ struct lc_io {
 	struct lc_core *core;
 	struct bvec_iter iter;		/* write: what is left; read: as submitted */
 	struct work_struct work;
-	u64 target;			/* flush: seq that must be durable */
-	u32 position;			/* read: a slot of the segment referenced */
-	bool referenced;
+	union {
+		u64 target;		/* flush: seq that must be durable */
+		u64 segment;		/* read of the SSD: number of the segment */
+	};
+	u32 position;			/* read of the SSD: a slot of it */
+	bool on_ssd;			/* read: mapped there */
+	bool referenced;		/* and its segment is not reused meanwhile */
 	bool on_hdd;			/* read: mapped there */
 	bool heals;			/* bypassed write: covers what the HDD does not hold */
 	u8 flight;			/* bypassed write: 1 + generation if counted (S-d) */

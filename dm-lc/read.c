@@ -3,8 +3,8 @@
  * The way of a read.
  *
  * The bio is cut to the longest run that comes from one place and served from
- * there: RAM (copied under the bucket locks), SSD (remapped; the segment is
- * referenced until the read ends, so it cannot be reused), HDD (remapped), or
+ * there: RAM (copied under the bucket locks), SSD (remapped; if the segment was
+ * reused when the read ends, it is read again, H1), HDD (remapped), or
  * nowhere: lost sectors are an error until they are overwritten.
  *
  * A run is found sector by sector, because a slot may hold part of a block.  A bio of
@@ -43,6 +43,8 @@ struct run {
 	enum place place;
 	u32 slot;		/* SSD: of the first block */
 	u32 next_slot;		/* SSD: the slot that would continue it */
+	u64 segment;		/* SSD: number of the segment of both */
+	bool hold;		/* SSD: reference it, what is read is verified */
 	u32 nr_sectors;
 };
 
@@ -79,6 +81,17 @@ static enum place find_place(const struct lc_mapping *map, bool found, bool in_r
 	return in_ram ? PLACE_RAM : PLACE_SSD;
 }
 
+/* [bucket locked] The mapping keeps the segment as it is until then. */
+static void enter_segment(struct lc_core *core, struct run *run, u32 slot)
+{
+	struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+
+	if (run->hold)
+		lc_segment_get(seg);
+	run->segment = READ_ONCE(seg->number);
+	run->slot = slot;
+}
+
 /*
  * Look one block up and add it to the run if it comes from the same place.
  * Return: sectors added; fewer than @nr end the run.
@@ -107,11 +120,8 @@ static u32 extend_run(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(core, buf, map.slot) + (first << 9),
 				  n << 9);
 	} else if (n && place == PLACE_SSD) {
-		if (run->place == PLACE_NONE) {
-			/* Under the bucket lock: the mapping keeps the segment until we hold it. */
-			lc_segment_get(lc_ring_segment(core->ring, map.slot));
-			run->slot = map.slot;
-		}
+		if (run->place == PLACE_NONE)
+			enter_segment(core, run, map.slot);
 		run->next_slot = map.slot + 1;
 	}
 	if (n)
@@ -443,6 +453,7 @@ static void verify_work(struct work_struct *work)
 	while (good && iter.bi_size)
 		good = check_block(core, bio, &iter, block++, slot++, pages);
 	mempool_free(virt_to_page(pages), &core->merge_pool);
+	io->on_ssd = false;
 	io->referenced = false;
 	lc_read_put_segment(core, io->position);
 	if (good)
@@ -470,13 +481,16 @@ static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
 
 	if ((address | bio->bi_iter.bi_size) & (core->sb.cache_lbs - 1) ||
 	    !lc_fits_ssd(core, bio) ||
-	    (READ_ONCE(core->params.verify_reads) && !whole_slots(&bio->bi_iter))) {
-		lc_read_put_segment(core, run->slot);
+	    (run->hold && !whole_slots(&bio->bi_iter))) {
+		if (run->hold)
+			lc_read_put_segment(core, run->slot);
 		read_slowly(core, io);
 		return DM_MAPIO_SUBMITTED;
 	}
 	io->position = run->slot;
-	io->referenced = true;
+	io->segment = run->segment;
+	io->on_ssd = true;
+	io->referenced = run->hold;
 	bio_set_dev(bio, core->cache);
 	bio->bi_iter.bi_sector = address >> 9;
 	return DM_MAPIO_REMAPPED;
@@ -503,12 +517,12 @@ static bool all_absent(struct lc_core *core, const struct bio *bio)
 int lc_read_map(struct lc_core *core, struct bio *bio)
 {
 	struct lc_io *io = lc_bio_io(bio);
-	struct run run = {};
+	struct run run = { .hold = READ_ONCE(core->params.verify_reads) };
 
 	if (all_absent(core, bio))
 		return map_to_hdd(core, bio);
 	find_run(core, bio, &run);
-	if (run.place == PLACE_SSD && READ_ONCE(core->params.verify_reads))
+	if (run.place == PLACE_SSD && run.hold)
 		run.nr_sectors = cut_to_slots(bio, run.nr_sectors);
 	if (run.nr_sectors < bio_sectors(bio))
 		dm_accept_partial_bio(bio, run.nr_sectors);
@@ -528,6 +542,17 @@ int lc_read_map(struct lc_core *core, struct bio *bio)
 	}
 }
 
+/* Has the segment been given away since the read was mapped (H1)? */
+static bool reused(struct lc_core *core, const struct lc_io *io)
+{
+	/*
+	 * If the data is of the new content, its number is seen: it was stored before a writer
+	 * got slots there, and what was written is sent after the full barrier of lc_record_put().
+	 */
+	smp_rmb();
+	return READ_ONCE(lc_ring_segment(core->ring, io->position)->number) != io->segment;
+}
+
 /**
  * lc_read_end() - end_io of a read
  * @core: the volume
@@ -542,18 +567,21 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 
 	if (io->on_hdd)
 		lc_stamp(&core->last_hdd_read);
-	if (!io->referenced)
+	if (!io->on_ssd)
 		return DM_ENDIO_DONE;
-	if (!*error && READ_ONCE(core->params.verify_reads) && whole_slots(&io->iter)) {
+	if (io->referenced && !*error) {
 		INIT_WORK(&io->work, verify_work);
 		queue_work(core->verify_wq, &io->work);
 		return DM_ENDIO_INCOMPLETE;
 	}
+	if (io->referenced)
+		lc_read_put_segment(core, io->position);
+	io->on_ssd = false;
 	io->referenced = false;
-	lc_read_put_segment(core, io->position);
-	if (!*error || *error == BLK_STS_AGAIN)
+	if (*error == BLK_STS_AGAIN || (!*error && !reused(core, io)))
 		return DM_ENDIO_DONE;
-	lc_err_limit(core, "the cache device failed a read, trying again");
+	if (*error)
+		lc_err_limit(core, "the cache device failed a read, trying again");
 	read_slowly(core, io);
 	return DM_ENDIO_INCOMPLETE;
 }

@@ -10,7 +10,13 @@
  * are dropped from the index when the segment is taken.  It is handed out only
  * when its number is below durable tail + nr_segments, i.e. a superblock that no
  * longer needs its old content is durable, and written only when no read
- * references it any more.  The last `reserve` ones are only for what writeback must log
+ * references it any more.
+ *
+ *  H1 A read that others may hold back for long has no reference (D16).  It takes the number
+ *     of the segment along, and when it has ended and the number is another one, what it got
+ *     may be of the new content: it is read again.
+ *
+ * The last `reserve` ones are only for what writeback must log
  * again, without which the tail cannot move (D1).
  *
  * A cut is a number that the tail may move to: all seqs below its cut_seq are in lower
@@ -28,9 +34,9 @@ struct lc_geometry;
 
 struct lc_segment {
 	struct lc_buffer __rcu *buf;	/* its RAM image until that is durable; log->lock */
-	u64 number;			/* of the content; set when handed out */
+	u64 number;			/* of the content; set before it is written to; READ_ONCE() */
 	u64 cut_seq;			/* 0: not a cut, or not known to be one; head->lock */
-	atomic_t refs;			/* reads in flight */
+	atomic_t refs;			/* reads in flight that hold it (H1) */
 	u16 lane;			/* that opened it; set with number, of no earlier life */
 };
 

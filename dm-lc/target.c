@@ -188,6 +188,7 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 	struct lc_io *io = lc_bio_io(bio);
 
 	io->core = lc->core;
+	io->on_ssd = false;
 	io->referenced = false;
 	io->on_hdd = false;
 	io->heals = false;

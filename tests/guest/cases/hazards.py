@@ -6,8 +6,10 @@ counts commands. What a case waits for are states, never times; where a held com
 itself, that it is late matters to a broken module only.
 """
 
+import contextlib
 import os
 import pathlib
+import threading
 from random import Random
 
 from lclib import Disk, case, dm, sh, status, wait
@@ -499,6 +501,68 @@ def reads_go_before_writeback(ctx):
     assert yielding > 3 * waited_for, "writeback does not make way for reads, or a discard does"
     assert yielding > 3 * told, "writeback makes way for reads although it was told to drain"
     assert yielding < 50 * waited_for, "writeback has come to a stop"
+
+
+# --- who may keep a segment -----------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def slow_reader(device, path, block, output):
+    """A process that reads a block, in a cgroup that gets 64 bytes a second from the device."""
+    root = pathlib.Path("/tmp/cgroup")
+    group, number = root / "slow", os.stat(device).st_rdev
+    number = f"{os.major(number)}:{os.minor(number)}"
+    root.mkdir(exist_ok=True)
+    sh.run("mount", "-t", "cgroup2", "none", root)
+    try:
+        (root / "cgroup.subtree_control").write_text("+io", encoding="ascii")
+        group.mkdir()
+        (group / "io.max").write_text(f"{number} rbps=64", encoding="ascii")
+        reader = sh.start("sh", "-c", f"echo $$ > {group}/cgroup.procs && exec dd if={path} bs=4k "
+                          f"skip={block} count=1 iflag=direct of={output}")
+        try:
+            yield reader
+        finally:
+            (group / "io.max").write_text(f"{number} rbps=max", encoding="ascii")
+            sh.finish(reader)
+            wait.until(lambda: "populated 0" in (group / "cgroup.events").read_text("ascii"), 60,
+                       "the cgroup to be empty")
+            group.rmdir()
+    finally:
+        sh.run("umount", root)
+
+
+def blocked(process):
+    """Does a process wait for I/O, its own program's?"""
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text("ascii")
+    return "(dd) D" in fields
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "8M"), Disk("hdd", "32M")), timeout=120)
+def held_read_stops_no_write(ctx):
+    """A read of the SSD is held back while the log goes round: no write waits for it, and what it
+    returns is not what lies there by then (D16)."""
+    output = pathlib.Path("/tmp/held")
+    with LcStack(ctx.hdd, ctx.ssd, format=SMALL) as lc, lc.open() as raw:
+        fill(raw, 0, 100, "first")
+        lc.drain()
+        with dm.Raw(ctx.ssd) as bare:
+            place = next(at for at in range(MIB, bare.size, BLOCK)
+                         if bare.read(at, 512).startswith(b"first 3\n"))
+        with slow_reader(ctx.ssd, lc.path, 3, output) as reader:
+            wait.until(lambda: blocked(reader), 60, "the read to be held back")
+            # A lap of the log is 1,440 blocks.
+            lap = b"".join(content(block, "lap") for block in range(100))
+            writes = [threading.Thread(target=raw.write, args=((1000 + i * 100) * BLOCK, lap))
+                      for i in range(30)]
+            for write in writes:
+                write.start()
+                wait.until(lambda write=write: not write.is_alive(), 30, "a write beside the read")
+            assert blocked(reader), "the read went on by itself"
+        with dm.Raw(ctx.ssd) as bare:
+            assert not bare.read(place, 512).startswith(b"first 3\n"), "the segment was not reused"
+        assert output.read_bytes() == content(3, "first"), output.read_bytes()[:20]
+        output.unlink()
 
 
 # --- who sends a record ---------------------------------------------------------------------------
