@@ -196,6 +196,7 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
 		limit = min_t(u32, LC_RECORD_ENTRIES, seg_slots - first - LC_HEADER_SLOTS);
 	WRITE_ONCE(rec->limit, limit);
 	rec->nr_slots = 0;
+	rec->nr_ranges = 0;
 	WRITE_ONCE(rec->owed, false);
 	rec->type = type;
 	rec->stage = LC_RECORD_OPEN;

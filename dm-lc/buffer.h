@@ -57,6 +57,7 @@ struct lc_record {
 	u32 first_slot;			/* of the header; set before it opens */
 	u32 limit;			/* data slots it may hold; READ_ONCE() */
 	u32 nr_slots;			/* data slots it holds; set when closed */
+	u32 nr_ranges;			/* entries of a tombstone; set when closed */
 	u8 type;
 	bool owed;			/* to the next FLUSH (G7); READ_ONCE() */
 	/* below: log->lock */

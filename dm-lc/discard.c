@@ -101,6 +101,9 @@ static bool visit_range(struct lc_core *core, const struct discard_range *r)
 /* Steps 2 to 5.  Return: 0, -EAGAIN if no buffer is ready, or an error. */
 static int drop_cached(struct lc_core *core, struct discard_range *r)
 {
+	const struct lc_entry_info range = {
+		.block = r->first, .nr_blocks = r->nr, .type = LC_ENTRY_RANGE_TOMBSTONE,
+	};
 	int ret;
 
 	r->drop = false;
@@ -109,7 +112,7 @@ static int drop_cached(struct lc_core *core, struct discard_range *r)
 	ret = lc_log_wait_durable(core->log, lc_head_seal(core, false));
 	if (ret)
 		return ret;
-	ret = lc_head_append_range(core, r->first, r->nr, LC_ENTRY_RANGE_TOMBSTONE);
+	ret = lc_head_append_ranges(core, &range, 1);
 	if (ret)
 		return ret;
 	ret = lc_log_wait_durable(core->log, lc_head_seal(core, false));

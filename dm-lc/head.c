@@ -248,13 +248,14 @@ u64 lc_head_mark(const struct lc_core *core)
 	return mark;
 }
 
-/* [all lanes locked, nothing open] Log the range in the first lane.  Return: as below. */
-static int append_range(struct lc_core *core, const struct lc_entry_info *entry,
-			struct list_head *closed)
+/* [all lanes locked, nothing open] Log the ranges in the first lane.  Return: as below. */
+static int append_ranges(struct lc_core *core, const struct lc_entry_info *ranges, u32 nr,
+			 struct list_head *closed)
 {
 	struct lc_lane *lane = core->lanes[0];
 	struct lc_record *rec;
 	int ret;
+	u32 i;
 
 	rec = lc_lane_open_next(lane, LC_RECORD_RANGE, false, &ret);
 	if (ret == -EBUSY) {
@@ -263,31 +264,29 @@ static int append_range(struct lc_core *core, const struct lc_entry_info *entry,
 	}
 	if (!rec)
 		return -EAGAIN;
-	lc_entry_encode(lc_record_image(rec), 0, entry);
+	for (i = 0; i < nr; i++)
+		lc_entry_encode(lc_record_image(rec), i, &ranges[i]);
+	rec->nr_ranges = nr;
 	lc_log_append(core->log, rec, true);
 	list_add_tail(&rec->turn, closed);
 	return 0;
 }
 
 /**
- * lc_head_append_range() - log a RANGE record of one entry
+ * lc_head_append_ranges() - log a RANGE record
  * @core: the volume
- * @block: block number
- * @nr_blocks: how many blocks
- * @entry_type: LC_ENTRY_RANGE_*
+ * @ranges: its entries, of types LC_ENTRY_RANGE_*
+ * @nr: how many, 1..LC_RECORD_ENTRIES
  *
  * Process context, does not sleep, one caller at a time.  The caller has made sure that
- * every earlier record is sealed (L12), and puts the record into effect before it flushes.
+ * every earlier record is sealed (L12), and drops what it covers when it is durable.
  * In each lane, copies from head->bounds[] on are newer, others are older (N4).
  *
  * Return: 0 or -EAGAIN: no buffer, or it is for relogging (B5).
  */
-int lc_head_append_range(struct lc_core *core, u64 block, u64 nr_blocks, u8 entry_type)
+int lc_head_append_ranges(struct lc_core *core, const struct lc_entry_info *ranges, u32 nr)
 {
 	struct lc_head *head = core->head;
-	struct lc_entry_info entry = {
-		.block = block, .nr_blocks = nr_blocks, .type = entry_type,
-	};
 	LIST_HEAD(closed);
 	int ret = -EAGAIN;
 	u32 i;
@@ -296,7 +295,7 @@ int lc_head_append_range(struct lc_core *core, u64 block, u64 nr_blocks, u8 entr
 	if (!READ_ONCE(head->relog_wanted)) {
 		for (i = 0; i < core->nr_lanes; i++)
 			lc_lane_close_record(core->lanes[i], true, &closed);
-		ret = append_range(core, &entry, &closed);
+		ret = append_ranges(core, ranges, nr, &closed);
 		for (i = 0; i < core->nr_lanes; i++) {
 			const struct lc_buffer *buf = core->lanes[i]->buf;
 

@@ -20,7 +20,7 @@
  *     closes the open record of each lane, one after the other, has closed all records of
  *     bios that completed before he began (G3).
  *  N4 A range record gets its seq while all lanes are locked: what replay takes for older
- *     is then below the bounds that lc_head_append_range() gives, in each lane (L12).
+ *     is then below the bounds that lc_head_append_ranges() gives, in each lane (L12).
  *
  * With several lanes P2 holds across a FLUSH only (L11).
  */
@@ -114,7 +114,7 @@ u64 lc_head_flush(struct lc_core *core, bool direct);
 u64 lc_head_commit(struct lc_core *core, bool direct);
 void lc_head_stop(struct lc_core *core);
 u64 lc_head_mark(const struct lc_core *core);
-int lc_head_append_range(struct lc_core *core, u64 block, u64 nr_blocks, u8 entry_type);
+int lc_head_append_ranges(struct lc_core *core, const struct lc_entry_info *ranges, u32 nr);
 u64 lc_head_used(struct lc_core *core);
 u64 lc_head_cut_seq(struct lc_core *core, u64 number);
 

@@ -240,7 +240,7 @@ void lc_send_seal(struct lc_core *core, struct lc_record *rec, u64 durable_seq)
 	if (!rec->nr_slots) {
 		/* A tombstone, or every slot was given back: then a hole stands for nothing. */
 		info.type = LC_RECORD_RANGE;
-		info.nr_entries = 1;
+		info.nr_entries = max(rec->nr_ranges, 1u);
 	}
 	lc_record_seal(lc_record_image(rec), &core->sb, &info);
 }

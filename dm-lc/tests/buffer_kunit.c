@@ -523,7 +523,12 @@ static void mark_changes(struct kunit *test)
 
 static int append(struct fake *fake, u64 block)
 {
-	return lc_head_append_range(&fake->core, block, 50, LC_ENTRY_RANGE_TOMBSTONE);
+	const struct lc_entry_info ranges[] = {
+		{ .block = block, .nr_blocks = 50, .type = LC_ENTRY_RANGE_TOMBSTONE },
+		{ .block = block + 100, .nr_blocks = 1, .type = LC_ENTRY_RANGE_TOMBSTONE },
+	};
+
+	return lc_head_append_ranges(&fake->core, ranges, ARRAY_SIZE(ranges));
 }
 
 static void expect_range(struct fake *fake, u64 seq, u64 segment, u32 first_slot, u64 block)
@@ -536,12 +541,16 @@ static void expect_range(struct fake *fake, u64 seq, u64 segment, u32 first_slot
 	KUNIT_EXPECT_EQ(fake->test, info.type, LC_RECORD_RANGE);
 	KUNIT_EXPECT_EQ(fake->test, info.segment, segment);
 	KUNIT_EXPECT_EQ(fake->test, info.first_slot, first_slot);
-	KUNIT_EXPECT_EQ(fake->test, info.nr_entries, 1);
+	KUNIT_EXPECT_EQ(fake->test, info.nr_entries, 2);
 	KUNIT_EXPECT_EQ(fake->test, bio_sectors(bio), LC_BLOCK_SECTORS);
 	lc_entry_decode(fake_header(bio), 0, &entry);
 	KUNIT_EXPECT_EQ(fake->test, entry.type, LC_ENTRY_RANGE_TOMBSTONE);
 	KUNIT_EXPECT_EQ(fake->test, entry.block, block);
 	KUNIT_EXPECT_EQ(fake->test, entry.nr_blocks, 50);
+	lc_entry_decode(fake_header(bio), 1, &entry);
+	KUNIT_EXPECT_EQ(fake->test, entry.type, LC_ENTRY_RANGE_TOMBSTONE);
+	KUNIT_EXPECT_EQ(fake->test, entry.block, block + 100);
+	KUNIT_EXPECT_EQ(fake->test, entry.nr_blocks, 1);
 	fake_end(bio, BLK_STS_OK);
 }
 

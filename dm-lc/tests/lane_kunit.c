@@ -207,6 +207,7 @@ static int feeder_thread(void *data)
 
 static int sealer_thread(void *data)
 {
+	struct lc_entry_info range = { .nr_blocks = 1, .type = LC_ENTRY_RANGE_TOMBSTONE };
 	struct storm *storm = data;
 	struct lc_core *core = &storm->fake->core;
 
@@ -215,7 +216,8 @@ static int sealer_thread(void *data)
 
 		switch (random % 8) {
 		case 0:
-			lc_head_append_range(core, random >> 20, 1, LC_ENTRY_RANGE_TOMBSTONE);
+			range.block = random >> 20;
+			lc_head_append_ranges(core, &range, 1);
 			break;
 		case 1:
 			lc_head_seal(core, true);

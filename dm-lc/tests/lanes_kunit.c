@@ -261,12 +261,13 @@ static void flush_of_all(struct kunit *test)
 static void tombstone(struct kunit *test)
 {
 	struct fake *fake = several(test, 2, 8);
+	const struct lc_entry_info range = { .nr_blocks = 9, .type = LC_ENTRY_RANGE_TOMBSTONE };
 	const struct lc_bound *bounds = fake->core.head->bounds;
 	u32 before[2], behind[2], i;
 
 	for (i = 0; i < 2; i++)
 		before[i] = put(fake, i, i, 1);
-	KUNIT_ASSERT_EQ(test, lc_head_append_range(&fake->core, 0, 9, LC_ENTRY_RANGE_TOMBSTONE), 0);
+	KUNIT_ASSERT_EQ(test, lc_head_append_ranges(&fake->core, &range, 1), 0);
 	/* Both that were open, then the tombstone. */
 	KUNIT_EXPECT_EQ(test, lc_log_last_seq(fake->core.log), 3);
 	for (i = 0; i < 2; i++) {
