@@ -29,6 +29,7 @@
 #include "bypass.h"
 #include "checkpoint.h"
 #include "core.h"
+#include "discard.h"
 #include "fingerprint.h"
 #include "foreign.h"
 #include "index.h"
@@ -550,6 +551,7 @@ void lc_core_teardown(struct lc_core *core)
 		cancel_work_sync(&core->unpark_work);
 	}
 	lc_writeback_destroy(core->wb);
+	lc_discard_destroy(core);
 	if (core->slow_wq)
 		destroy_workqueue(core->slow_wq);
 	/* Before those whom it hands reads to. */
@@ -613,7 +615,7 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	if (!core->meta || !core->index || !core->ring || !core->pool || !core->wq ||
 	    !core->commit_wq || !core->patient_wq || !core->verify_wq || !core->slow_wq)
 		return -ENOMEM;
-	if (lc_head_create(core, nr_lanes) || lc_stats_create(core))
+	if (lc_head_create(core, nr_lanes) || lc_stats_create(core) || lc_discard_create(core))
 		return -ENOMEM;
 	core->send = lc_send_create(core);
 	core->log = core->send ? lc_log_create(core) : NULL;

@@ -84,29 +84,6 @@ int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void 
 }
 
 /**
- * lc_io_discard() - discard, waited for
- * @bdev: the device, which can do that
- * @sector: first sector
- * @nr_sectors: how many, below 4 GiB
- *
- * Unlike blkdev_issue_discard() it takes no bio from the pool that all file systems and
- * swap write from: their bios may be waiting for this volume.  May sleep.
- * Return: 0 or a negative errno.
- */
-int lc_io_discard(struct block_device *bdev, sector_t sector, u32 nr_sectors)
-{
-	struct bio bio;
-	int ret;
-
-	bio_init(&bio, bdev, NULL, 0, REQ_OP_DISCARD);
-	bio.bi_iter.bi_sector = sector;
-	bio.bi_iter.bi_size = nr_sectors << 9;
-	ret = submit_bio_wait(&bio);
-	bio_uninit(&bio);
-	return ret;
-}
-
-/**
  * lc_io_flush() - make the device's volatile cache durable
  * @bdev: the device
  *

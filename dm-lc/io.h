@@ -40,7 +40,6 @@ struct lc_io_read {
 int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len);
 int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len,
 		    void (*failed)(void *arg), void *arg);
-int lc_io_discard(struct block_device *bdev, sector_t sector, u32 nr_sectors);
 int lc_io_flush(struct block_device *bdev);
 
 void lc_io_batch_init(struct lc_io_batch *batch);

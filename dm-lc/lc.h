@@ -8,7 +8,7 @@
  * Lock order, outermost first:
  *   lc_cores_lock (mutex)  registry of cores; held for look-ups only
  *   core->life_lock (mutex)  start, stop, suspend, resume, options
- *   wb->place_lock (mutex)  who may touch the HDD place of a block
+ *   wb->batch_lock (mutex)  what a batch needs: list and copier
  *   meta->lock (mutex)  superblock and mark updates
  *   index bucket lock (spin)  one block's mapping and its bytes in RAM
  *   head->turn_lock (spin)  all lanes are about to be locked
@@ -18,6 +18,9 @@
  *   send->lock (spin, irqsave)  whose turn it is to be sent
  *   pool->lock (spin, irqsave)  free buffers
  *   core->parked_lock (spin, irqsave)  bios waiting for a buffer
+ *   discards->lock (spin)  discards that wait
+ *   copy->lock (spin, irqsave)  runs of a batch
+ *   claims->lock (spin, irqsave)  who is at work at which places of the HDD
  *   bypass->lock (spin, irqsave)  writes and the rescue, in mode degraded
  * Bucket locks are never nested and never taken in completion context.
  */
@@ -35,6 +38,7 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
+#include "claims.h"
 #include "format.h"
 #include "meter.h"
 #include "params.h"
@@ -56,6 +60,7 @@ struct lc_send;
 struct lc_writeback;
 struct lc_meta;
 struct lc_bypass;
+struct lc_discards;
 struct lc_rescue;
 struct lc_stats;
 
@@ -103,6 +108,8 @@ struct lc_core {
 	struct lc_log *log;
 	struct lc_send *send;
 	struct lc_writeback *wb;
+	struct lc_claims *claims;
+	struct lc_discards *discards;
 	struct lc_bypass *bypass;
 	struct lc_rescue *rescue;
 	struct lc_stats __percpu *stats;
@@ -112,7 +119,7 @@ struct lc_core {
 	struct workqueue_struct *wq;	/* refill, parked bios */
 	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
 	struct workqueue_struct *verify_wq;	/* reads to be checked */
-	struct workqueue_struct *slow_wq;	/* discards, mode events */
+	struct workqueue_struct *slow_wq;	/* mode events */
 
 	struct mutex life_lock;		/* start, stop, suspend, resume, options */
 	bool started;			/* the epoch is open; under life_lock */
@@ -172,7 +179,15 @@ struct lc_io {
 	};
 	struct lc_core *core;
 	struct bvec_iter iter;		/* write: what is left; read: as submitted */
-	struct work_struct work;
+	union {
+		struct work_struct work;
+		struct {			/* discard.c */
+			struct lc_claim claim;
+			atomic_t pending;	/* bios on the HDD, and whoever sends them */
+			int error;		/* of any of these; READ_ONCE() */
+			bool cached;		/* its blocks, when it came */
+		} discard;
+	};
 	union {
 		u64 target;		/* flush: seq that must be durable */
 		u64 segment;		/* read of the SSD: number of the segment */

@@ -2,7 +2,7 @@
 /*
  * When the SSD has failed: save what can be saved, then go on without it.
  *
- *  1. The lanes are stopped, the log stopped, writeback rests, discards are kept out:
+ *  1. The lanes are stopped, the log stopped, writeback rests, discards have ended:
  *     nothing changes any more and no HDD I/O of ours is in flight (S3).  Writes that
  *     come are parked, flushes wait.
  *  2. The mark says "abandoned", durably in both copies, with the number of lost
@@ -39,6 +39,7 @@
 #include "lc.h"
 #include "buffer.h"
 #include "bypass.h"
+#include "discard.h"
 #include "index.h"
 #include "io.h"
 #include "lane.h"
@@ -348,7 +349,7 @@ static int save_and_abandon(struct lc_rescue *rescue)
 		lc_writeback_pause(core->wb);
 	lc_head_stop(core);
 	lc_log_wait_stopped(core->log);
-	lc_writeback_own_places(core->wb);
+	lc_discard_settle(core);
 	/* Mode fail may have come meanwhile: then the SSD stays as it is, for the next start. */
 	ret = lc_core_mode(core) == LC_MODE_RW ? abandon(rescue) : -EIO;
 	if (!ret) {
@@ -359,7 +360,6 @@ static int save_and_abandon(struct lc_rescue *rescue)
 	}
 	if (!ret && rescue->ram_lost)
 		ret = -EIO;
-	lc_writeback_release_places(core->wb);
 	return ret;
 }
 

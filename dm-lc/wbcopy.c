@@ -31,6 +31,9 @@
 #include <linux/workqueue.h>
 
 #include "lc.h"
+#include "claims.h"
+#include "discard.h"
+#include "index.h"
 #include "io.h"
 #include "wbcopy.h"
 #include "writeback.h"
@@ -45,6 +48,7 @@
 struct run {
 	struct lc_wbcopy *copy;
 	struct list_head list;		/* copy->idle */
+	struct lc_claim claim;		/* of its blocks, while it is under way (C5) */
 	struct lc_wb_item *items;
 	u32 nr;
 	atomic_t pending;		/* bios of the phase, and its starter */
@@ -83,6 +87,9 @@ static void run_end(struct run *run, int error)
 	/* One of the HDD counts most: nothing of the batch is believed then (W3). */
 	if (error && (!copy->error || error == -EIO))
 		WRITE_ONCE(copy->error, error);
+	/* Behind the error: who waits for a claim looks at that, too. */
+	lc_claims_drop(copy->core->claims, &run->claim);
+	lc_discard_kick(copy->core);
 	list_add(&run->list, &copy->idle);
 	copy->nr_idle++;
 	/* Inside the lock: lc_wbcopy_run() may return as soon as it is released. */
@@ -417,6 +424,46 @@ static bool given_up(const struct lc_wbcopy *copy)
 	return READ_ONCE(copy->error) || READ_ONCE(*copy->how.stop);
 }
 
+static bool run_given_up(const void *run)
+{
+	return given_up(((const struct run *)run)->copy);
+}
+
+/* Wait for discards of its blocks, and keep those that come behind it out (C5). */
+static void run_claim(struct run *run)
+{
+	struct lc_claims *claims = run->copy->core->claims;
+	unsigned long begun = jiffies;
+
+	lc_claim_init(&run->claim, LC_CLAIM_COPY, run->items[0].block, run->nr);
+	lc_claims_add(claims, &run->claim);
+	lc_claims_wait(claims, &run->claim, run_given_up, run);
+	run->copy->rested += jiffies - begun;
+}
+
+/*
+ * Leave out what is not the newest copy any more: a discard may have dropped it since it was
+ * listed, and must not be undone on the HDD (C5).
+ */
+static void run_refresh(struct run *run)
+{
+	struct lc_index *index = run->copy->core->index;
+	struct lc_mapping map;
+	u32 i, bucket;
+
+	for (i = 0; i < run->nr; i++) {
+		struct lc_wb_item *item = &run->items[i];
+
+		bucket = lc_index_lock(index, item->block);
+		if (!lc_index_lookup(index, bucket, item->block, &map) || map.slot != item->slot) {
+			item->mask = 0;
+			item->lost = 0;
+			item->fate = LC_WB_COPIED;
+		}
+		lc_index_unlock(index, bucket);
+	}
+}
+
 /* Do others read the HDD?  A stamp may be of a tick that we have not seen yet. */
 static bool reads_come(const struct lc_core *core)
 {
@@ -445,7 +492,7 @@ static void yield_to_reads(struct lc_wbcopy *copy)
 	copy->streak_blocks = 0;
 }
 
-/* Jiffies that the last batch rested for the sake of reads. */
+/* Jiffies that the last batch rested for the sake of reads, or waited for discards. */
 unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy)
 {
 	return copy->rested;
@@ -480,16 +527,19 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 	while (i < nr) {
 		yield_to_reads(copy);
 		wait_event(copy->wait, (run = idle_run(copy)));
+		n = run_length(items + i, nr - i);
+		run->items = items + i;
+		run->nr = n;
+		if (!given_up(copy))
+			run_claim(run);
 		if (given_up(copy)) {
 			run_end(run, 0);
 			break;
 		}
-		n = run_length(items + i, nr - i);
+		run_refresh(run);
 		copy->streak++;
 		copy->streak_moves += !i || items[i].block != items[i - 1].block + 1;
 		copy->streak_blocks += n;
-		run->items = items + i;
-		run->nr = n;
 		run_start(run);
 		i += n;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The inside of writeback, for its own files only: writeback.c has the thread, wbfinish.c what
- * follows copying.  From the thread, with place_lock but for lc_wb_move_tail().
+ * follows copying.  From the thread, with batch_lock but for lc_wb_move_tail().
  */
 #ifndef LC_WBROOM_H
 #define LC_WBROOM_H
@@ -24,12 +24,12 @@ struct lc_writeback {
 	struct lc_core *core;
 	struct task_struct *task;
 	wait_queue_head_t wait;
-	struct mutex place_lock;	/* the HDD places of all blocks (C5) */
-	atomic_t claims;		/* others who want it */
+	struct mutex batch_lock;	/* held for steps 1 to 5 of a batch */
+	atomic_t wanted;		/* others want it: the batch takes no rest */
 
 	/*
 	 * Owned by the thread, and by the rescue once the mode is not rw any more; replaced under
-	 * place_lock, with the salvage paused.
+	 * batch_lock, with the salvage paused.
 	 */
 	struct lc_wb_list list;
 	struct lc_wbcopy *copy;

@@ -21,8 +21,8 @@
  * Invariants
  *  W1 Only durable slots are written to the HDD, and only verified ones (P4).
  *  W2 A block is written at most once in a batch and batches do not overlap, so at
- *     most one HDD write per block is in flight (C4).  Discards keep out through
- *     place_lock, held for steps 1 to 5 (C5).
+ *     most one HDD write per block is in flight (C4).  A run claims its blocks, so none
+ *     while a discard of them is on its way (C5), and none that was dropped since step 1.
  *  W3 After a failed write or FLUSH of the HDD every block of the batch stays dirty
  *     and the tail stays (F3).  A failed write that was judged block by block is none.
  *  W4 What the SSD does not give back as it was written is not given up before it had
@@ -354,9 +354,9 @@ static void run_batch(struct lc_writeback *wb)
 		if (ret)
 			return;
 	}
-	mutex_lock(&wb->place_lock);
+	mutex_lock(&wb->batch_lock);
 	ret = copy_batch(wb, &b);
-	mutex_unlock(&wb->place_lock);
+	mutex_unlock(&wb->batch_lock);
 	if (ret == -EINTR)
 		return;
 	if (ret == -EAGAIN) {
@@ -455,7 +455,7 @@ struct lc_writeback *lc_writeback_create(struct lc_core *core)
 	wb->state = "idle";
 	lc_pace_init(&wb->pace);
 	init_waitqueue_head(&wb->wait);
-	mutex_init(&wb->place_lock);
+	mutex_init(&wb->batch_lock);
 	wb->header = (void *)__get_free_pages(GFP_KERNEL, 1);
 	if (!wb->header)
 		goto free_wb;
@@ -517,11 +517,13 @@ int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
 	}
 	if (wb->core->rescue)
 		salvaging = lc_rescue_pause(wb->core->rescue);
-	lc_writeback_own_places(wb);
+	atomic_inc(&wb->wanted);
+	mutex_lock(&wb->batch_lock);
+	atomic_dec(&wb->wanted);
 	swap(wb->list.items, items);
 	swap(wb->copy, copy);
 	WRITE_ONCE(wb->list.max, max);
-	lc_writeback_release_places(wb);
+	mutex_unlock(&wb->batch_lock);
 	if (salvaging)
 		lc_rescue_resume(wb->core->rescue);
 	vfree(items);
@@ -552,6 +554,7 @@ void lc_writeback_pause(struct lc_writeback *wb)
 	/* Pairs with the thread: it sees paused, or we see it not resting. */
 	smp_mb();
 	wake_up_all(&wb->wait);
+	lc_claims_wake(wb->core->claims);
 	wait_event(wb->wait, READ_ONCE(wb->resting));
 }
 
@@ -638,27 +641,15 @@ unsigned long lc_writeback_pace(const struct lc_writeback *wb)
  *
  * From the thread, does not sleep.  Return: jiffies; 0 if somebody waits for the batch, or
  * would: it was told to drain, the log is filling up in spite of it, or kept for relogging, or
- * its places are wanted.
+ * other options are to be taken over.
  */
 unsigned long lc_writeback_rest(const struct lc_writeback *wb, u32 runs, u32 blocks)
 {
 	struct lc_core *core = wb->core;
 
-	if (atomic_read(&wb->claims) || READ_ONCE(core->head->relog_wanted) ||
+	if (atomic_read(&wb->wanted) || READ_ONCE(core->head->relog_wanted) ||
 	    lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to) || room(wb) <= zone(wb) ||
 	    used_percent(core) > (100 + READ_ONCE(core->params.high_watermark)) / 2)
 		return 0;
 	return lc_pace_rest(&wb->pace, runs, blocks);
-}
-
-void lc_writeback_own_places(struct lc_writeback *wb)
-{
-	atomic_inc(&wb->claims);
-	mutex_lock(&wb->place_lock);
-	atomic_dec(&wb->claims);
-}
-
-void lc_writeback_release_places(struct lc_writeback *wb)
-{
-	mutex_unlock(&wb->place_lock);
 }

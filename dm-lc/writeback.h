@@ -23,10 +23,6 @@ const char *lc_writeback_state(struct lc_writeback *wb);
 unsigned long lc_writeback_pace(const struct lc_writeback *wb);
 unsigned long lc_writeback_rest(const struct lc_writeback *wb, u32 runs, u32 blocks);
 
-/* Between the two no writeback touches the HDD.  May sleep. */
-void lc_writeback_own_places(struct lc_writeback *wb);
-void lc_writeback_release_places(struct lc_writeback *wb);
-
 /*
  * What a batch needs, for the rescue, once the mode is not rw any more: writeback begins no batch
  * then.  Process context.

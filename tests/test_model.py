@@ -101,8 +101,8 @@ BROKEN = {
         "MUT_RELIEF_ONCE": FEW_BUFFERS,
         "MUT_NO_LOOK": FEW_BUFFERS,
     },
-    "discard": dict.fromkeys(("MUT_PLACES_FREE", "MUT_HDD_FIRST", "MUT_DROP_EARLY",
-                              "MUT_DROP_NEWER", "MUT_CLEAN_ANYWAY"), ""),
+    "discard": dict.fromkeys(("MUT_PLACES_FREE", "MUT_NO_REFRESH", "MUT_HDD_FIRST",
+                              "MUT_DROP_EARLY", "MUT_DROP_NEWER", "MUT_CLEAN_ANYWAY"), ""),
     "crash": dict.fromkeys(("MUT_TAIL_EARLY", "MUT_NO_HDD_FLUSH", "MUT_WB_VOLATILE"),
                            "NSEG=2 WRITES=2 LIVES=2 WRITEBACK") | {
         "MUT_TAIL_LAST": "NSEG=2 LIVES=2 WRITEBACK",

@@ -7,9 +7,11 @@
  * HDD, mark clean what is still the newest copy, make the log durable (L5), and only then
  * move the tail, by the module's own superblock.c.
  *
- * As discard.c: own the HDD places until the end (C5), make earlier records durable (L12),
- * log a tombstone, make it durable, drop older copies from the index, discard on the HDD.
+ * As discard.c: claim the blocks until the end, so that no run copies them meanwhile (C5), make
+ * earlier records durable (L12), log a tombstone, make it durable, drop older copies from the
+ * index, discard on the HDD.
  */
+#include "discard.h"
 #include "history.h"
 #include "index.h"
 #include "segment.h"
@@ -99,18 +101,54 @@ static void collect(struct drain *d)
 	qsort(d->items, d->nr_items, sizeof(d->items[0]), compare_items);
 }
 
+/* Items of the next run, which are neighbours. */
+static u32 run_length(const struct drain *d)
+{
+	const struct item *items = d->items + d->next_item;
+	u32 n = 1;
+
+	while (n < RUN_BLOCKS && d->next_item + n < d->nr_items &&
+	       items[n].block == items[n - 1].block + 1)
+		n++;
+	return n;
+}
+
+/* As lc_claims_turn(): is it the next run's turn, for all that the discard has claimed? */
+static bool run_turn(const struct drain *d)
+{
+	const struct discard *discard = &world->writer->discard;
+	u64 first = d->items[d->next_item].block;
+
+	return discard->state == DISCARD_REST || first + run_length(d) <= discard->first ||
+	       discard->first + discard->nr <= first;
+}
+
+/* As wbcopy.c's run_refresh(). */
+static bool still_newest(const struct item *item)
+{
+	struct lc_index *index = world->core->index;
+	u32 bucket = lc_index_lock(index, item->block);
+	struct lc_mapping map;
+	bool newest = lc_index_lookup(index, bucket, item->block, &map) && map.slot == item->slot;
+
+	lc_index_unlock(index, bucket);
+	return newest;
+}
+
 /* One run of neighbouring blocks, each stretch of valid sectors a command. */
 static void copy_run(struct drain *d)
 {
 	struct life *life = world->life;
+	u32 nr = run_length(d), next = 0, i;
 	struct cmd *cmd = NULL;
-	u32 n = 0, next = 0, i;
 
-	do {
+	while (nr--) {
 		const struct item *item = &d->items[d->next_item++];
 		u32 page = world->data_page + item->block;
 		u8 mask;
 
+		if (!still_newest(item))
+			continue;
 		for (i = 0; i < PAGE_SECTORS; i++) {
 			if (!(item->mask & 1u << i))
 				continue;
@@ -125,8 +163,7 @@ static void copy_run(struct drain *d)
 			cmd_add_piece(life, cmd, page, mask, item->data);
 			next = page * PAGE_SECTORS + i + 1;
 		}
-	} while (++n < RUN_BLOCKS && d->next_item < d->nr_items &&
-		 d->items[d->next_item].block == d->items[d->next_item - 1].block + 1);
+	}
 }
 
 static void mark_clean(struct drain *d)
@@ -147,10 +184,7 @@ static void mark_clean(struct drain *d)
 
 static void copy_done(struct drain *d)
 {
-	struct writer *w = world->writer;
-
 	mark_clean(d);
-	w->place_taken = false;
 	d->seq = lane_seal(false);
 	log_want(d->seq);
 	d->state = DRAIN_SUPERSEDERS;
@@ -280,7 +314,7 @@ void drain_begin(bool all)
 		log_want(d->seq);
 		d->state = DRAIN_SEALING;
 	} else {
-		d->state = DRAIN_PLACE;
+		d->state = DRAIN_COLLECT;
 	}
 }
 
@@ -296,11 +330,11 @@ bool drain_can_step(void)
 	case DRAIN_SEALING:
 	case DRAIN_SUPERSEDERS:
 		return w->durable_seq >= d->seq;
-	case DRAIN_PLACE:
-		return !w->place_taken;
+	case DRAIN_COLLECT:
+		return true;
 	case DRAIN_COPY:
 		if (!d->paused && d->next_item < d->nr_items)
-			return d->flying < world->params.depth;
+			return d->flying < world->params.depth && run_turn(d);
 		return !d->flying;
 	case DRAIN_TAIL:
 		return !w->meta_busy;
@@ -315,12 +349,11 @@ void drain_step(void)
 
 	switch (d->state) {
 	case DRAIN_SEALING:
-		d->state = DRAIN_PLACE;
+		d->state = DRAIN_COLLECT;
 		break;
-	case DRAIN_PLACE:
+	case DRAIN_COLLECT:
 		collect(d);
 		d->state = d->end > d->first ? DRAIN_COPY : DRAIN_REST;
-		w->place_taken = d->state == DRAIN_COPY;
 		if (d->state == DRAIN_REST)
 			/* The oldest segment is still in RAM: its flush must come first. */
 			log_want(lane_seal(true));
@@ -330,7 +363,6 @@ void drain_step(void)
 			copy_run(d);
 		} else if (d->next_item < d->nr_items) {
 			/* Told to stop: the batch is given up, its blocks stay dirty. */
-			w->place_taken = false;
 			d->state = DRAIN_REST;
 		} else if (d->nr_items) {
 			cmd_new(world->life, HDD, OWNER_WRITEBACK_FLUSH)->flush = true;
@@ -358,7 +390,6 @@ void drain_ended(struct cmd *cmd)
 		d->flying--;
 	} else if (cmd->failed) {
 		/* F3: all of the batch stays dirty, the tail stays. */
-		world->writer->place_taken = false;
 		world->writer->hdd_failed = true;
 		d->state = DRAIN_REST;
 	} else {
@@ -412,8 +443,25 @@ static void discard_on_hdd(struct discard *d)
 void discard_begin(u32 first, u32 nr)
 {
 	world->writer->discard = (struct discard) {
-		.state = DISCARD_PLACE, .first = first, .nr = nr, .rec = NONE,
+		.state = DISCARD_CLAIMED, .first = first, .nr = nr, .rec = NONE,
 	};
+}
+
+/* As lc_claims_turn(): no copy of its blocks is on its way; none has been begun since it came. */
+static bool discard_turn(const struct discard *d)
+{
+	const struct life *life = world->life;
+	u32 i, j;
+
+	for (i = 0; i < life->nr_flying; i++) {
+		const struct cmd *cmd = &life->cmds[life->flying[i]];
+
+		for (j = 0; cmd->owner == OWNER_WRITEBACK && j < cmd->nr_pieces; j++) {
+			if (cmd->pieces[j].page - world->data_page - d->first < d->nr)
+				return false;
+		}
+	}
+	return true;
 }
 
 bool discard_can_step(void)
@@ -421,8 +469,8 @@ bool discard_can_step(void)
 	const struct writer *w = world->writer;
 
 	switch (w->discard.state) {
-	case DISCARD_PLACE:
-		return !w->place_taken;
+	case DISCARD_CLAIMED:
+		return discard_turn(&w->discard);
 	case DISCARD_EARLIER:
 	case DISCARD_TOMBSTONE:
 		return w->durable_seq >= w->discard.seq;
@@ -438,8 +486,7 @@ void discard_step(void)
 	struct rec *rec;
 
 	switch (d->state) {
-	case DISCARD_PLACE:
-		w->place_taken = true;
+	case DISCARD_CLAIMED:
 		if (!visit_range(d, false)) {
 			d->op = op_add(d->first, d->nr, 0, NONE);
 			discard_on_hdd(d);
@@ -453,7 +500,6 @@ void discard_step(void)
 		rec = lane_append_range(d->first, d->nr);
 		if (!rec) {
 			/* No buffer: dropping a hint loses nothing. */
-			w->place_taken = false;
 			d->state = DISCARD_REST;
 			break;
 		}
@@ -477,7 +523,6 @@ void discard_ended(void)
 	struct writer *w = world->writer;
 
 	world->ops[w->discard.op].acked = world->life->now;
-	w->place_taken = false;
 	w->discard.state = DISCARD_REST;
 }
 
@@ -487,6 +532,17 @@ void discard_ended(void)
 struct lc_writeback {
 	int unused;
 };
+
+int lc_discard_create(struct lc_core *core)
+{
+	(void)core;
+	return 0;
+}
+
+void lc_discard_destroy(struct lc_core *core)
+{
+	(void)core;
+}
 
 struct lc_writeback *lc_writeback_create(struct lc_core *core)
 {

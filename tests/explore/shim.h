@@ -273,6 +273,7 @@ struct delayed_work {
 };
 
 struct workqueue_struct;
+struct rb_node { int unused; };
 
 #define WQ_MEM_RECLAIM	0
 #define WQ_UNBOUND	0

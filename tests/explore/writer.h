@@ -37,7 +37,7 @@ struct waiter {
 enum drain_state {
 	DRAIN_REST,
 	DRAIN_SEALING,		/* the oldest segment is to be closed and durable */
-	DRAIN_PLACE,		/* wants the HDD places */
+	DRAIN_COLLECT,		/* lists what is dirty */
 	DRAIN_COPY,
 	DRAIN_FLUSHING,
 	DRAIN_SUPERSEDERS,	/* the log is to be durable before the tail moves (L5) */
@@ -46,7 +46,7 @@ enum drain_state {
 
 enum discard_state {
 	DISCARD_REST,
-	DISCARD_PLACE,		/* wants the HDD places */
+	DISCARD_CLAIMED,	/* no copy of its blocks is to be on its way (C5) */
 	DISCARD_EARLIER,	/* earlier records are to be durable (L12) */
 	DISCARD_TOMBSTONE,	/* the RANGE record is to be durable (L5) */
 	DISCARD_HDD,
@@ -106,7 +106,6 @@ struct writer {
 	u32 nr_old_cuts;	/* of earlier lives */
 	/* who else is at work */
 	bool meta_busy;		/* the superblock is being written */
-	bool place_taken;	/* wb->place_lock */
 	bool hdd_failed;	/* a FLUSH of it, in this life */
 	struct drain drain;
 	struct discard discard;

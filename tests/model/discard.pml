@@ -16,6 +16,7 @@
  * Mutants: a rule is left out by -D, and pan must find an error.
  *
  *  Hazard: C5   MUT_PLACES_FREE   the hard disk is discarded while writeback may write there
+ *  Hazard: C5   MUT_NO_REFRESH    a copy that was dropped since it was listed is written
  *  Hazard: C5   MUT_HDD_FIRST     the hard disk is discarded before the tombstone is durable
  *  Hazard: L12  MUT_DROP_EARLY    copies are dropped before the tombstone is durable
  *  Hazard: L12  MUT_DROP_NEWER    a copy newer than the tombstone is dropped, too
@@ -44,7 +45,8 @@ byte mapped;			/* record with the newest copy; 0: on the hard disk */
 bit dirty;
 byte writes;			/* copies so far */
 byte hdd;			/* flushed at once */
-bit place_lock;
+bit claimed;			/* by a discard that has its turn: claims->lock */
+bit copying;			/* by a run that has its turn */
 bit discarding;
 
 hidden byte i, found, complete_log, dropped_by, last_tombstone;
@@ -103,18 +105,31 @@ active proctype writeback()
 	byte n, item, copy, batch_end, to;
 
 end:	do
-	:: atomic { n < BATCHES && !place_lock && durable >= tail ->
-		place_lock = 1;
+	:: atomic { n < BATCHES && durable >= tail ->
 		n++;
 		batch_end = durable + 1;
 		item = (mapped && mapped < batch_end && dirty -> mapped : 0);
 		copy = holds[item]
 	   }
 		if
-		:: atomic { item ->			/* and FLUSH */
-			hdd = copy;
-			printf("copy %d on the hard disk\n", copy)
+		:: atomic { item && !claimed ->		/* run_claim(), run_refresh() */
+			copying = 1;
+			if
+#ifndef MUT_NO_REFRESH
+			:: mapped != item -> copy = 0
+#endif
+			:: else
+			fi
 		   }
+			atomic { true ->		/* and FLUSH */
+				if
+				:: copy ->
+					hdd = copy;
+					printf("copy %d on the hard disk\n", copy)
+				:: else
+				fi;
+				copying = 0
+			}
 		:: !item
 		fi;
 		atomic { true ->
@@ -125,8 +140,7 @@ end:	do
 			:: item && mapped == item -> dirty = 0		/* [bucket lock] */
 #endif
 			:: else
-			fi;
-			place_lock = 0
+			fi
 		}
 		seal(to);			/* move_tail() */
 		atomic { durable >= to ->
@@ -143,11 +157,11 @@ active proctype discarder()
 	byte n, rec, to;
 
 	do
-	:: atomic { n < DISCARDS && !place_lock ->
+	:: atomic { n < DISCARDS && !copying ->
 		n++;
 		discarding = 1;
 #ifndef MUT_PLACES_FREE
-		place_lock = 1
+		claimed = 1
 #endif
 	   }
 #ifdef MUT_HDD_FIRST
@@ -191,7 +205,7 @@ active proctype discarder()
 		atomic { true -> hdd = 0; printf("discarded on the hard disk\n") }
 		atomic {
 #ifndef MUT_PLACES_FREE
-			place_lock = 0;
+			claimed = 0;
 #endif
 			discarding = 0; rec = 0
 		}

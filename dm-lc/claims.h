@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who is at work at which places of the HDD: discards, and runs that writeback copies.
+ *
+ * A claim is for a range of blocks, of one of the two kinds.  It is added, gets its turn, and is
+ * dropped.  Those of one kind do not mind each other.
+ *
+ * Invariants
+ *  CL1 Of a copy and a discard whose ranges overlap one at a time has its turn, and that which was
+ *      added first comes first (C5).
+ *  CL2 Whoever has its turn waits for no claim before it drops its own.  So each gets its turn,
+ *      however many come behind it.
+ */
+#ifndef LC_CLAIMS_H
+#define LC_CLAIMS_H
+
+#include <linux/rbtree.h>
+#include <linux/types.h>
+
+struct lc_claims;
+
+enum lc_claim_kind {
+	LC_CLAIM_COPY,
+	LC_CLAIM_DISCARD,
+};
+
+/* Owned by whoever claims; constant while it is added, but for the node. */
+struct lc_claim {
+	struct rb_node node;
+	u64 first, last;	/* blocks */
+	u64 subtree_last;	/* the node's */
+	u64 ticket;
+	u8 kind;
+	bool added;		/* for who owns it */
+};
+
+struct lc_claims *lc_claims_create(void);
+void lc_claims_destroy(struct lc_claims *claims);
+
+static inline void lc_claim_init(struct lc_claim *claim, enum lc_claim_kind kind, u64 first, u64 nr)
+{
+	claim->kind = kind;
+	claim->first = first;
+	claim->last = first + nr - 1;
+	claim->added = false;
+}
+
+void lc_claims_add(struct lc_claims *claims, struct lc_claim *claim);
+bool lc_claims_turn(struct lc_claims *claims, const struct lc_claim *claim);
+void lc_claims_wait(struct lc_claims *claims, const struct lc_claim *claim,
+		    bool (*give_up)(const void *arg), const void *arg);
+void lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim);
+void lc_claims_wake(struct lc_claims *claims);
+void lc_claims_wait_discards(struct lc_claims *claims);
+
+#endif /* LC_CLAIMS_H */

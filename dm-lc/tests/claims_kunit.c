@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Who has its turn at which places of the HDD (CL1, CL2). */
+#include "../claims.h"
+#include "example.h"
+
+#define NR	40
+#define STEPS	20000
+
+static struct lc_claims *claims_create(struct kunit *test)
+{
+	struct lc_claims *claims = lc_claims_create();
+
+	KUNIT_ASSERT_NOT_NULL(test, claims);
+	return claims;
+}
+
+static void add(struct lc_claims *claims, struct lc_claim *claim, enum lc_claim_kind kind,
+		u64 first, u64 nr)
+{
+	lc_claim_init(claim, kind, first, nr);
+	lc_claims_add(claims, claim);
+}
+
+/* Neighbours, and those of one kind, do not mind each other. */
+static void free_way(struct kunit *test)
+{
+	struct lc_claims *claims = claims_create(test);
+	struct lc_claim claim[4];
+	u32 i;
+
+	add(claims, &claim[0], LC_CLAIM_DISCARD, 10, 10);
+	add(claims, &claim[1], LC_CLAIM_COPY, 20, 1);
+	add(claims, &claim[2], LC_CLAIM_COPY, 9, 1);
+	add(claims, &claim[3], LC_CLAIM_DISCARD, 15, 5);
+	for (i = 0; i < ARRAY_SIZE(claim); i++)
+		KUNIT_EXPECT_TRUE(test, lc_claims_turn(claims, &claim[i]));
+	for (i = 0; i < ARRAY_SIZE(claim); i++)
+		lc_claims_drop(claims, &claim[i]);
+	/* Again: harmless. */
+	lc_claims_drop(claims, &claim[0]);
+	lc_claims_wait_discards(claims);
+	lc_claims_destroy(claims);
+}
+
+/* A copy that waits for a discard comes before a discard that was added behind it. */
+static void first_come(struct kunit *test)
+{
+	struct lc_claims *claims = claims_create(test);
+	struct lc_claim old, copy, late;
+
+	add(claims, &old, LC_CLAIM_DISCARD, 0, 100);
+	add(claims, &copy, LC_CLAIM_COPY, 99, 64);
+	add(claims, &late, LC_CLAIM_DISCARD, 150, U64_MAX - 150);
+	KUNIT_EXPECT_TRUE(test, lc_claims_turn(claims, &old));
+	KUNIT_EXPECT_FALSE(test, lc_claims_turn(claims, &copy));
+	KUNIT_EXPECT_FALSE(test, lc_claims_turn(claims, &late));
+	lc_claims_drop(claims, &old);
+	KUNIT_EXPECT_TRUE(test, lc_claims_turn(claims, &copy));
+	KUNIT_EXPECT_FALSE(test, lc_claims_turn(claims, &late));
+	lc_claims_drop(claims, &copy);
+	KUNIT_EXPECT_TRUE(test, lc_claims_turn(claims, &late));
+	lc_claims_drop(claims, &late);
+	lc_claims_destroy(claims);
+}
+
+/* Of all claims, compared one by one. */
+static bool turn(const struct lc_claim *claim, u32 i)
+{
+	u32 j;
+
+	for (j = 0; j < NR; j++) {
+		if (claim[j].added && claim[j].kind != claim[i].kind &&
+		    claim[j].ticket < claim[i].ticket && claim[j].first <= claim[i].last &&
+		    claim[i].first <= claim[j].last)
+			return false;
+	}
+	return true;
+}
+
+static void random_claims(struct kunit *test)
+{
+	struct lc_claim *claim = kunit_kcalloc(test, NR, sizeof(*claim), GFP_KERNEL);
+	struct lc_claims *claims = claims_create(test);
+	u32 step, i, wrong = 0, turns = 0;
+	struct rnd_state rnd;
+
+	KUNIT_ASSERT_NOT_NULL(test, claim);
+	lc_test_seed(test, &rnd);
+	for (step = 0; step < STEPS; step++) {
+		i = prandom_u32_state(&rnd) % NR;
+		if (claim[i].added)
+			lc_claims_drop(claims, &claim[i]);
+		else
+			add(claims, &claim[i], prandom_u32_state(&rnd) % 2,
+			    prandom_u32_state(&rnd) % 1000, 1 + prandom_u32_state(&rnd) % 100);
+		i = prandom_u32_state(&rnd) % NR;
+		if (!claim[i].added)
+			continue;
+		turns += turn(claim, i);
+		wrong += turn(claim, i) != lc_claims_turn(claims, &claim[i]);
+	}
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	KUNIT_EXPECT_GT(test, turns, 0);
+	for (i = 0; i < NR; i++)
+		lc_claims_drop(claims, &claim[i]);
+	lc_claims_destroy(claims);
+}
+
+static struct kunit_case claims_cases[] = {
+	KUNIT_CASE(free_way),
+	KUNIT_CASE(first_come),
+	KUNIT_CASE(random_claims),
+	{}
+};
+
+static struct kunit_suite claims_suite = {
+	.name = "dm_lc_claims",
+	.test_cases = claims_cases,
+};
+
+kunit_test_suite(claims_suite);
