@@ -278,8 +278,9 @@ static int append_ranges(struct lc_core *core, const struct lc_entry_info *range
  * @ranges: its entries, of types LC_ENTRY_RANGE_*
  * @nr: how many, 1..LC_RECORD_ENTRIES
  *
- * Process context, does not sleep, one caller at a time.  The caller has made sure that
- * every earlier record is sealed (L12), and drops what it covers when it is durable.
+ * Process context, one caller at a time, who waits for the record: it is sent from here, and so
+ * this may sleep as submit_bio() does.  The caller has made sure that every earlier record is
+ * sealed (L12), and drops what it covers when it is durable.
  * In each lane, copies from head->bounds[] on are newer, others are older (N4).
  *
  * Return: 0 or -EAGAIN: no buffer, or it is for relogging (B5).
@@ -305,7 +306,7 @@ int lc_head_append_ranges(struct lc_core *core, const struct lc_entry_info *rang
 		}
 	}
 	unlock_all(head);
-	put_all(&closed, false);
+	put_all(&closed, true);
 	return ret;
 }
 
