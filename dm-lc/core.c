@@ -71,7 +71,7 @@ void lc_core_fail(struct lc_core *core, const char *reason)
 	cmpxchg(&core->fail_reason, NULL, reason);
 	lc_err(core, "mode fail: %s; writes are refused", reason);
 	queue_work(core->wq, &core->unpark_work);
-	queue_work(core->slow_wq, &core->event_work);
+	queue_work(core->event_wq, &core->event_work);
 	lc_writeback_kick(core->wb);
 }
 
@@ -552,8 +552,8 @@ void lc_core_teardown(struct lc_core *core)
 	}
 	lc_writeback_destroy(core->wb);
 	lc_discard_destroy(core);
-	if (core->slow_wq)
-		destroy_workqueue(core->slow_wq);
+	if (core->event_wq)
+		destroy_workqueue(core->event_wq);
 	/* Before those whom it hands reads to. */
 	if (core->verify_wq)
 		destroy_workqueue(core->verify_wq);
@@ -611,9 +611,9 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	core->patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
 					   WQ_MAX_ACTIVE);
 	core->verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	core->slow_wq = alloc_ordered_workqueue("lc-slow", WQ_MEM_RECLAIM);
+	core->event_wq = alloc_ordered_workqueue("lc-event", WQ_MEM_RECLAIM);
 	if (!core->meta || !core->index || !core->ring || !core->pool || !core->wq ||
-	    !core->commit_wq || !core->patient_wq || !core->verify_wq || !core->slow_wq)
+	    !core->commit_wq || !core->patient_wq || !core->verify_wq || !core->event_wq)
 		return -ENOMEM;
 	if (lc_head_create(core, nr_lanes) || lc_stats_create(core) || lc_discard_create(core))
 		return -ENOMEM;

@@ -119,7 +119,7 @@ struct lc_core {
 	struct workqueue_struct *wq;	/* refill, parked bios */
 	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
 	struct workqueue_struct *verify_wq;	/* reads to be checked */
-	struct workqueue_struct *slow_wq;	/* mode events */
+	struct workqueue_struct *event_wq;	/* mode events, and nothing they could wait for */
 
 	struct mutex life_lock;		/* start, stop, suspend, resume, options */
 	bool started;			/* the epoch is open; under life_lock */

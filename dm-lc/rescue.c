@@ -394,7 +394,7 @@ void lc_rescue_run(struct lc_rescue *rescue)
 	       (long long)atomic64_read(&core->lost), lc_index_dirty(core->index));
 	lc_log_end_flushes(core->log, BLK_STS_OK);
 	queue_work(core->wq, &core->unpark_work);
-	queue_work(core->slow_wq, &core->event_work);
+	queue_work(core->event_wq, &core->event_work);
 }
 
 static void rescue_work(struct work_struct *work)

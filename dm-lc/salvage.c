@@ -194,7 +194,7 @@ static void backing_failed(struct lc_core *core)
 	if (cmpxchg(&core->mode, LC_MODE_DEGRADED, LC_MODE_FAIL) != LC_MODE_DEGRADED)
 		return;
 	lc_err(core, "mode fail: the backing device failed a FLUSH; writes are refused");
-	queue_work(core->slow_wq, &core->event_work);
+	queue_work(core->event_wq, &core->event_work);
 }
 
 /*
@@ -370,7 +370,7 @@ static void salvage_done(struct lc_salvage *salvage)
 	lc_rescue_record_lost(core, false);
 	lc_warn(core, "the cache device is not needed any more, %lld blocks are lost",
 		(long long)atomic64_read(&core->lost));
-	queue_work(core->slow_wq, &core->event_work);
+	queue_work(core->event_wq, &core->event_work);
 }
 
 /* One pass, or what is left of it.  Return: when to do the next one; 0: not now, or it is over. */

@@ -254,8 +254,8 @@ static void fake_destroy(void *data)
 		lc_log_quiesce(core->log);
 	lc_log_destroy(core->log);
 	lc_send_destroy(core->send);
-	if (core->slow_wq)
-		destroy_workqueue(core->slow_wq);
+	if (core->event_wq)
+		destroy_workqueue(core->event_wq);
 	if (core->wq)
 		destroy_workqueue(core->wq);
 	lc_head_destroy(core);
@@ -277,12 +277,12 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	LIST_HEAD(buffers);
 
 	core->wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
-	core->slow_wq = alloc_ordered_workqueue("lc-test-slow", 0);
+	core->event_wq = alloc_ordered_workqueue("lc-test-event", 0);
 	core->meta = lc_meta_create(core);
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
 	core->pool = lc_pool_create(options->lanes ?: 1);
-	KUNIT_ASSERT_TRUE(test, core->wq && core->slow_wq && core->meta && core->index &&
+	KUNIT_ASSERT_TRUE(test, core->wq && core->event_wq && core->meta && core->index &&
 			  core->ring && core->pool);
 	KUNIT_ASSERT_EQ(test, lc_head_create(core, options->lanes ?: 1), 0);
 	core->lanes[0]->max_ready = 4;

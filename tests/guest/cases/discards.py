@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Discards beside writeback, beside each other, and after a power cut.
+"""Discards beside writeback, beside each other, beside mode events, and after a power cut.
 
 As in hazards.py, commands are kept waiting at the moment that matters, or counted, and what a case
 waits for are states, never times.
@@ -12,13 +12,14 @@ import pathlib
 from lclib import Disk, case, dm, sh, wait
 from lclib.disk import MIB, commands
 from lclib.disks import Disks
-from lclib.faulty import BLOCK, Holding, content, fill
+from lclib.faulty import BLOCK, Breakable, Holding, content, events, fill
 from lclib.lc import LcStack
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
 RECORDED = (Disk("ssd", "8M", kind="recorded"), Disk("hdd", "32M", kind="recorded"))
 SMALL = ("--segment-size=64K",)
 LATE = 5_000            # ms: by then a broken module has done what it must not do
+FOR_EVER = 600_000      # ms, until it is let go
 PIECES = 2_000
 
 
@@ -182,3 +183,29 @@ def take_few_flushes(ctx):
     spent = {kind: after[kind] - before[kind] for kind in ("write", "flush")}
     ctx.figure("commands for 2,000 discards", spent)
     assert max(spent.values()) <= PIECES // 20, spent
+
+
+@case(kernels=("stock",), disks=RECORDED, timeout=90)
+def events_do_not_queue_behind(ctx):
+    """A discard is held by the hard disk; that the mode changes is told nevertheless (D14)."""
+    with Disks() as disks, Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, format=(*SMALL, "--in-place", "--no-mark"),
+                     ssd_patience_ms=0, writeback="off")
+        lc.format()
+        lc.activate()
+        with lc.open() as raw, trim_held(disks, 1000 * BLOCK, FOR_EVER) as hits:
+            held = discard(lc, 1000)
+            wait.until(hits, 60, "the discard on its way")
+            before = events(lc)
+            ssd.fail()
+            with contextlib.suppress(OSError):
+                fill(raw, 0, 1, "nowhere")
+                raw.flush()
+                raise AssertionError("a FLUSH that the SSD failed ended well")
+            lc.wait(lambda fields: fields["mode"] == "fail", what="mode fail")
+            wait.until(lambda: events(lc) > before, 30, "an event")
+            assert held.poll() is None, "nothing was held"
+            disks.fault_clear()
+            ends(ctx, held, "the discard")
+        lc.remove()
+        ssd.heal()
