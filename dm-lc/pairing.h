@@ -46,8 +46,9 @@ static inline bool lc_mark_counts(const struct lc_mark_info *copy,
 				  const struct lc_mark_info *other)
 {
 	bool abandoned = copy->state == LC_MARK_ABANDONED;
+	bool other_abandoned = other->state == LC_MARK_ABANDONED;
 
-	if (abandoned != (other->state == LC_MARK_ABANDONED))
+	if (abandoned != other_abandoned)
 		return abandoned;
 	return copy->mark_seq > other->mark_seq;
 }
