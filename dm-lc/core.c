@@ -37,6 +37,7 @@
 #include "lane.h"
 #include "log.h"
 #include "pairing.h"
+#include "park.h"
 #include "recovery.h"
 #include "rescue.h"
 #include "segment.h"
@@ -70,7 +71,7 @@ void lc_core_fail(struct lc_core *core, const char *reason)
 		return;
 	cmpxchg(&core->fail_reason, NULL, reason);
 	lc_err(core, "mode fail: %s; writes are refused", reason);
-	queue_work(core->wq, &core->unpark_work);
+	lc_park_kick(core->park);
 	queue_work(core->event_wq, &core->event_work);
 	lc_writeback_kick(core->wb);
 }
@@ -225,7 +226,7 @@ static void refill_work(struct work_struct *work)
 	if (lc_head_ready(core->head))
 		WRITE_ONCE(core->head->relog_starved, false);
 	if (added)
-		queue_work(core->wq, &core->unpark_work);
+		lc_park_kick(core->park);
 	if (short_of)
 		lc_log_relieve(core->log);
 	lc_writeback_kick(core->wb);
@@ -459,11 +460,7 @@ void lc_core_presuspend(struct lc_core *core, struct dm_target *ti)
 {
 	if (!dm_noflush_suspending(ti))
 		return;
-	spin_lock_irq(&core->parked_lock);
-	core->requeue_ti = ti;
-	core->requeue = true;
-	spin_unlock_irq(&core->parked_lock);
-	queue_work(core->wq, &core->unpark_work);
+	lc_park_give_back(core->park, ti);
 }
 
 /**
@@ -472,10 +469,7 @@ void lc_core_presuspend(struct lc_core *core, struct dm_target *ti)
  */
 void lc_core_presuspend_undo(struct lc_core *core)
 {
-	spin_lock_irq(&core->parked_lock);
-	core->requeue = false;
-	spin_unlock_irq(&core->parked_lock);
-	queue_work(core->wq, &core->unpark_work);
+	lc_park_keep(core->park);
 }
 
 /**
@@ -505,7 +499,7 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	flush_work(&core->refill_work);
 	cancel_delayed_work_sync(&core->pace_work);
 	flush_work(&core->refill_work);
-	lc_write_rest(core);
+	lc_park_rest(core->park);
 	if (ret)
 		lc_err(core, "the log could not be made durable");
 	else if (lc_core_mode(core) == LC_MODE_DEGRADED)
@@ -546,9 +540,7 @@ void lc_core_teardown(struct lc_core *core)
 	lc_rescue_destroy(core->rescue);
 	if (core->wq) {
 		cancel_work_sync(&core->refill_work);
-		/* The other does not start it again: no bio is parked. */
-		cancel_delayed_work_sync(&core->meter_work);
-		cancel_work_sync(&core->unpark_work);
+		lc_park_stop(core->park);
 	}
 	lc_writeback_destroy(core->wb);
 	lc_discard_destroy(core);
@@ -568,6 +560,7 @@ void lc_core_teardown(struct lc_core *core)
 	lc_send_destroy(core->send);
 	if (core->wq)
 		destroy_workqueue(core->wq);
+	lc_park_destroy(core->park);
 	lc_bypass_destroy(core->bypass);
 	lc_head_destroy(core);
 	lc_pool_destroy(core->pool);
@@ -626,18 +619,15 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	lc_pool_add(core->pool, &buffers);
 	set_ready(core, &core->params);
 	core->wb = lc_writeback_create(core);
+	core->park = lc_park_create(core);
 	core->bypass = lc_bypass_create(core);
 	core->rescue = lc_rescue_create(core);
-	return core->wb && core->bypass && core->rescue ? 0 : -ENOMEM;
+	return core->wb && core->park && core->bypass && core->rescue ? 0 : -ENOMEM;
 }
 
 static void core_init(struct lc_core *core)
 {
 	mutex_init(&core->life_lock);
-	spin_lock_init(&core->parked_lock);
-	INIT_LIST_HEAD(&core->parked);
-	INIT_WORK(&core->unpark_work, lc_write_unpark_work);
-	INIT_DELAYED_WORK(&core->meter_work, lc_write_meter_work);
 	init_llist_head(&core->commits);
 	INIT_WORK(&core->commit_work, lc_write_commit_work);
 	INIT_DELAYED_WORK(&core->commit_late, lc_write_commit_late);

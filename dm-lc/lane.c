@@ -276,7 +276,7 @@ int lc_lane_try_reserve(const struct lc_lane *lane, u32 want, struct lc_cursor *
  *
  * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready,
  * or writeback needs the reserve (B5).  The refill worker has been told, or writeback
- * queues unpark_work when it is done.
+ * kicks what is parked when it is done.
  */
 int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur)
 {

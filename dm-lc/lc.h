@@ -17,7 +17,7 @@
  *   log->lock (spin, irqsave)  sequence numbers and what is durable
  *   send->lock (spin, irqsave)  whose turn it is to be sent
  *   pool->lock (spin, irqsave)  free buffers
- *   core->parked_lock (spin, irqsave)  bios waiting for a buffer
+ *   park->lock (spin, irqsave)  writes waiting for room
  *   discards->lock (spin)  discards that wait
  *   copy->lock (spin, irqsave)  runs of a batch
  *   claims->lock (spin, irqsave)  who is at work at which places of the HDD
@@ -40,9 +40,9 @@
 
 #include "claims.h"
 #include "format.h"
-#include "meter.h"
 #include "params.h"
 #include "place.h"
+#include "queue.h"
 
 #undef DM_MSG_PREFIX
 #define DM_MSG_PREFIX "lc"
@@ -62,6 +62,7 @@ struct lc_meta;
 struct lc_bypass;
 struct lc_discards;
 struct lc_rescue;
+struct lc_park;
 struct lc_stats;
 
 enum lc_mode {
@@ -112,6 +113,7 @@ struct lc_core {
 	struct lc_discards *discards;
 	struct lc_bypass *bypass;
 	struct lc_rescue *rescue;
+	struct lc_park *park;		/* writes that wait for room */
 	struct lc_stats __percpu *stats;
 	bool stats_on;			/* under life_lock; READ_ONCE() */
 
@@ -131,20 +133,6 @@ struct lc_core {
 	enum lc_mode mode;		/* only ever gets worse; READ_ONCE() */
 	atomic_t cache_failed;		/* the SSD is given up, or about to be */
 	bool bypassed;			/* was degraded: clean copies are outdated; READ_ONCE() */
-
-	/*
-	 * Writes that found no buffer, first come first served (C7): a write must
-	 * queue here while others wait.  parked_lock guards all three.
-	 */
-	spinlock_t parked_lock;
-	struct list_head parked;
-	bool requeue;			/* noflush suspend: give bios back to DM (D4) */
-	struct dm_target *requeue_ti;	/* whom to ask whether it still wants them */
-	struct work_struct unpark_work;
-	/* All writes queue there until nothing waits and there is plenty of room; READ_ONCE() */
-	bool metered;
-	struct lc_meter meter;		/* unpark_work only */
-	struct delayed_work meter_work;	/* queues unpark_work while the meter holds bios back */
 
 	/* Has free buffers and segments at hand for the lanes; these three are its own. */
 	struct work_struct refill_work;
@@ -181,6 +169,7 @@ struct lc_io {
 	struct bvec_iter iter;		/* write: what is left; read: as submitted */
 	union {
 		struct work_struct work;
+		struct lc_waiting waiting;	/* parked: of core->park */
 		struct {			/* discard.c */
 			struct lc_claim claim;
 			atomic_t pending;	/* bios on the HDD, and whoever sends them */

@@ -7,7 +7,7 @@
  * to whoever has a CPU then, and all others would wait for the next segment.  So it is
  * measured how fast room is made, and not much more than that is let through from tick to
  * tick.  Meanwhile all writes wait in one queue (C7), so each gets what is its turn, after a
- * wait that is about the same for all.
+ * wait that is about the same for all of its class.
  *
  * Invariants
  *  M1 What the meter holds back is looked at again in a tick or two: a clock runs.  It is
@@ -19,7 +19,7 @@
  * What needs no room, for it is written where an older copy is, counts as well; what must read
  * an old slot first goes another way and does not.
  *
- * Time is in jiffies.  All fields belong to unpark_work.
+ * Time is in jiffies.  All fields belong to the worker of park.c.
  */
 #ifndef LC_METER_H
 #define LC_METER_H

@@ -44,6 +44,7 @@
 #include "io.h"
 #include "lane.h"
 #include "log.h"
+#include "park.h"
 #include "rescue.h"
 #include "salvage.h"
 #include "segment.h"
@@ -393,7 +394,7 @@ void lc_rescue_run(struct lc_rescue *rescue)
 	lc_err(core, "mode degraded: going on without the cache, %lld blocks are lost, %llu are only there",
 	       (long long)atomic64_read(&core->lost), lc_index_dirty(core->index));
 	lc_log_end_flushes(core->log, BLK_STS_OK);
-	queue_work(core->wq, &core->unpark_work);
+	lc_park_kick(core->park);
 	queue_work(core->event_wq, &core->event_work);
 }
 

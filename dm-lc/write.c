@@ -10,8 +10,8 @@
  * layer does that when map() has returned.
  *
  * Two detours:
- *  - no buffer is ready, or writeback needs the reserve (D1): the bio is parked, first
- *    come first served, and a worker continues it (C7, D3), by and by (meter.h);
+ *  - no buffer is ready, or writeback needs the reserve (D1): the bio is parked, and a
+ *    worker continues it in its turn (park.c, C7, D3);
  *  - part of a block is written whose older sectors are dirty on the SSD only:
  *    a worker reads and verifies the old slot, and the block is looked up again
  *    under its lock before anything is merged (C2, C3).
@@ -33,6 +33,7 @@
 #include "io.h"
 #include "lane.h"
 #include "log.h"
+#include "park.h"
 #include "read.h"
 #include "segment.h"
 #include "stats.h"
@@ -253,7 +254,8 @@ static int write_run(struct lc_core *core, struct lc_io *io, bool waited,
 	return ret;
 }
 
-static void write_end(struct lc_io *io, blk_status_t status)
+/* Any context. */
+void lc_write_end(struct lc_io *io, blk_status_t status)
 {
 	struct bio *bio = lc_io_bio(io);
 
@@ -270,7 +272,14 @@ static void write_end(struct lc_io *io, blk_status_t status)
  * when the one at work has nothing left, or sleeps.  So all that met there are one record.
  * The worker may be at it for long, or others before us: commit_late does not wait for that.
  */
-static void commit(struct lc_core *core)
+
+/**
+ * lc_write_commit() - make FUA writes durable that have met
+ * @core: the volume
+ *
+ * Process context; may sleep, as submit_bio() does.
+ */
+void lc_write_commit(struct lc_core *core)
 {
 	struct llist_node *ios = llist_reverse_order(llist_del_all(&core->commits));
 	struct lc_io *io, *next;
@@ -284,21 +293,16 @@ static void commit(struct lc_core *core)
 		lc_log_flush_io(core->log, io, seq);
 }
 
-/**
- * lc_write_commit_work() - make FUA writes durable that have met
- * @work: core->commit_work
- *
- * May sleep, as submit_bio() does.
- */
+/* core->commit_work */
 void lc_write_commit_work(struct work_struct *work)
 {
-	commit(container_of(work, struct lc_core, commit_work));
+	lc_write_commit(container_of(work, struct lc_core, commit_work));
 }
 
-/* The same as core->commit_late. */
+/* core->commit_late */
 void lc_write_commit_late(struct work_struct *work)
 {
-	commit(container_of(to_delayed_work(work), struct lc_core, commit_late));
+	lc_write_commit(container_of(to_delayed_work(work), struct lc_core, commit_late));
 }
 
 /*
@@ -342,7 +346,7 @@ static void write_finish(struct lc_core *core, struct lc_io *io, bool batch)
 {
 	lc_stamp(&core->last_write);
 	if (!(lc_io_bio(io)->bi_opf & REQ_FUA))
-		write_end(io, BLK_STS_OK);
+		lc_write_end(io, BLK_STS_OK);
 	else if (batch || others_come(core))
 		commit_later(core, io, batch);
 	else
@@ -371,10 +375,6 @@ static bool merge_find(struct lc_core *core, struct lc_io *io, struct lc_mapping
 	lc_index_unlock(core->index, bucket);
 	return found;
 }
-
-static void park(struct lc_core *core, struct lc_io *io);
-
-static void write_continue(struct lc_core *core, struct lc_io *io, int ret, bool batch);
 
 /*
  * Read the old slot and go on.  Return: as write_run(), or -EIO: the SSD does not give the
@@ -418,191 +418,45 @@ static void merge_work(struct work_struct *work)
 		schedule_timeout_idle(pause);
 		pause = min_t(unsigned long, pause * 2, 4 * HZ);
 	}
-	write_continue(io->core, io, ret, false);
+	lc_write_continue(io->core, io, ret, false);
 }
 
-/* --- no buffer ready ---------------------------------------------------- */
-
-static bool must_park(struct lc_core *core, const struct bio *bio)
-{
-	/* Without the lock: who comes while the list changes may be before or behind. */
-	if (!list_empty(&core->parked))
-		return true;
-	/* Who cannot wait is not in the way of others if nobody does. */
-	return READ_ONCE(core->metered) && !(bio->bi_opf & REQ_NOWAIT);
-}
-
-/* Segments at hand for writers. */
-static u64 room(struct lc_core *core)
-{
-	u32 nr = 0, i;
-
-	for (i = 0; i < core->nr_lanes; i++)
-		nr += READ_ONCE(core->lanes[i]->nr_ready);
-	return min_t(u64, nr, lc_head_ready(core->head));
-}
-
-/*
- * [parked_lock] Device mapper takes bios back only while it suspends; an aborted one
- * ends that before it tells us.
+/**
+ * lc_write_again() - write as much as possible of a write that was parked
+ * @core: the volume
+ * @io: the write, io->iter is what is left
+ *
+ * Process context.  Return: 0 (all), -EAGAIN (no buffer), -EINPROGRESS (an old slot must be
+ * read first).
  */
-static bool give_back(struct lc_core *core)
+int lc_write_again(struct lc_core *core, struct lc_io *io)
 {
-	return core->requeue && dm_noflush_suspending(core->requeue_ti);
+	return write_run(core, io, true, NULL);
 }
 
-static void park(struct lc_core *core, struct lc_io *io)
-{
-	unsigned long flags;
-	bool requeue;
-
-	spin_lock_irqsave(&core->parked_lock, flags);
-	requeue = give_back(core);
-	if (!requeue)
-		list_add_tail(&io->list, &core->parked);
-	spin_unlock_irqrestore(&core->parked_lock, flags);
-	lc_stats_parked(core);
-	if (requeue)
-		write_end(io, BLK_STS_DM_REQUEUE);
-	else
-		queue_work(core->wq, &core->unpark_work);
-}
-
-static void write_continue(struct lc_core *core, struct lc_io *io, int ret, bool batch)
+/**
+ * lc_write_continue() - see to it that a write ends
+ * @core: the volume
+ * @io: the write
+ * @ret: as of lc_write_again(), or another error, which ends it
+ * @batch: the caller will call lc_write_commit()
+ *
+ * Process context; from map(), or of a worker.  Without @batch, may sleep as submit_bio() does.
+ */
+void lc_write_continue(struct lc_core *core, struct lc_io *io, int ret, bool batch)
 {
 	if (lc_core_mode(core) == LC_MODE_FAIL && ret == -EAGAIN)
 		ret = -EIO;
 	if (!ret) {
 		write_finish(core, io, batch);
 	} else if (ret == -EAGAIN) {
-		park(core, io);
+		lc_park_add(core->park, io);
 	} else if (ret == -EINPROGRESS) {
 		INIT_WORK(&io->work, merge_work);
 		queue_work(core->patient_wq, &io->work);
 	} else {
-		write_end(io, errno_to_blk_status(ret));
+		lc_write_end(io, errno_to_blk_status(ret));
 	}
-}
-
-static struct lc_io *first_parked(struct lc_core *core, bool *requeue)
-{
-	struct lc_io *io;
-
-	spin_lock_irq(&core->parked_lock);
-	io = list_first_entry_or_null(&core->parked, struct lc_io, list);
-	*requeue = give_back(core);
-	spin_unlock_irq(&core->parked_lock);
-	return io;
-}
-
-/* Write on what is left of a parked bio.  Return: as write_run(), -EBUSY: not yet (M1). */
-static int unpark(struct lc_core *core, struct lc_io *io)
-{
-	u32 before = io->iter.bi_size;
-	int ret;
-
-	if (!lc_meter_may(&core->meter, jiffies) &&
-	    !lc_meter_may_exceed(&core->meter, jiffies, room(core),
-				 READ_ONCE(core->head->max_ready))) {
-		queue_delayed_work(core->wq, &core->meter_work, 1);
-		return -EBUSY;
-	}
-	ret = write_run(core, io, true, NULL);
-	lc_meter_count(&core->meter, jiffies,
-		       DIV_ROUND_UP(before - io->iter.bi_size, LC_SLOT_BYTES));
-	if (ret == -EAGAIN) {
-		lc_meter_dry(&core->meter);
-		WRITE_ONCE(core->metered, true);
-	}
-	return ret;
-}
-
-/* No bio is parked.  One that comes now queues the work, which then finds the same. */
-static void unpark_end(struct lc_core *core)
-{
-	if (!core->metered ||
-	    (lc_core_mode(core) == LC_MODE_RW &&
-	     !lc_meter_plenty(room(core), READ_ONCE(core->head->max_ready))))
-		return;
-	lc_meter_stop(&core->meter);
-	WRITE_ONCE(core->metered, false);
-}
-
-/**
- * lc_write_meter_work() - look again at what the meter has held back (M1)
- * @work: core->meter_work
- */
-void lc_write_meter_work(struct work_struct *work)
-{
-	struct lc_core *core = container_of(to_delayed_work(work), struct lc_core, meter_work);
-
-	queue_work(core->wq, &core->unpark_work);
-}
-
-/* Return: whether no bio is parked any more. */
-static bool unpark_all(struct lc_core *core)
-{
-	struct lc_io *io;
-	bool requeue;
-	int ret;
-
-	while ((io = first_parked(core, &requeue))) {
-		enum lc_mode mode = lc_core_mode(core);
-
-		if (mode == LC_MODE_FAIL)
-			ret = -EIO;
-		else if (requeue)
-			ret = -ECANCELED;
-		else if (mode == LC_MODE_DEGRADED)
-			ret = -ENODEV;
-		else
-			ret = unpark(core, io);
-		if (ret == -EAGAIN || ret == -EBUSY)
-			return false;
-		spin_lock_irq(&core->parked_lock);
-		list_del(&io->list);
-		spin_unlock_irq(&core->parked_lock);
-		if (ret == -ECANCELED)
-			write_end(io, BLK_STS_DM_REQUEUE);
-		else if (ret == -ENODEV)
-			lc_bypass_submit(core, io);
-		else
-			write_continue(core, io, ret, true);
-		cond_resched();
-	}
-	return true;
-}
-
-/**
- * lc_write_unpark_work() - continue parked bios in their order
- * @work: embedded in the core
- *
- * The bio at work stays first in the list, so that later ones queue behind it.  FUA writes
- * that are continued in one go are one record.
- */
-void lc_write_unpark_work(struct work_struct *work)
-{
-	struct lc_core *core = container_of(work, struct lc_core, unpark_work);
-	bool all = unpark_all(core);
-
-	commit(core);
-	if (all)
-		unpark_end(core);
-}
-
-/**
- * lc_write_rest() - nothing of ours runs any more
- * @core: the volume; no bio is under way
- *
- * May sleep.  A noflush suspend is over: its table, which would be asked, may be gone soon.
- */
-void lc_write_rest(struct lc_core *core)
-{
-	spin_lock_irq(&core->parked_lock);
-	core->requeue = false;
-	spin_unlock_irq(&core->parked_lock);
-	cancel_delayed_work_sync(&core->meter_work);
-	flush_work(&core->unpark_work);
 }
 
 /* --- entry points ------------------------------------------------------- */
@@ -622,13 +476,13 @@ int lc_write_map(struct lc_core *core, struct bio *bio)
 	if (lc_core_mode(core) == LC_MODE_FAIL)
 		return DM_MAPIO_KILL;
 	io->iter = bio->bi_iter;
-	if (!must_park(core, bio))
+	if (!lc_park_must(core->park, io))
 		ret = write_run(core, io, false, NULL);
 	if (ret && bio->bi_opf & REQ_NOWAIT && io->iter.bi_size == bio->bi_iter.bi_size) {
 		bio_wouldblock_error(bio);
 		return DM_MAPIO_SUBMITTED;
 	}
-	write_continue(core, io, ret, false);
+	lc_write_continue(core, io, ret, false);
 	return DM_MAPIO_SUBMITTED;
 }
 

@@ -45,6 +45,7 @@
 #include "lane.h"
 #include "log.h"
 #include "pace.h"
+#include "park.h"
 #include "patience.h"
 #include "read.h"
 #include "rescue.h"
@@ -325,7 +326,7 @@ static void relog_done(struct lc_writeback *wb)
 		return;
 	wb->relog_rounds = 0;
 	WRITE_ONCE(core->head->relog_wanted, false);
-	queue_work(core->wq, &core->unpark_work);
+	lc_park_kick(core->park);
 }
 
 /*

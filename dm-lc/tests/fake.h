@@ -20,6 +20,7 @@
 #include "../index.h"
 #include "../lane.h"
 #include "../log.h"
+#include "../park.h"
 #include "../segment.h"
 #include "../send.h"
 #include "../superblock.h"
@@ -250,6 +251,7 @@ static void fake_destroy(void *data)
 	if (fake->disk)
 		fake_pass(fake);
 	lc_writeback_destroy(core->wb);
+	lc_park_stop(core->park);
 	if (core->log && core->send)
 		lc_log_quiesce(core->log);
 	lc_log_destroy(core->log);
@@ -258,6 +260,7 @@ static void fake_destroy(void *data)
 		destroy_workqueue(core->event_wq);
 	if (core->wq)
 		destroy_workqueue(core->wq);
+	lc_park_destroy(core->park);
 	lc_head_destroy(core);
 	lc_pool_destroy(core->pool);
 	lc_ring_destroy(core->ring);
@@ -292,8 +295,9 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	core->backing = core->cache;
 	core->log = lc_log_create(core);
 	core->send = lc_send_create(core);
+	core->park = lc_park_create(core);
 	core->wb = lc_writeback_create(core);
-	KUNIT_ASSERT_TRUE(test, core->log && core->send && core->wb);
+	KUNIT_ASSERT_TRUE(test, core->log && core->send && core->park && core->wb);
 	lc_ring_start(core->ring, options->segment ?: 1, options->segment ?: 1);
 	lc_head_start(core, options->segment ?: 1, options->next_seq ?: 1);
 	lc_log_start(core->log, options->next_seq ?: 1);
@@ -314,10 +318,7 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 	bio_list_init(&fake->bios);
 	init_waitqueue_head(&fake->wait);
 	mutex_init(&core->life_lock);
-	spin_lock_init(&core->parked_lock);
-	INIT_LIST_HEAD(&core->parked);
 	INIT_WORK(&core->refill_work, fake_refill_work);
-	INIT_WORK(&core->unpark_work, fake_no_work);
 	INIT_WORK(&core->event_work, fake_no_work);
 	strscpy(core->name, "kunit", sizeof(core->name));
 	lc_params_defaults(&core->params);

@@ -15,6 +15,7 @@
 #include "io.h"
 #include "life.h"
 #include "log.h"
+#include "park.h"
 #include "segment.h"
 #include "writer.h"
 
@@ -167,19 +168,40 @@ void lc_io_batch_wait(struct lc_io_batch *batch)
 	(void)batch;
 }
 
-void lc_write_unpark_work(struct work_struct *work)
+struct lc_park *lc_park_create(struct lc_core *core)
 {
-	(void)work;
+	return (struct lc_park *)core;
 }
 
-void lc_write_meter_work(struct work_struct *work)
+void lc_park_destroy(struct lc_park *park)
 {
-	(void)work;
+	(void)park;
 }
 
-void lc_write_rest(struct lc_core *core)
+void lc_park_kick(struct lc_park *park)
 {
-	(void)core;
+	(void)park;
+}
+
+void lc_park_give_back(struct lc_park *park, struct dm_target *ti)
+{
+	(void)park;
+	(void)ti;
+}
+
+void lc_park_keep(struct lc_park *park)
+{
+	(void)park;
+}
+
+void lc_park_rest(struct lc_park *park)
+{
+	(void)park;
+}
+
+void lc_park_stop(struct lc_park *park)
+{
+	(void)park;
 }
 
 void lc_write_commit_work(struct work_struct *work)

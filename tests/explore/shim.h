@@ -263,6 +263,14 @@ struct percpu_counter { s64 count; };
 #define percpu_counter_add_batch(c, v, batch)	((c)->count += (v))
 #define percpu_counter_sum_positive(c)		((u64)((c)->count < 0 ? 0 : (c)->count))
 
+struct rb_node {
+	struct rb_node *left, *right;
+};
+
+struct rb_root_cached {
+	struct rb_node *first;
+};
+
 struct work_struct {
 	void (*func)(struct work_struct *work);
 	bool queued;
@@ -273,7 +281,6 @@ struct delayed_work {
 };
 
 struct workqueue_struct;
-struct rb_node { int unused; };
 
 #define WQ_MEM_RECLAIM	0
 #define WQ_UNBOUND	0

@@ -3,8 +3,8 @@
  * Whether everybody gets on: bios that find no buffer are parked, the workers that
  * prepare buffers and continue bios, records that must become durable before their
  * buffer is free, the ring of segments, readers that hold segments, writeback that moves
- * the tail, blocks with lost sectors that it must log again.  core.c, write.c, buffer.c,
- * log.c, segment.c and writeback.c, as far as one waits for the other.
+ * the tail, blocks with lost sectors that it must log again.  core.c, write.c, park.c,
+ * buffer.c, log.c, segment.c and writeback.c, as far as one waits for the other.
  *
  * No timer runs: idle_seal_ms is 0, writeback is off, and what the code tries again
  * after a while it tries when something has changed.  So whatever needs a timer to go
@@ -375,7 +375,7 @@ proctype writer(byte me, bios, slots)
 	od
 }
 
-/* lc_write_unpark_work() */
+/* unpark_work() of park.c */
 active proctype unpark_work()
 {
 	byte me, got;

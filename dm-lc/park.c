@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Writes that find no room are parked, and one worker continues them.
+ *
+ * Their turn is decided in queue.h: commits do not wait behind the page cache (D12), no class
+ * starves, and writes to one block keep the order in which they came.  Their rate is decided in
+ * meter.h: room comes by the segment, and each writer gets its turn (D10).
+ *
+ * While something is parked, other writes are parked, too.  Otherwise a write that comes at the
+ * right moment would take the room that parked ones wait for (C7).
+ *
+ * A write that must read an old slot first leaves the queue (write.c).  If it has to wait again,
+ * its place is behind all that came meanwhile.  A FLUSH is not parked: it covers writes that have
+ * completed, and parked ones have not.
+ */
+#include <linux/bio.h>
+#include <linux/device-mapper.h>
+#include <linux/jiffies.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "lc.h"
+#include "bypass.h"
+#include "lane.h"
+#include "meter.h"
+#include "park.h"
+#include "queue.h"
+#include "stats.h"
+#include "write.h"
+
+#define COMMIT_SLOTS	64u	/* of others, for which FUA writes that have met wait at most */
+
+struct lc_park {
+	struct lc_core *core;
+	spinlock_t lock;		/* guards these three */
+	struct lc_queue queue;		/* the write at work is in it, too */
+	bool requeue;			/* noflush suspend: give writes back to DM (D4) */
+	struct dm_target *requeue_ti;	/* whom to ask whether it still wants them */
+
+	struct work_struct work;
+	/* All writes queue until nothing waits and there is plenty of room; READ_ONCE() */
+	bool metered;
+	struct lc_meter meter;		/* of the work only */
+	struct delayed_work meter_work;	/* queues the work while the meter holds writes back */
+};
+
+/* Segments at hand for writers. */
+static u64 room(const struct lc_core *core)
+{
+	u32 nr = 0, i;
+
+	for (i = 0; i < core->nr_lanes; i++)
+		nr += READ_ONCE(core->lanes[i]->nr_ready);
+	return min_t(u64, nr, lc_head_ready(core->head));
+}
+
+static u64 most_room(const struct lc_core *core)
+{
+	return READ_ONCE(core->head->max_ready);
+}
+
+/* --- writers ---------------------------------------------------------------- */
+
+static void blocks_of(const struct lc_io *io, u64 *first, u64 *last)
+{
+	*first = io->iter.bi_sector >> LC_BLOCK_SHIFT;
+	*last = (io->iter.bi_sector + (io->iter.bi_size >> 9) - 1) >> LC_BLOCK_SHIFT;
+}
+
+/**
+ * lc_park_must() - does a write have to be parked before anything of it is written?
+ * @park: the room
+ * @io: the write, io->iter is all of it
+ *
+ * Any context.  What is parked at the same time may be before it or behind it.
+ */
+bool lc_park_must(struct lc_park *park, struct lc_io *io)
+{
+	/* Without the lock: a write that comes while that changes may be before or behind. */
+	if (READ_ONCE(park->queue.nr))
+		return true;
+	/* A NOWAIT write is in nobody's way if nobody waits. */
+	return READ_ONCE(park->metered) && !(lc_io_bio(io)->bi_opf & REQ_NOWAIT);
+}
+
+/*
+ * [lock] Device mapper takes bios back only while it suspends; an aborted one
+ * ends that before it tells us.
+ */
+static bool give_back(const struct lc_park *park)
+{
+	return park->requeue && dm_noflush_suspending(park->requeue_ti);
+}
+
+/* The page cache is SYNC, too, when an fsync writes it: so commits are a class above that. */
+static enum lc_class class_of(const struct bio *bio)
+{
+	if (bio->bi_opf & (REQ_PREFLUSH | REQ_FUA | REQ_META | REQ_PRIO))
+		return LC_CLASS_COMMIT;
+	return bio->bi_opf & (REQ_SYNC | REQ_SWAP) ? LC_CLASS_SYNC : LC_CLASS_BACKGROUND;
+}
+
+/**
+ * lc_park_add() - let a write wait for room
+ * @park: the room
+ * @io: the write, io->iter is what is left of it; io->work is not in use
+ *
+ * Any context.  The worker continues it, or gives it back to device mapper.
+ */
+void lc_park_add(struct lc_park *park, struct lc_io *io)
+{
+	unsigned long flags;
+	bool requeue;
+
+	blocks_of(io, &io->waiting.first, &io->waiting.last);
+	io->waiting.class = class_of(lc_io_bio(io));
+	spin_lock_irqsave(&park->lock, flags);
+	requeue = give_back(park);
+	if (!requeue)
+		lc_queue_add(&park->queue, &io->waiting);
+	spin_unlock_irqrestore(&park->lock, flags);
+	lc_stats_parked(park->core);
+	if (requeue)
+		lc_write_end(io, BLK_STS_DM_REQUEUE);
+	else
+		lc_park_kick(park);
+}
+
+/* --- the worker ---------------------------------------------------------------- */
+
+static struct lc_io *first_parked(struct lc_park *park, bool *requeue)
+{
+	struct lc_waiting *one;
+
+	spin_lock_irq(&park->lock);
+	one = lc_queue_first(&park->queue);
+	*requeue = give_back(park);
+	spin_unlock_irq(&park->lock);
+	return one ? container_of(one, struct lc_io, waiting) : NULL;
+}
+
+/* Write on what is left of a write.  Return: as lc_write_again(), -EBUSY: not yet (M1). */
+static int unpark(struct lc_park *park, struct lc_io *io)
+{
+	struct lc_core *core = park->core;
+	u32 before = io->iter.bi_size;
+	int ret;
+
+	if (!lc_meter_may(&park->meter, jiffies) &&
+	    !lc_meter_may_exceed(&park->meter, jiffies, room(core), most_room(core))) {
+		queue_delayed_work(core->wq, &park->meter_work, 1);
+		return -EBUSY;
+	}
+	ret = lc_write_again(core, io);
+	lc_meter_count(&park->meter, jiffies,
+		       DIV_ROUND_UP(before - io->iter.bi_size, LC_SLOT_BYTES));
+	if (ret == -EAGAIN) {
+		lc_meter_dry(&park->meter);
+		WRITE_ONCE(park->metered, true);
+	}
+	return ret;
+}
+
+/* A write has left the worker's hands.  FUA writes that are continued in one go are one record. */
+static void passed_on(struct lc_park *park, enum lc_class class, u64 slots, u32 *others)
+{
+	bool more;
+
+	if (class == LC_CLASS_COMMIT) {
+		spin_lock_irq(&park->lock);
+		more = park->queue.nr_class[LC_CLASS_COMMIT];
+		spin_unlock_irq(&park->lock);
+	} else {
+		*others += slots;
+		more = *others < COMMIT_SLOTS;
+	}
+	if (more)
+		return;
+	*others = 0;
+	lc_write_commit(park->core);
+}
+
+/* Return: whether nothing is parked any more. */
+static bool unpark_all(struct lc_park *park)
+{
+	struct lc_core *core = park->core;
+	enum lc_class class;
+	u32 others = 0;
+	struct lc_io *io;
+	bool requeue;
+	u64 slots;
+	int ret;
+
+	while ((io = first_parked(park, &requeue))) {
+		enum lc_mode mode = lc_core_mode(core);
+
+		if (mode == LC_MODE_FAIL)
+			ret = -EIO;
+		else if (requeue)
+			ret = -ECANCELED;
+		else if (mode == LC_MODE_DEGRADED)
+			ret = -ENODEV;
+		else
+			ret = unpark(park, io);
+		if (ret == -EAGAIN || ret == -EBUSY)
+			return false;
+		class = io->waiting.class;
+		slots = io->waiting.last - io->waiting.first + 1;
+		spin_lock_irq(&park->lock);
+		lc_queue_remove(&park->queue, &io->waiting);
+		spin_unlock_irq(&park->lock);
+		if (ret == -ECANCELED)
+			lc_write_end(io, BLK_STS_DM_REQUEUE);
+		else if (ret == -ENODEV)
+			lc_bypass_submit(core, io);
+		else
+			lc_write_continue(core, io, ret, true);
+		passed_on(park, class, slots, &others);
+		cond_resched();
+	}
+	return true;
+}
+
+/* Nothing is parked.  What comes now queues the work, which then finds the same. */
+static void unpark_end(struct lc_park *park)
+{
+	struct lc_core *core = park->core;
+
+	if (!park->metered ||
+	    (lc_core_mode(core) == LC_MODE_RW && !lc_meter_plenty(room(core), most_room(core))))
+		return;
+	lc_meter_stop(&park->meter);
+	WRITE_ONCE(park->metered, false);
+}
+
+/* The write at work stays in the queue, so that later ones to its blocks are behind it. */
+static void unpark_work(struct work_struct *work)
+{
+	struct lc_park *park = container_of(work, struct lc_park, work);
+	bool all = unpark_all(park);
+
+	lc_write_commit(park->core);
+	if (all)
+		unpark_end(park);
+}
+
+/* Look again at what the meter has held back (M1). */
+static void meter_work(struct work_struct *work)
+{
+	lc_park_kick(container_of(to_delayed_work(work), struct lc_park, meter_work));
+}
+
+/**
+ * lc_park_kick() - there is room, or another reason to look at what is parked
+ * @park: the room
+ *
+ * Any context.
+ */
+void lc_park_kick(struct lc_park *park)
+{
+	queue_work(park->core->wq, &park->work);
+}
+
+/* --- life ------------------------------------------------------------------------ */
+
+/**
+ * lc_park_give_back() - a noflush suspend begins: device mapper takes what is parked
+ * @park: the room
+ * @ti: whom to ask whether it still does; valid until lc_park_keep() or lc_park_rest()
+ *
+ * Process context.
+ */
+void lc_park_give_back(struct lc_park *park, struct dm_target *ti)
+{
+	spin_lock_irq(&park->lock);
+	park->requeue_ti = ti;
+	park->requeue = true;
+	spin_unlock_irq(&park->lock);
+	lc_park_kick(park);
+}
+
+/**
+ * lc_park_keep() - device mapper wants nothing back any more
+ * @park: the room
+ *
+ * Process context.
+ */
+void lc_park_keep(struct lc_park *park)
+{
+	spin_lock_irq(&park->lock);
+	park->requeue = false;
+	spin_unlock_irq(&park->lock);
+	lc_park_kick(park);
+}
+
+/**
+ * lc_park_rest() - nothing of ours runs any more
+ * @park: the room; no bio is under way
+ *
+ * May sleep.  A noflush suspend is over: its table, which would be asked, may be gone soon.
+ */
+void lc_park_rest(struct lc_park *park)
+{
+	spin_lock_irq(&park->lock);
+	park->requeue = false;
+	spin_unlock_irq(&park->lock);
+	cancel_delayed_work_sync(&park->meter_work);
+	flush_work(&park->work);
+}
+
+/**
+ * lc_park_stop() - the works end for good
+ * @park: the room, or NULL; no bio will come, and nobody kicks any more
+ *
+ * May sleep.
+ */
+void lc_park_stop(struct lc_park *park)
+{
+	if (!park)
+		return;
+	/* The other does not start it again: nothing is parked. */
+	cancel_delayed_work_sync(&park->meter_work);
+	cancel_work_sync(&park->work);
+}
+
+/**
+ * lc_park_create() - allocate the room
+ * @core: the volume
+ *
+ * May sleep.  Return: the room or NULL.
+ */
+struct lc_park *lc_park_create(struct lc_core *core)
+{
+	struct lc_park *park = kzalloc(sizeof(*park), GFP_KERNEL);
+
+	if (!park)
+		return NULL;
+	park->core = core;
+	spin_lock_init(&park->lock);
+	lc_queue_init(&park->queue);
+	INIT_WORK(&park->work, unpark_work);
+	INIT_DELAYED_WORK(&park->meter_work, meter_work);
+	return park;
+}
+
+void lc_park_destroy(struct lc_park *park)
+{
+	kfree(park);
+}
