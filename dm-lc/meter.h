@@ -51,6 +51,12 @@ static inline void lc_meter_stop(struct lc_meter *meter)
 	*meter = (struct lc_meter) {};
 }
 
+/* Writes passed that were not counted: a rate that is measured over that time is too low. */
+static inline void lc_meter_missed(struct lc_meter *meter)
+{
+	meter->measuring = false;
+}
+
 /* There is no room. */
 static inline void lc_meter_dry(struct lc_meter *meter)
 {
@@ -80,6 +86,15 @@ static inline bool lc_meter_may(struct lc_meter *meter, unsigned long now)
 static inline bool lc_meter_plenty(u64 segments, u64 most)
 {
 	return 2 * segments >= most;
+}
+
+/*
+ * Return: whether a write that comes now may pass those that wait.  There is plenty, and it does
+ * not take the last segment, so that those that wait go on once there is less.
+ */
+static inline bool lc_meter_pass(u64 segments, u64 most)
+{
+	return segments > 1 && lc_meter_plenty(segments, most);
 }
 
 /* If not: there are so many segments of @most.  Return: whether it may all the same (M2). */

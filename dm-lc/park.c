@@ -7,7 +7,10 @@
  * meter.h: room comes by the segment, and each writer gets its turn (D10).
  *
  * While something is parked, other writes are parked, too.  Otherwise a write that comes at the
- * right moment would take the room that parked ones wait for (C7).
+ * right moment would take the room that parked ones wait for (C7).  With plenty of room they pass:
+ * one worker cannot do all the writing under load.  They never take the last of the room: with
+ * less than plenty all writes queue again, and the rest is for those that wait.  A write never
+ * passes an earlier one that waits for the same block.
  *
  * A write that must read an old slot first leaves the queue (write.c).  If it has to wait again,
  * its place is behind all that came meanwhile.  A FLUSH is not parked: it covers writes that have
@@ -40,6 +43,7 @@ struct lc_park {
 	struct work_struct work;
 	/* All writes queue until nothing waits and there is plenty of room; READ_ONCE() */
 	bool metered;
+	bool passed;			/* writes that the meter has not seen; READ_ONCE() */
 	struct lc_meter meter;		/* of the work only */
 	struct delayed_work meter_work;	/* queues the work while the meter holds writes back */
 };
@@ -67,6 +71,19 @@ static void blocks_of(const struct lc_io *io, u64 *first, u64 *last)
 	*last = (io->iter.bi_sector + (io->iter.bi_size >> 9) - 1) >> LC_BLOCK_SHIFT;
 }
 
+static bool overlaps(struct lc_park *park, const struct lc_io *io)
+{
+	unsigned long flags;
+	u64 first, last;
+	bool found;
+
+	blocks_of(io, &first, &last);
+	spin_lock_irqsave(&park->lock, flags);
+	found = lc_queue_overlaps(&park->queue, first, last);
+	spin_unlock_irqrestore(&park->lock, flags);
+	return found;
+}
+
 /**
  * lc_park_must() - does a write have to be parked before anything of it is written?
  * @park: the room
@@ -76,11 +93,16 @@ static void blocks_of(const struct lc_io *io, u64 *first, u64 *last)
  */
 bool lc_park_must(struct lc_park *park, struct lc_io *io)
 {
-	/* Without the lock: a write that comes while that changes may be before or behind. */
-	if (READ_ONCE(park->queue.nr))
-		return true;
+	bool any = READ_ONCE(park->queue.nr), metered = READ_ONCE(park->metered);
+
 	/* A NOWAIT write is in nobody's way if nobody waits. */
-	return READ_ONCE(park->metered) && !(lc_io_bio(io)->bi_opf & REQ_NOWAIT);
+	if (!any && (!metered || lc_io_bio(io)->bi_opf & REQ_NOWAIT))
+		return false;
+	if (!lc_meter_pass(room(park->core), most_room(park->core)) || (any && overlaps(park, io)))
+		return true;
+	if (metered && !READ_ONCE(park->passed))
+		WRITE_ONCE(park->passed, true);
+	return false;
 }
 
 /*
@@ -146,6 +168,10 @@ static int unpark(struct lc_park *park, struct lc_io *io)
 	u32 before = io->iter.bi_size;
 	int ret;
 
+	if (READ_ONCE(park->passed)) {
+		WRITE_ONCE(park->passed, false);
+		lc_meter_missed(&park->meter);
+	}
 	if (!lc_meter_may(&park->meter, jiffies) &&
 	    !lc_meter_may_exceed(&park->meter, jiffies, room(core), most_room(core))) {
 		queue_delayed_work(core->wq, &park->meter_work, 1);

@@ -178,7 +178,37 @@ static void unknown(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, lc_meter_may(&meter, later));
 }
 
+/* With plenty of room writes need not queue, but never take the last of it (C7). */
+static void passes(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, lc_meter_pass(8, 16));
+	KUNIT_EXPECT_TRUE(test, lc_meter_pass(2, 2));
+	KUNIT_EXPECT_FALSE(test, lc_meter_pass(7, 16));
+	KUNIT_EXPECT_FALSE(test, lc_meter_pass(1, 1));
+	KUNIT_EXPECT_FALSE(test, lc_meter_pass(0, 0));
+}
+
+/* What passed was not counted: no rate is made of it. */
+static void missed(struct kunit *test)
+{
+	unsigned long later = START + LC_METER_SPAN;
+	struct lc_meter meter;
+
+	lc_meter_stop(&meter);
+	lc_meter_dry(&meter);
+	lc_meter_count(&meter, START, 1);
+	lc_meter_missed(&meter);
+	lc_meter_dry(&meter);
+	lc_meter_count(&meter, later, 1);
+	KUNIT_EXPECT_EQ(test, meter.rate, 0);
+	lc_meter_dry(&meter);
+	lc_meter_count(&meter, later + LC_METER_SPAN, 1);
+	KUNIT_EXPECT_GT(test, meter.rate, 0);
+}
+
 static struct kunit_case meter_cases[] = {
+	KUNIT_CASE(passes),
+	KUNIT_CASE(missed),
 	KUNIT_CASE_PARAM(steady, rates_gen_params),
 	KUNIT_CASE(change),
 	KUNIT_CASE(stall),
