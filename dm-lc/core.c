@@ -458,9 +458,7 @@ unlock:
  */
 void lc_core_presuspend(struct lc_core *core, struct dm_target *ti)
 {
-	if (!dm_noflush_suspending(ti))
-		return;
-	lc_park_give_back(core->park, ti);
+	lc_park_presuspend(core->park, ti);
 }
 
 /**
@@ -469,7 +467,7 @@ void lc_core_presuspend(struct lc_core *core, struct dm_target *ti)
  */
 void lc_core_presuspend_undo(struct lc_core *core)
 {
-	lc_park_keep(core->park);
+	lc_park_resume(core->park);
 }
 
 /**

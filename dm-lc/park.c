@@ -12,6 +12,20 @@
  * less than plenty all writes queue again, and the rest is for those that wait.  A write never
  * passes an earlier one that waits for the same block.
  *
+ * The amount that is parked is bounded, for each class by itself, so that a commit is not kept
+ * waiting by the page cache here either.  A submitter that sends more sleeps in map() until there
+ * is less (D15).  The sleep ends by the worker here, the workers of the log, writeback and the
+ * devices, and none of them depends on the sleeper:
+ *  - The sleeper holds its table, locks of its file system and a bio of device mapper's pool,
+ *    which they do not need.  It holds no record: its cursor has been released.
+ *  - No bio of ours is stuck with it.  A bio that map() has sent for another one of the same task
+ *    is submitted before the next one is mapped.  The block layer sends plugged ones when a task
+ *    sleeps.
+ *  - Workers never sleep here, since device mapper has one worker for all commits.  Tasks that
+ *    reclaim memory do not either, since our workers may wait for memory (D3).  So the page cache's
+ *    own limits are the only bound for the flusher threads.
+ *  - A suspend waits for all tasks in map().  So nobody sleeps from presuspend to resume.
+ *
  * A write that must read an old slot first leaves the queue (write.c).  If it has to wait again,
  * its place is behind all that came meanwhile.  A FLUSH is not parked: it covers writes that have
  * completed, and parked ones have not.
@@ -21,6 +35,7 @@
 #include <linux/jiffies.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/wait.h>
 
 #include "lc.h"
 #include "bypass.h"
@@ -31,6 +46,8 @@
 #include "stats.h"
 #include "write.h"
 
+#define MOST_BYTES	(4u << 20)	/* parked, of each class, by those who may sleep */
+#define MOST_SEGMENTS	4u		/* or so many, if that is more */
 #define COMMIT_SLOTS	64u	/* of others, for which FUA writes that have met wait at most */
 
 struct lc_park {
@@ -39,6 +56,10 @@ struct lc_park {
 	struct lc_queue queue;		/* the write at work is in it, too */
 	bool requeue;			/* noflush suspend: give writes back to DM (D4) */
 	struct dm_target *requeue_ti;	/* whom to ask whether it still wants them */
+	bool open;			/* a suspend: nobody sleeps; under lock, READ_ONCE() */
+
+	u32 most;			/* slots of a class; constant */
+	wait_queue_head_t room[LC_NR_CLASSES];	/* submitters that sleep until it has less */
 
 	struct work_struct work;
 	/* All writes queue until nothing waits and there is plenty of room; READ_ONCE() */
@@ -122,30 +143,77 @@ static enum lc_class class_of(const struct bio *bio)
 	return bio->bi_opf & (REQ_SYNC | REQ_SWAP) ? LC_CLASS_SYNC : LC_CLASS_BACKGROUND;
 }
 
+/* Is so much of a class parked that a write of it has to wait?  Also without the lock. */
+static bool full(const struct lc_park *park, enum lc_class class, u32 limit)
+{
+	return READ_ONCE(park->queue.slots[class]) >= limit && !READ_ONCE(park->open);
+}
+
+/* There may be less now.  Each sleeper that goes on wakes the next one, while there is room. */
+static void wake_next(struct lc_park *park, enum lc_class class)
+{
+	if (!full(park, class, park->most) && wq_has_sleeper(&park->room[class]))
+		wake_up(&park->room[class]);
+}
+
+/* Returns when a class has less than @limit, or when it may have. */
+static void wait_for_less(struct lc_park *park, enum lc_class class, u32 limit)
+{
+	DEFINE_WAIT(wait);
+
+	prepare_to_wait_exclusive(&park->room[class], &wait, TASK_IDLE);
+	if (full(park, class, limit))
+		io_schedule();
+	finish_wait(&park->room[class], &wait);
+}
+
+/* Return: 0, -EBUSY: wait for less than @limit, -ECANCELED: device mapper wants it back. */
+static int try_add(struct lc_park *park, struct lc_waiting *one, u32 limit)
+{
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&park->lock, flags);
+	if (give_back(park))
+		ret = -ECANCELED;
+	else if (full(park, one->class, limit))
+		ret = -EBUSY;
+	else
+		lc_queue_add(&park->queue, one);
+	spin_unlock_irqrestore(&park->lock, flags);
+	return ret;
+}
+
 /**
  * lc_park_add() - let a write wait for room
  * @park: the room
  * @io: the write, io->iter is what is left of it; io->work is not in use
+ * @may_sleep: until less is parked; in process context, nothing of ours is held
  *
- * Any context.  The worker continues it, or gives it back to device mapper.
+ * Without @may_sleep, any context.  The worker continues it, or gives it back to device mapper.
  */
-void lc_park_add(struct lc_park *park, struct lc_io *io)
+void lc_park_add(struct lc_park *park, struct lc_io *io, bool may_sleep)
 {
-	unsigned long flags;
-	bool requeue;
+	enum lc_class class = class_of(lc_io_bio(io));
+	u32 limit = may_sleep ? park->most : U32_MAX;
+	int ret;
 
 	blocks_of(io, &io->waiting.first, &io->waiting.last);
-	io->waiting.class = class_of(lc_io_bio(io));
-	spin_lock_irqsave(&park->lock, flags);
-	requeue = give_back(park);
-	if (!requeue)
-		lc_queue_add(&park->queue, &io->waiting);
-	spin_unlock_irqrestore(&park->lock, flags);
+	io->waiting.class = class;
+	/* Those that sleep already come first. */
+	if (may_sleep && wq_has_sleeper(&park->room[class]))
+		limit -= limit / 8;
+	while ((ret = try_add(park, &io->waiting, limit)) == -EBUSY) {
+		wait_for_less(park, class, limit);
+		limit = park->most;
+	}
+	/* If it was added, the write may have ended by now. */
 	lc_stats_parked(park->core);
-	if (requeue)
+	if (ret)
 		lc_write_end(io, BLK_STS_DM_REQUEUE);
 	else
 		lc_park_kick(park);
+	wake_next(park, class);
 }
 
 /* --- the worker ---------------------------------------------------------------- */
@@ -235,6 +303,7 @@ static bool unpark_all(struct lc_park *park)
 		spin_lock_irq(&park->lock);
 		lc_queue_remove(&park->queue, &io->waiting);
 		spin_unlock_irq(&park->lock);
+		wake_next(park, class);
 		if (ret == -ECANCELED)
 			lc_write_end(io, BLK_STS_DM_REQUEUE);
 		else if (ret == -ENODEV)
@@ -287,34 +356,57 @@ void lc_park_kick(struct lc_park *park)
 	queue_work(park->core->wq, &park->work);
 }
 
+/**
+ * lc_park_blocks() - how many blocks wait for room?
+ * @park: the room
+ *
+ * Any context; not those of writers who sleep.
+ */
+u64 lc_park_blocks(const struct lc_park *park)
+{
+	u64 blocks = 0;
+	u32 i;
+
+	for (i = 0; i < LC_NR_CLASSES; i++)
+		blocks += READ_ONCE(park->queue.slots[i]);
+	return blocks;
+}
+
 /* --- life ------------------------------------------------------------------------ */
 
 /**
- * lc_park_give_back() - a noflush suspend begins: device mapper takes what is parked
+ * lc_park_presuspend() - a suspend begins, which waits for all tasks in map()
  * @park: the room
- * @ti: whom to ask whether it still does; valid until lc_park_keep() or lc_park_rest()
+ * @ti: after a noflush suspend it is asked whether device mapper still takes back what is
+ *	parked; valid until lc_park_resume() or lc_park_rest()
  *
  * Process context.
  */
-void lc_park_give_back(struct lc_park *park, struct dm_target *ti)
+void lc_park_presuspend(struct lc_park *park, struct dm_target *ti)
 {
+	u32 i;
+
 	spin_lock_irq(&park->lock);
 	park->requeue_ti = ti;
-	park->requeue = true;
+	park->requeue = dm_noflush_suspending(ti);
+	WRITE_ONCE(park->open, true);
 	spin_unlock_irq(&park->lock);
+	for (i = 0; i < LC_NR_CLASSES; i++)
+		wake_up_all(&park->room[i]);
 	lc_park_kick(park);
 }
 
 /**
- * lc_park_keep() - device mapper wants nothing back any more
+ * lc_park_resume() - device mapper wants nothing back any more
  * @park: the room
  *
  * Process context.
  */
-void lc_park_keep(struct lc_park *park)
+void lc_park_resume(struct lc_park *park)
 {
 	spin_lock_irq(&park->lock);
 	park->requeue = false;
+	WRITE_ONCE(park->open, false);
 	spin_unlock_irq(&park->lock);
 	lc_park_kick(park);
 }
@@ -358,9 +450,13 @@ void lc_park_stop(struct lc_park *park)
 struct lc_park *lc_park_create(struct lc_core *core)
 {
 	struct lc_park *park = kzalloc(sizeof(*park), GFP_KERNEL);
+	u32 i;
 
 	if (!park)
 		return NULL;
+	park->most = max(MOST_BYTES / LC_SLOT_BYTES, MOST_SEGMENTS * core->sb.geo.seg_slots);
+	for (i = 0; i < LC_NR_CLASSES; i++)
+		init_waitqueue_head(&park->room[i]);
 	park->core = core;
 	spin_lock_init(&park->lock);
 	lc_queue_init(&park->queue);

@@ -11,6 +11,7 @@
 #include "buffer.h"
 #include "index.h"
 #include "log.h"
+#include "park.h"
 #include "segment.h"
 #include "stats.h"
 #include "status.h"
@@ -64,6 +65,7 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" copies_local %llu", sum.local);
 	DMEMIT(" copies_remote %llu", sum.remote);
 	DMEMIT(" parked %llu", sum.parked);
+	DMEMIT(" parked_blocks %llu", lc_park_blocks(core->park));
 }
 
 /**

@@ -5,9 +5,9 @@
  * For each block, under its bucket lock, map() reserves slots of the lane's open record
  * unless it has some, copies the data, describes it in the record header and points the
  * index at it; then the bio completes.  A block that is in an open record already is
- * overwritten there, without a slot.  No sleep, no I/O, no allocation; but whoever waits
- * for a FLUSH or FUA sends the record himself, if it is small: within map() the block
- * layer does that when map() has returned.
+ * overwritten there, without a slot.  No I/O, no allocation, and no sleep unless too much is
+ * parked; but whoever waits for a FLUSH or FUA sends the record himself, if it is small: within
+ * map() the block layer does that when map() has returned.
  *
  * Two detours:
  *  - no buffer is ready, or writeback needs the reserve (D1): the bio is parked, and a
@@ -450,7 +450,7 @@ void lc_write_continue(struct lc_core *core, struct lc_io *io, int ret, bool bat
 	if (!ret) {
 		write_finish(core, io, batch);
 	} else if (ret == -EAGAIN) {
-		lc_park_add(core->park, io);
+		lc_park_add(core->park, io, false);
 	} else if (ret == -EINPROGRESS) {
 		INIT_WORK(&io->work, merge_work);
 		queue_work(core->patient_wq, &io->work);
@@ -461,12 +461,22 @@ void lc_write_continue(struct lc_core *core, struct lc_io *io, int ret, bool bat
 
 /* --- entry points ------------------------------------------------------- */
 
+/*
+ * May the sender be kept waiting until less is parked (D15)?  No worker, since one of device mapper
+ * sends all commits, and no task that reclaims memory (D3).  A task that polls is to go on.
+ */
+static bool may_sleep(const struct bio *bio)
+{
+	return !(bio->bi_opf & (REQ_NOWAIT | REQ_POLLED)) &&
+	       !(current->flags & (PF_MEMALLOC | PF_WQ_WORKER));
+}
+
 /**
  * lc_write_map() - map a write
  * @core: the volume
  * @bio: device mapper's clone
  *
- * From map(): does not sleep.  The bio completes here or later.
+ * From map(): sleeps only if too much is parked.  The bio completes here or later.
  */
 int lc_write_map(struct lc_core *core, struct bio *bio)
 {
@@ -482,7 +492,10 @@ int lc_write_map(struct lc_core *core, struct bio *bio)
 		bio_wouldblock_error(bio);
 		return DM_MAPIO_SUBMITTED;
 	}
-	lc_write_continue(core, io, ret, false);
+	if (ret == -EAGAIN)
+		lc_park_add(core->park, io, may_sleep(bio));
+	else
+		lc_write_continue(core, io, ret, false);
 	return DM_MAPIO_SUBMITTED;
 }
 

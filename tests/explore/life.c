@@ -183,13 +183,13 @@ void lc_park_kick(struct lc_park *park)
 	(void)park;
 }
 
-void lc_park_give_back(struct lc_park *park, struct dm_target *ti)
+void lc_park_presuspend(struct lc_park *park, struct dm_target *ti)
 {
 	(void)park;
 	(void)ti;
 }
 
-void lc_park_keep(struct lc_park *park)
+void lc_park_resume(struct lc_park *park)
 {
 	(void)park;
 }

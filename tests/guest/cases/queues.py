@@ -6,8 +6,11 @@ is parked. When it goes on, the order in the log is the order in which parked wr
 """
 
 import contextlib
+import ctypes
 import json
+import mmap
 import os
+import pathlib
 import random
 import threading
 
@@ -18,6 +21,7 @@ from lclib.lc import LcStack
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
 SMALL = ("--segment-size=64K",)
 FLOOD = 3000            # blocks
+BOUND = 1024            # of a class, by those who may be kept waiting
 COMMIT = 20_000         # a block far from them
 
 
@@ -46,6 +50,53 @@ class Write(threading.Thread):
         assert not self.is_alive() and self.error is None, self.error
 
 
+@contextlib.contextmanager
+def soon_written():
+    """What is in the page cache is written at once, by the flusher threads."""
+    knobs = [pathlib.Path("/proc/sys/vm", name) for name in ("dirty_expire_centisecs",
+                                                             "dirty_writeback_centisecs")]
+    before = [knob.read_text(encoding="ascii") for knob in knobs]
+    for knob in knobs:
+        knob.write_text("1", encoding="ascii")
+    try:
+        yield
+    finally:
+        for knob, value in zip(knobs, before):
+            knob.write_text(value, encoding="ascii")
+
+
+class Flood(threading.Thread):
+    """More pages than may be parked, sent by this thread itself."""
+
+    def __init__(self, held):
+        super().__init__(daemon=True)
+        self.held = held
+        self.start()
+
+    def run(self):
+        self.held.background(0, [content(block, "page") for block in range(FLOOD)])
+
+    def asleep(self):
+        """Whether it is kept waiting within the volume's map()."""
+        task = pathlib.Path("/proc/self/task", str(self.native_id), "wchan")
+        try:
+            return task.read_text(encoding="ascii") in ("wait_for_less", "lc_park_add")
+        except FileNotFoundError:
+            return False
+
+    def stopped(self):
+        """It waits for less to be parked, which is not so much."""
+        self.held.lc.wait(
+            lambda fields: not self.is_alive() or
+            self.asleep() and fields["parked_blocks"] == BOUND, what="a writer that waits")
+        assert self.is_alive(), f"nobody was kept waiting: {self.held.lc.fields()}"
+
+    def finish(self):
+        """It has sent all of them."""
+        self.join(60)
+        assert not self.is_alive(), f"kept waiting: {self.held.lc.fields()}"
+
+
 class Held:
     """A volume whose SSD answers nothing until it is let go, with all of its buffers taken."""
 
@@ -57,7 +108,7 @@ class Held:
         # The same blocks with a page cache of its own.
         self.cached = dm.Device("cached")
         self.parts = contextlib.ExitStack()
-        self.parked = 0         # writes that wait
+        self.parked = 0         # blocks that wait
         self.writes = []
 
     def __enter__(self):
@@ -77,9 +128,8 @@ class Held:
     def expect(self, count):
         """So many more are parked."""
         self.parked += count
-        self.lc.wait(lambda fields: fields["parked"] >= self.parked,
-                     what=f"{self.parked} parked writes")
-        assert self.lc.fields()["parked"] == self.parked, self.lc.fields()
+        self.lc.wait(lambda fields: fields["parked_blocks"] == self.parked,
+                     what=f"{self.parked} parked blocks")
 
     def background(self, block, datas):
         """Blocks go to the page cache, and from there to the volume; nobody waits for them."""
@@ -87,20 +137,26 @@ class Held:
         os.posix_fadvise(self.pages.handle, block * BLOCK, len(datas) * BLOCK,
                          os.POSIX_FADV_DONTNEED)
 
-    def flood(self):
-        """More of them than there are buffers for.  Returns how many are in the log."""
-        before = self.lc.fields()["dirty"]
-        self.background(0, [content(block, "page") for block in range(FLOOD)])
+    def flooded(self, before, count):
+        """So many have come, and nobody has to wait. Returns how many are in the log."""
         fields = self.lc.wait(
-            lambda fields: fields["parked"] + fields["dirty"] - before >= FLOOD, what="a flood")
-        self.parked = fields["parked"]
-        assert self.parked > FLOOD // 2, fields
+            lambda fields: fields["parked_blocks"] + fields["dirty"] - before == count,
+            what="a flood")
+        self.parked = fields["parked_blocks"]
+        assert self.parked > count // 2, fields
         return fields["dirty"]
+
+    def flood(self, count=FLOOD):
+        """More of them than there are buffers for, by the kernel's own worker."""
+        before = self.lc.fields()["dirty"]
+        with soon_written():
+            self.pages.write(0, b"".join(content(block, "page") for block in range(count)))
+            return self.flooded(before, count)
 
     def write(self, block, data, fua=False):
         """A direct write, which is parked."""
         self.writes.append(Write(self.lc.path, block, data, fua))
-        self.expect(1)
+        self.expect(len(data) // BLOCK)
 
     def let_go(self):
         """The SSD works, and all that was written arrives."""
@@ -108,6 +164,12 @@ class Held:
         for write in self.writes:
             write.finish()
         self.pages.flush()
+
+    def check(self):
+        """All of a flood is there."""
+        with self.lc.open() as raw:
+            for block in range(FLOOD):
+                assert raw.read(block * BLOCK, BLOCK) == content(block, "page"), block
 
     def log(self):
         """Blocks in the order of the log, of a volume that has been stopped."""
@@ -117,7 +179,7 @@ class Held:
                 if "block" in entry]
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=100)
+@case(disks=PAIR, timeout=100, long=("debug",))
 def commits_overtake_the_page_cache(ctx):
     """A write that is to be durable at once waits for none of the page cache (D12)."""
     with Held(ctx) as held:
@@ -133,13 +195,13 @@ def commits_overtake_the_page_cache(ctx):
     assert waited <= 16, f"a commit waited for {waited} blocks of the page cache"
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=100)
+@case(disks=PAIR, timeout=100, long=("debug",))
 def order_per_block_is_kept(ctx):
     """Parked writes of all classes to the same blocks end in the order they came (D12)."""
     rng = random.Random(ctx.seed)
     blocks = 12
     with Held(ctx) as held:
-        held.flood()
+        held.flood(400)
         once = rng.sample(range(blocks), blocks)    # a page is written back once at a time
         last = {}
         for turn in range(30):
@@ -160,3 +222,85 @@ def order_per_block_is_kept(ctx):
             wrong = [block for block, data in sorted(last.items())
                      if raw.read(block * BLOCK, BLOCK) != data]
         assert not wrong, f"an earlier write came later: {wrong}; seed {ctx.seed}"
+
+
+# --- how much is parked (D15) -------------------------------------------------------------------
+
+
+@case(disks=PAIR, timeout=100, long=("debug",))
+def parked_is_bounded(ctx):
+    """Who sends more than may be parked is kept waiting, and goes on when there is room (D15)."""
+    with Held(ctx) as held:
+        flood = Flood(held)
+        flood.stopped()
+        # Others are not kept waiting for that.
+        held.parked = BOUND
+        held.write(COMMIT, content(COMMIT, "commit"), fua=True)
+        held.write(COMMIT + 1, content(COMMIT + 1, "sync"))
+        with held.lc.open() as raw:
+            try:
+                os.pwritev(raw.handle, [memoryview(raw.buffer)[:BLOCK]], (COMMIT + 2) * BLOCK,
+                           os.RWF_NOWAIT)
+                raise AssertionError("a write was taken that nobody has room for")
+            except BlockingIOError:
+                pass
+        held.let_go()
+        flood.finish()
+        held.pages.flush()
+        held.check()
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=100)      # the debug kernel has no swap
+def reclaim_does_not_wait(ctx):
+    """Who writes to swap in order to get memory is not kept waiting (D3)."""
+    pageout = 21            # MADV_PAGEOUT
+    with Held(ctx) as held:
+        held.ssd.resume()
+        with dm.Device("swap", dm.linear(held.lc.path, 32 * 2048, 64 * 2048)) as swap:
+            sh.run("mkswap", swap.path)
+            sh.run("swapon", swap.path)
+            held.ssd.suspend("--noflush", "--nolockfs")
+            area = mmap.mmap(-1, FLOOD * BLOCK, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            for block in range(FLOOD):
+                area[block * BLOCK:(block + 1) * BLOCK] = content(block, "swap")
+            where = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(area)))
+            pager = threading.Thread(target=ctypes.CDLL(None).madvise, daemon=True,
+                                     args=(where, ctypes.c_size_t(len(area)), pageout))
+            pager.start()
+            try:
+                held.lc.wait(lambda fields: fields["parked_blocks"] > 2 * BOUND,
+                             what="pages on their way to swap")
+            finally:
+                held.ssd.resume()
+            pager.join(60)
+            assert not pager.is_alive(), "still at it"
+            for block in range(FLOOD):
+                assert area[block * BLOCK:(block + 1) * BLOCK] == content(block, "swap"), block
+            sh.run("swapoff", swap.path)
+
+
+def suspended(ctx, *options):
+    """A suspend while a writer is kept waiting in map(): he leaves it, and all is written."""
+    with Held(ctx) as held:
+        flood = Flood(held)
+        flood.stopped()
+        suspend = sh.start("dmsetup", "suspend", "--nolockfs", *options, held.lc.name)
+        # While the SSD answers nothing: it is the suspend that wakes him.
+        flood.finish()
+        held.ssd.resume()
+        sh.finish(suspend, 60)
+        held.lc.resume()
+        held.pages.flush()
+        held.check()
+
+
+@case(disks=PAIR, timeout=100, long=("debug",))
+def suspend_wakes_submitters(ctx):
+    """A suspend waits for nobody who waits in map(), or it could not be interrupted (D15)."""
+    suspended(ctx)
+
+
+@case(disks=PAIR, timeout=100, long=("debug",))
+def noflush_requeues_submitters(ctx):
+    """The same without flush: what they sent is given back, and done again (D4, D15)."""
+    suspended(ctx, "--noflush")
