@@ -93,17 +93,24 @@ def parked(ctx):
 class Writing(threading.Thread):
     """A large write in the background."""
 
+    FIRST, SECTORS = 8 * 64 + 3, 512    # not in step with blocks: their sectors must not move
+
+    @classmethod
+    def prepare(cls, exact):
+        """What it writes in part is in RAM: it has to wait for room, not for an old slot."""
+        for sector in (cls.FIRST, cls.FIRST + cls.SECTORS):
+            exact.write_again(sector // 8 * 8, exact.rng.randbytes(4096))
+
     def __init__(self, exact):
         super().__init__(daemon=True)
         self.exact = exact
-        self.data = exact.rng.randbytes(256 * 1024)
+        self.data = exact.rng.randbytes(self.SECTORS * 512)
         self.error = None
         self.start()
 
     def run(self):
         try:
-            # Not in step with blocks: their sectors must not move.
-            self.exact.write_again(8 * 64 + 3, self.data)
+            self.exact.write_again(self.FIRST, self.data)
         except OSError as error:
             self.error = error
 
@@ -121,6 +128,7 @@ def requeued(ctx):
             scattered(ctx, lc) as exact:
         for _ in range(3):
             exact.some(10)
+            Writing.prepare(exact)
             before = lc.fields()["parked"]
             ssd.suspend("--noflush")
             writing = Writing(exact)
