@@ -53,22 +53,29 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("guest_case", items, ids=names)
 
 
+def case_of(item):
+    """(kernel, case) of a guest's item; () if no case was left for it; None of a host test."""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    if "guest_case" not in params:
+        return None
+    return params["guest_case"] if isinstance(params["guest_case"], tuple) else ()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     """Those that match; guests of one kind behind each other, host tests before them."""
     match = config.getoption("--match") or ""
     long = config.getoption("--long")
     dropped = [item for item in items if not re.search(match, item.nodeid)
-               or (item.get_closest_marker("long") and not long)]
+               or (item.get_closest_marker("long") and not long) or case_of(item) == ()]
     if dropped:
         items[:] = [item for item in items if item not in dropped]
         config.hook.pytest_deselected(items=dropped)
 
     def order(item):
-        call = getattr(item, "callspec", None)
-        if not call or "guest_case" not in call.params:
+        if case_of(item) is None:
             return (0,)
-        kernel, case = call.params["guest_case"]
+        kernel, case = case_of(item)
         return (1, KERNELS.index(kernel), guests.group_name(kernel, case))
     items.sort(key=order)
 
@@ -76,8 +83,7 @@ def pytest_collection_modifyitems(config, items):
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session):
     """The guests start at once: they run beside the host tests."""
-    selected = [item.callspec.params["guest_case"] for item in session.items
-                if "guest_case" in getattr(getattr(item, "callspec", None), "params", {})]
+    selected = [case_of(item) for item in session.items if case_of(item)]
     if selected and not session.config.option.collectonly:
         session.config.runs = guests.Runs(selected, session.config.seed)
 

@@ -325,3 +325,12 @@ def test_second_pattern_is_refused():
     done = subprocess.run([host.TOP / "tests/run", "--no-setup", "--list", "power", "tools"],
                           capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "'power' and 'tools'" in done.stderr, done
+
+
+def test_one_kernel_leaves_other_guests_out():
+    """A file of which no case is left has no item, neither one that is skipped."""
+    done = subprocess.run([host.TOP / "tests/run", "--no-setup", "--list", "--kernel", "stock",
+                           r"test_(guest|server)\.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    names = [line for line in done.stdout.splitlines() if "::" in line]
+    assert names and all("[stock-" in name for name in names), names
