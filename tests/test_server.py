@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Cases on an ordinary Debian with systemd, driven from here: see lib/server.py."""
 
-import pytest
-
 from lib import host
 from test_guest import test_guest as verdict
 
 CASE_FOLDER = host.TESTS / "server"
-pytestmark = pytest.mark.long  # as each of its cases is
 
 
 def test_server(guest_case, guest_runs, record_property):

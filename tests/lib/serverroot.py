@@ -54,11 +54,15 @@ HOOKS = (
 )
 
 
-def readme_packages():
-    """What README.md's section "On real hardware" says to install."""
+def readme_section():
+    """README.md's section "On real hardware"."""
     text = (host.TOP / "README.md").read_text(encoding="utf-8")
-    section = text.partition("\n## On real hardware\n")[2].partition("\n## ")[0]
-    return re.search(r"`apt install ([^`]*)`", section).group(1).split()
+    return text.partition("\n## On real hardware\n")[2].partition("\n## ")[0]
+
+
+def readme_packages():
+    """What that section says to install."""
+    return re.search(r"`apt install ([^`]*)`", readme_section()).group(1).split()
 
 
 def image():
