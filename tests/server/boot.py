@@ -4,10 +4,12 @@
 import json
 
 from lclib import Disk, case
+from lclib.registry import size_bytes
 
 DISKS = (Disk("hdd", "512M", bus="scsi", rotation=7200),
          Disk("ssd", "256M", bus="scsi", rotation=1))
 DIRTY_MIB = 136
+UUID = "5c1e0b8e-7d0f-4f43-9d7e-6a6f1d7c4a51"
 
 
 def shown(ctx, name="music"):
@@ -16,9 +18,19 @@ def shown(ctx, name="music"):
 
 
 def settled(ctx):
-    """Wait until systemd has nothing left to do; what it thinks of the outcome."""
+    """Wait until udev has probed all disks and systemd has nothing left to do.
+
+    A job that waits for a device udev did not find would wait for minutes: it is ended.
+    """
     ctx.run("udevadm settle")
-    return ctx.result("systemctl is-system-running --wait")[1].strip()
+    ctx.run("for job in $(systemctl list-jobs --plain --no-legend | awk '$2 ~ /[.]device$/ "
+            "{ print $1 }'); do systemctl cancel $job; done; "
+            "systemctl is-system-running --wait || true")
+
+
+def resume(ctx):
+    """Start the volume after a boot."""
+    ctx.run(f"modprobe dm-lc && lc-resume music {ctx.path('ssd')}")
 
 
 def format_and_start(ctx, *options):
@@ -27,11 +39,16 @@ def format_and_start(ctx, *options):
             f"{ctx.path('ssd')} && lc-resume music {ctx.path('ssd')}")
 
 
-def fill(ctx, where):
-    """Synced files, all of them only in the cache; their sums are on the root."""
-    ctx.run(f"for i in $(seq {DIRTY_MIB // 8}); do dd if=/dev/urandom of={where}/$i bs=1M count=8"
-            f" conv=fsync status=none || exit; done; cd {where}; sync; "
+def write(ctx, where, names, mib):
+    """Synced files of random bytes; the sums of all that is there are on the root."""
+    ctx.run(f"cd {where} && for i in {names}; do dd if=/dev/urandom of=$i bs=1M count={mib}"
+            " conv=fsync status=none || exit; done; sync; "
             "sha256sum [0-9]* > /root/sums", limit=300)
+
+
+def fill(ctx, where):
+    """Synced files, all of them only in the cache."""
+    write(ctx, where, f"$(seq {DIRTY_MIB // 8})", 8)
     dirty = shown(ctx)["dirty"]
     assert dirty * 4096 > DIRTY_MIB << 20, dirty
 
@@ -41,10 +58,16 @@ def come_back(ctx, where):
     ctx.run(f"cd {where} && sha256sum --quiet -c /root/sums", limit=300)
 
 
+def mounted(ctx):
+    """What is mounted on /srv/music, or nothing."""
+    return ctx.result("findmnt --noheadings --output SOURCE /srv/music")[1].strip()
+
+
 def untouched(ctx, digest):
-    """The hard disk holds what it held before the boot."""
+    """Nothing was mounted or started, and the hard disk holds what it held before the boot."""
     settled(ctx)
-    assert not ctx.run("dmsetup ls --target lc").strip().startswith("music")
+    assert mounted(ctx) == "", f"the bare disk is mounted: {mounted(ctx)}"
+    assert "music" not in ctx.run("dmsetup ls")
     assert ctx.digest("hdd") == digest, "something wrote to the bare hard disk"
 
 
@@ -69,9 +92,42 @@ def mounted_volume_survives_a_restart(ctx):
     untouched(ctx, digest)
     checked = ctx.run(f"lc-check {ctx.path('ssd')}")
     assert "Stopped cleanly" in checked, checked
-    ctx.run(f"modprobe dm-lc && lc-resume music {ctx.path('ssd')} && fsck.ext4 -fn "
-            "/dev/mapper/music && mount /dev/mapper/music /srv/music")
+    resume(ctx)
+    ctx.run("fsck.ext4 -fn /dev/mapper/music && mount /dev/mapper/music /srv/music")
     started = ctx.run("journalctl -b -k --no-pager -o cat | grep device-mapper:")
     assert "epoch 2:" in started and "replayed" not in started, started
     come_back(ctx, "/srv/music")
     ctx.run("lc-flush music && umount /srv/music && lc-remove music", limit=300)
+
+
+@case(kernels=("server",), disks=DISKS, timeout=900, module="")
+def in_place_disk_is_not_mounted(ctx):
+    """A disk in /etc/fstab that is cached in place is not mounted, nor written to, by a boot that
+    does not start its volume; started, the volume is mounted by the same line, with everything.
+    """
+    hdd = ctx.path("hdd")
+    ctx.install()
+    ctx.run(f"mkfs.ext4 -q -U {UUID} {hdd} {size_bytes(ctx.disk('hdd').size) // 1024 - 1024}K && "
+            "mkdir /srv/music && "
+            f"echo 'UUID={UUID} /srv/music ext4 nofail 0 2' >> /etc/fstab && "
+            "systemctl daemon-reload && mount /srv/music")
+    assert mounted(ctx) == ctx.run(f"readlink -f {hdd}").strip()
+    write(ctx, "/srv/music", "{100..103}", 1)
+    ctx.run("umount /srv/music")
+    format_and_start(ctx, "--in-place")
+    ctx.run("udevadm settle && mount /srv/music")
+    assert mounted(ctx) == "/dev/mapper/music"
+    fill(ctx, "/srv/music")
+    ctx.stop("reboot")
+    digest = ctx.digest("hdd")
+    ctx.start()
+    untouched(ctx, digest)
+    code, said = ctx.result(f"findfs UUID={UUID}")
+    assert code, f"the file system is found on {said}"
+    ctx.run("mount /srv/music")  # no error, with nofail
+    assert mounted(ctx) == ""
+    assert ctx.digest("hdd") == digest
+    resume(ctx)
+    ctx.run("systemctl start srv-music.mount")
+    assert mounted(ctx) == "/dev/mapper/music"
+    come_back(ctx, "/srv/music")
