@@ -71,6 +71,21 @@ def untouched(ctx, digest):
     assert ctx.digest("hdd") == digest, "something wrote to the bare hard disk"
 
 
+def group_on(ctx, device):
+    """A volume group with one file system, mounted."""
+    ctx.run(f"pvcreate -q {device} && vgcreate -q archive {device} && "
+            "lvcreate -q -n data -l 100%FREE archive && mkfs.ext4 -q /dev/archive/data && "
+            "mkdir /srv/music && mount /dev/archive/data /srv/music")
+
+
+def group_comes_up(ctx):
+    """Start the volume, and do nothing for the group on it; all files are there."""
+    resume(ctx)
+    ctx.run("udevadm wait --timeout=100 /dev/archive/data && "
+            "mount /dev/archive/data /srv/music")
+    come_back(ctx, "/srv/music")
+
+
 @case(kernels=("server",), disks=DISKS, timeout=900, module="", long=True)
 def mounted_volume_survives_a_restart(ctx):
     """A restart with the volume mounted stops it cleanly, as the journal tells, and it starts
@@ -131,3 +146,45 @@ def in_place_disk_is_not_mounted(ctx):
     ctx.run("systemctl start srv-music.mount")
     assert mounted(ctx) == "/dev/mapper/music"
     come_back(ctx, "/srv/music")
+
+
+@case(kernels=("server",), disks=DISKS, timeout=900, module="", long=True)
+def in_place_pv_is_not_activated(ctx):
+    """LVM finds nothing on a physical volume that is cached in place, and a boot without its volume
+    writes nothing to it; started, its volume group comes up with everything.
+    """
+    ctx.install()
+    group_on(ctx, ctx.path("hdd"))
+    write(ctx, "/srv/music", "{100..103}", 1)
+    ctx.run("umount /srv/music && vgchange -an archive")
+    # How far LVM's data reaches, lc-format does not know: it ends 3 MiB before the disk does.
+    format_and_start(ctx, "--in-place", "--force=fs-at-end")
+    ctx.run("vgchange -ay archive && mount /dev/archive/data /srv/music")
+    fill(ctx, "/srv/music")
+    ctx.stop("reboot")
+    digest = ctx.digest("hdd")
+    ctx.start()
+    untouched(ctx, digest)
+    assert ctx.run("pvs --noheadings; vgs --noheadings; vgchange -ay; dmsetup ls").strip() \
+        == "No devices found"
+    assert ctx.digest("hdd") == digest
+    group_comes_up(ctx)
+
+
+@case(kernels=("server",), disks=DISKS, timeout=900, module="", long=True)
+def volume_group_comes_up_by_itself(ctx):
+    """A volume group on the volume: a restart stops both cleanly, and once the volume is started,
+    udev and LVM bring the group up without being asked.
+    """
+    ctx.install()
+    format_and_start(ctx)
+    group_on(ctx, "/dev/mapper/music")
+    fill(ctx, "/srv/music")
+    ctx.stop("reboot")
+    digest = ctx.digest("hdd")
+    ctx.start()
+    untouched(ctx, digest)
+    checked = ctx.run(f"lc-check {ctx.path('ssd')}")
+    assert "Stopped cleanly" in checked, checked
+    group_comes_up(ctx)
+    ctx.run("umount /srv/music && vgchange -an archive && lc-remove music", limit=300)
