@@ -214,7 +214,7 @@ static struct life *old_format(struct life *life)
 /* Return: whether the path goes on. */
 static bool explore_life(struct life *life, u64 seed, u64 *state)
 {
-	struct crash crash;
+	struct crash crash = {};
 	u32 i, mark;
 
 	life_remember(life);
