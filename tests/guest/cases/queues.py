@@ -208,10 +208,11 @@ def order_per_block_is_kept(ctx):
             count = rng.randint(1, 3)
             first = COMMIT + rng.randint(0, blocks - count)
             kind = rng.randrange(3)
-            if kind == 0 and once:
+            cached = kind == 0 and once
+            if cached:
                 first, count = COMMIT + once.pop(), 1
             data = [content(block, f"turn {turn}") for block in range(first, first + count)]
-            if kind == 0 and count == 1:
+            if cached:
                 held.background(first, data)
                 held.expect(1)
             else:
