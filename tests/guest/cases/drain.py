@@ -4,6 +4,7 @@
 What may cost little is counted, in commands of a disk or calls of a function, never timed.
 """
 
+import contextlib
 import re
 import threading
 
@@ -163,8 +164,9 @@ def giving_up_costs_what_is_in_ram(ctx):
 # --- an SSD that fails for a while --------------------------------------------------------------
 
 
-def comes_back(ctx, text, offset, count):
-    """Slots on the SSD read as zeroes until writeback has met that; then all is as before."""
+@contextlib.contextmanager
+def misread(ctx, text, offset, count):
+    """A volume with dirty blocks of which so many sectors of the SSD read as zeroes."""
     with Breakable("ssd1", ctx.ssd) as ssd:
         lc = LcStack(ctx.hdd, ssd.path, writeback="off", idle_seal_ms=0)
         lc.format()
@@ -173,18 +175,24 @@ def comes_back(ctx, text, offset, count):
             fill(raw, 0, 200, "kept")
             fill(raw, 1000, 2 * ANOTHER_SEGMENT, "more")
             raw.flush()
-            tries = said("writeback failed with error")
             ssd.swap(*around(ctx.ssd, slot_sector(ctx.ssd, text) + offset, dm.zero(count)))
-            lc.message("writeback")
-            fields = lc.wait(lambda fields: fields["lost"] or
-                             said("writeback failed with error") >= tries + 2, 60,
-                             "writeback to meet what does not come back")
-            assert fields["lost"] == 0 and fields["mode"] == "rw", fields
-            ssd.heal()
-            lc.drain()
-            fields = lc.fields()
-            assert not fields["lost"] and not fields["dirty"] and fields["mode"] == "rw", fields
+            yield lc, raw, ssd
         lc.remove()
+
+
+def comes_back(ctx, text, offset, count):
+    """Slots on the SSD read as zeroes until writeback has met that; then all is as before."""
+    with misread(ctx, text, offset, count) as (lc, _, ssd):
+        tries = said("writeback failed with error")
+        lc.message("writeback")
+        fields = lc.wait(lambda fields: fields["lost"] or
+                         said("writeback failed with error") >= tries + 2, 60,
+                         "writeback to meet what does not come back")
+        assert fields["lost"] == 0 and fields["mode"] == "rw", fields
+        ssd.heal()
+        lc.drain()
+        fields = lc.fields()
+        assert not fields["lost"] and not fields["dirty"] and fields["mode"] == "rw", fields
     with dm.Raw(ctx.hdd) as hdd:
         for block in range(200):
             assert hdd.read(MIB + block * BLOCK, BLOCK) == content(block, "kept"), block
@@ -211,27 +219,17 @@ def data_comes_back(ctx):
              "the write waits and reads it again; nothing lost"))
 def merged_data_comes_back(ctx):
     """A part of a block is written while its slot does not fit: the rest is not given up (L18)."""
-    with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, writeback="off", idle_seal_ms=0)
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
-            fill(raw, 0, 200, "kept")
-            fill(raw, 1000, 2 * ANOTHER_SEGMENT, "more")
-            raw.flush()
-            told = said("is damaged on the cache device")
-            ssd.swap(*around(ctx.ssd, slot_sector(ctx.ssd, b"kept 100\n"), dm.zero(8)))
-            with lc.open() as other:
-                writer = threading.Thread(target=other.write, args=(100 * BLOCK + 512, b"x" * 512))
-                writer.start()
-                wait.until(lambda: said("is damaged on the cache device") > told, 60,
-                           "the write to meet what does not come back")
-                ssd.heal()
-                writer.join()
-            assert lc.fields()["lost"] == 0, lc.fields()
-            old = content(100, "kept")
-            assert raw.read(100 * BLOCK, BLOCK) == old[:512] + b"x" * 512 + old[1024:]
-        lc.remove()
+    with misread(ctx, b"kept 100\n", 0, 8) as (lc, raw, ssd), lc.open() as other:
+        told = said("is damaged on the cache device")
+        writer = threading.Thread(target=other.write, args=(100 * BLOCK + 512, b"x" * 512))
+        writer.start()
+        wait.until(lambda: said("is damaged on the cache device") > told, 60,
+                   "the write to meet what does not come back")
+        ssd.heal()
+        writer.join()
+        assert lc.fields()["lost"] == 0, lc.fields()
+        old = content(100, "kept")
+        assert raw.read(100 * BLOCK, BLOCK) == old[:512] + b"x" * 512 + old[1024:]
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=240,
