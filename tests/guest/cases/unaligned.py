@@ -96,10 +96,16 @@ class Writing(threading.Thread):
     FIRST, SECTORS = 8 * 64 + 3, 512    # not in step with blocks: their sectors must not move
 
     @classmethod
-    def prepare(cls, exact):
-        """What it writes in part is in RAM: it has to wait for room, not for an old slot."""
-        for sector in (cls.FIRST, cls.FIRST + cls.SECTORS):
-            exact.write_again(sector // 8 * 8, exact.rng.randbytes(4096))
+    def prepare(cls, exact, lc):
+        """What it writes in part has no slot on the SSD: it waits for room, and for no read.
+
+        The kernel may split it anywhere, so no block in its middle may have an old slot either.
+        """
+        first, end = (sector // 8 * 8 for sector in (cls.FIRST, cls.FIRST + cls.SECTORS))
+        with dm.Raw(lc.path) as raw:
+            raw.discard(first * 512, (end + 8 - first) * 512)
+        for sector in (first, end):
+            exact.write_again(sector, exact.rng.randbytes(4096))
 
     def __init__(self, exact):
         super().__init__(daemon=True)
@@ -128,14 +134,13 @@ def requeued(ctx):
             scattered(ctx, lc) as exact:
         for _ in range(3):
             exact.some(10)
-            Writing.prepare(exact)
+            Writing.prepare(exact, lc)
             before = lc.fields()["parked"]
-            ssd.suspend("--noflush")
-            writing = Writing(exact)
-            wait.until(lambda seen=before: lc.fields()["parked"] > seen, 60, "a parked write")
-            # It ends when the SSD goes on; by then the write was given back.
-            suspend = sh.start("dmsetup", "suspend", "--noflush", "--nolockfs", lc.name)
-            ssd.resume()
+            with ssd.paused("--noflush"):
+                writing = Writing(exact)
+                wait.until(lambda seen=before: lc.fields()["parked"] > seen, 60, "a parked write")
+                # It ends when the SSD goes on; by then the write was given back.
+                suspend = sh.start("dmsetup", "suspend", "--noflush", "--nolockfs", lc.name)
             sh.finish(suspend, 60)
             lc.resume()
             writing.finish()
@@ -155,12 +160,12 @@ def degraded(ctx):
         with scattered(ctx, lc) as exact:
             exact.some(40)
             lc.drain()
+            Writing.prepare(exact, lc)
             before = lc.fields()["parked"]
-            ssd.suspend("--noflush")
-            writing = Writing(exact)
-            wait.until(lambda: lc.fields()["parked"] > before, 60, "a parked write")
-            ssd.load(dm.error(dm.sectors(ctx.ssd)))
-            ssd.resume()
+            with ssd.paused("--noflush"):
+                writing = Writing(exact)
+                wait.until(lambda: lc.fields()["parked"] > before, 60, "a parked write")
+                ssd.load(dm.error(dm.sectors(ctx.ssd)))
             writing.finish()
             lc.wait(lambda fields: fields["mode"] == "degraded" and not fields["dirty"],
                     what="degraded, and nothing left to save")
