@@ -12,7 +12,7 @@ import types
 import pytest
 
 from checks import test_check
-from lclib import kmsg, pattern, registry, states, status
+from lclib import dm, kmsg, pattern, registry, states, status, wait
 from lib import apt, guests, host, kernels, payload, server, vm
 
 FAULTS = (
@@ -105,6 +105,27 @@ def test_pattern_names_what_it_finds():
     assert pattern.describe(bytes(512)) == "zeroes"
     assert "foreign" in pattern.describe(b"x" * 512)
     assert "torn" in pattern.describe(good[:256] + pattern.sector(7, 9, 4)[256:])
+
+
+def test_limits_are_stretched(monkeypatch):
+    """Where the guest is known to be slow, a condition has longer to come true."""
+    monkeypatch.setattr(wait, "scale", 3)
+    with pytest.raises(AssertionError, match="not within 0.03 s: nothing"):
+        wait.until(lambda: False, 0.01, "nothing")
+
+
+def test_device_in_use_is_waited_for(monkeypatch):
+    """A mapped device is removed when the last file on it has gone."""
+    opened = iter(("1\n", "0\n"))
+    called = []
+
+    def run(*argv):
+        called.append(argv[1])
+        return next(opened) if argv[1] == "info" else ""
+
+    monkeypatch.setattr(dm.sh, "run", run)
+    dm.Device("used").remove()
+    assert called == ["info", "info", "remove"]
 
 
 @pytest.fixture(name="boot")

@@ -20,7 +20,7 @@ import traceback
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from lclib import CASES, Skip, disk, dm, kmsg, leaks, registry, sh  # noqa: E402
+from lclib import CASES, Skip, disk, dm, kmsg, leaks, registry, sh, wait  # noqa: E402
 
 PORT = "dmlc.verdict"
 MOUNTS = (("tmpfs", "/tmp"), ("tmpfs", "/run"), ("debugfs", "/sys/kernel/debug"),
@@ -267,6 +267,7 @@ class Runner:
 def child(case, job, writer):
     """The case's own process: run it, send the verdict up the pipe, end."""
     context = None
+    wait.scale = job.get("scale", 1)
     try:
         context = Context(case, job["kernel"], job["seed"])
         case.function(context)

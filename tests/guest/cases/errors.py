@@ -41,7 +41,7 @@ def dead_ssd_without_mark_is_told(ctx):
             assert write_fails(raw, BLOCK)
             assert write_fails(raw, 2 * BLOCK)
             lc.wait(lambda fields: fields["mode"] == "fail", what="mode fail")
-            wait.until(lambda: events(lc) > before, 30, "an event")
+            wait.until(lambda: events(lc) > before, 60, "an event")
         lc.remove()
         ssd.heal()
         # What was flushed is there, after a replay.
@@ -77,7 +77,7 @@ def dead_ssd_is_given_up(ctx):
             raw.flush()
             fields = lc.wait(lambda fields: fields["mode"] == "degraded" and not fields["dirty"],
                              what="degraded, and nothing left to save")
-            wait.until(lambda: events(lc) > before, 30, "an event")
+            wait.until(lambda: events(lc) > before, 60, "an event")
             lost = {block for block in (*range(100, 164), *range(1000, 1300))
                     if unreadable(raw, block)}
             assert fields["lost"] == len(lost), (fields, len(lost))

@@ -189,19 +189,19 @@ def hung_ssd_stops_no_other_volume(ctx):
         below.suspend()
         load = sh.start("dmsetup", "create", "one", "--table", line)
         try:
-            wait.until(lambda: sleeps(load), 30, "the load reads the superblock")
+            wait.until(lambda: sleeps(load), 60, "the load reads the superblock")
             other = sh.start("sh", "-ec", f"lc-resume two {ctx.ssd2} {ctx.hdd2};"
                              f"dd if=/dev/zero of={two.path} bs=1M count=4 oflag=direct;"
                              "dmsetup remove two")
             # Another load for the same devices waits for the first one, and finds it in use.
             same = sh.start("dmsetup", "create", "same", "--table", line)
-            wait.until(lambda: other.poll() is not None, 40, "the other volume is through")
+            wait.until(lambda: other.poll() is not None, 60, "the other volume is through")
             assert not other.returncode, other.communicate()[0]
             assert load.poll() is None and same.poll() is None, "the SSD does not hang"
         finally:
             below.resume()
         sh.finish(load, 60)
-        output, _ = same.communicate(timeout=60)
+        output, _ = same.communicate(timeout=wait.limit(60))
         assert same.returncode, output
         assert one.fields()["mode"] == "rw"
 

@@ -121,7 +121,7 @@ class LcVolume:
         if not self.stack.exists():
             return
         try:
-            sh.run("dmsetup", "remove", self.stack.name, timeout=REMOVE_SECONDS)
+            sh.run("dmsetup", "remove", self.stack.name, timeout=wait.limit(REMOVE_SECONDS))
         except subprocess.TimeoutExpired:
             raise AssertionError(f"dmsetup remove did not end in {REMOVE_SECONDS} s") from None
 

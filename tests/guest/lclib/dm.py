@@ -3,7 +3,7 @@
 
 import contextlib
 
-from . import sh
+from . import sh, wait
 from .disk import Device as Raw
 
 
@@ -112,9 +112,17 @@ class Device:
         """Whether device mapper knows this name."""
         return sh.result("dmsetup", "info", self.name)[0] == 0
 
-    def remove(self, *options):
-        """dmsetup remove."""
-        sh.run("dmsetup", "remove", *options, self.name)
+    def remove(self):
+        """dmsetup remove; a file that was closed a moment ago may still be on its way out.
+
+        The last reference on it may be that of an asynchronous read or write, which a worker drops.
+        """
+        wait.until(lambda: self.opened() == 0, 60, f"{self.name} is not in use any more")
+        sh.run("dmsetup", "remove", self.name)
+
+    def opened(self):
+        """How often it is open; mapped devices on it count, too."""
+        return int(sh.run("dmsetup", "info", "-c", "--noheadings", "-o", "open", self.name))
 
     def suspend(self, *options):
         """dmsetup suspend; options such as --noflush."""

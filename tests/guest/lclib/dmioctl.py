@@ -95,4 +95,4 @@ class Control:
                     raise
                 return False
             return True
-        wait.until(gone, 10, f"{name} is not in use any more")
+        wait.until(gone, 60, f"{name} is not in use any more")

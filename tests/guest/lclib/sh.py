@@ -4,6 +4,8 @@
 import shlex
 import subprocess
 
+from . import wait
+
 
 class Failed(AssertionError):
     """A command ended otherwise than its caller said it must."""
@@ -48,7 +50,7 @@ def start(*argv, **kwargs):
 
 def finish(process, timeout=None):
     """Wait for start()'s program, which must succeed; returns what it printed."""
-    output, _ = process.communicate(timeout=timeout)
+    output, _ = process.communicate(timeout=timeout and wait.limit(timeout))
     if process.returncode:
         raise Failed([str(arg) for arg in process.args], process.returncode, output)
     return output
