@@ -14,7 +14,7 @@ import pathlib
 import random
 import threading
 
-from lclib import Disk, case, dm, sh
+from lclib import Disk, case, dm, sh, wait
 from lclib.faulty import BLOCK, Breakable, content
 from lclib.lc import LcStack
 
@@ -22,6 +22,10 @@ PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
 SMALL = ("--segment-size=64K",)
 FLOOD = 3000            # blocks
 BOUND = 1024            # of a class, by those who may be kept waiting
+BUFFERS = 8
+# Half of the buffers may be full while the SSD answers nothing (D9), with 15 blocks each. A flood
+# first fills those at hand. A worker hands out the others later, and parked writes go there.
+FULL = BUFFERS // 2 * 15
 COMMIT = 20_000         # a block far from them
 
 
@@ -46,7 +50,7 @@ class Write(threading.Thread):
 
     def finish(self):
         """It ends well."""
-        self.join(120)
+        self.join(wait.limit(120))
         assert not self.is_alive() and self.error is None, self.error
 
 
@@ -88,12 +92,13 @@ class Flood(threading.Thread):
         """It waits for less to be parked, which is not so much."""
         self.held.lc.wait(
             lambda fields: not self.is_alive() or
-            self.asleep() and fields["parked_blocks"] == BOUND, what="a writer that waits")
+            fields["dirty"] == FULL and fields["parked_blocks"] == BOUND and self.asleep(),
+            what="a writer that waits")
         assert self.is_alive(), f"nobody was kept waiting: {self.held.lc.fields()}"
 
     def finish(self):
         """It has sent all of them."""
-        self.join(60)
+        self.join(wait.limit(60))
         assert not self.is_alive(), f"kept waiting: {self.held.lc.fields()}"
 
 
@@ -104,7 +109,8 @@ class Held:
         self.ctx = ctx
         self.ssd = Breakable("ssd1", ctx.ssd)
         self.lc = LcStack(ctx.hdd, self.ssd.path, format=SMALL, writeback="off", stats="on",
-                          **{"buffers": 8, "idle_seal_ms": 0, "ssd_patience_ms": 0, **options})
+                          **{"buffers": BUFFERS, "idle_seal_ms": 0, "ssd_patience_ms": 0,
+                             **options})
         # The same blocks with a page cache of its own.
         self.cached = dm.Device("cached")
         self.parts = contextlib.ExitStack()
@@ -123,6 +129,7 @@ class Held:
     def __exit__(self, *error):
         if error[0]:
             self.ssd.resume()
+            self.lc.resume()    # closing the page cache's device writes what it holds
         self.parts.__exit__(*error)
 
     def expect(self, count):
@@ -137,21 +144,16 @@ class Held:
         os.posix_fadvise(self.pages.handle, block * BLOCK, len(datas) * BLOCK,
                          os.POSIX_FADV_DONTNEED)
 
-    def flooded(self, before, count):
-        """So many have come, and nobody has to wait. Returns how many are in the log."""
-        fields = self.lc.wait(
-            lambda fields: fields["parked_blocks"] + fields["dirty"] - before == count,
-            what="a flood")
-        self.parked = fields["parked_blocks"]
-        assert self.parked > count // 2, fields
-        return fields["dirty"]
-
     def flood(self, count=FLOOD):
-        """More of them than there are buffers for, by the kernel's own worker."""
-        before = self.lc.fields()["dirty"]
+        """More of them than there are buffers for, by the kernel's own worker.
+
+        Returns when all have come, nobody has to wait, and the log takes no more.
+        """
         with soon_written():
             self.pages.write(0, b"".join(content(block, "page") for block in range(count)))
-            return self.flooded(before, count)
+            self.lc.wait(lambda fields: fields["dirty"] == FULL and
+                         fields["parked_blocks"] == count - FULL, what="a flood")
+        self.parked = count - FULL
 
     def write(self, block, data, fua=False):
         """A direct write, which is parked."""
@@ -183,11 +185,11 @@ class Held:
 def commits_overtake_the_page_cache(ctx):
     """A write that is to be durable at once waits for none of the page cache (D12)."""
     with Held(ctx) as held:
-        before = held.flood()
+        held.flood()
         held.write(COMMIT, content(COMMIT, "commit"), fua=True)
         held.let_go()
     log = held.log()
-    overtaken = log[before:]
+    overtaken = log[FULL:]
     assert len(overtaken) > FLOOD // 2, len(overtaken)
     waited = overtaken.index(COMMIT)
     ctx.figure("blocks that were parked before it", held.parked - 1)
@@ -273,7 +275,7 @@ def reclaim_does_not_wait(ctx):
                              what="pages on their way to swap")
             finally:
                 held.ssd.resume()
-            pager.join(60)
+            pager.join(wait.limit(60))
             assert not pager.is_alive(), "still at it"
             for block in range(FLOOD):
                 assert area[block * BLOCK:(block + 1) * BLOCK] == content(block, "swap"), block
