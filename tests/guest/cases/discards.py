@@ -10,6 +10,7 @@ import os
 import pathlib
 
 from lclib import Disk, case, dm, sh, wait
+from lclib.calls import Calls
 from lclib.disk import MIB, commands
 from lclib.disks import Disks
 from lclib.faulty import BLOCK, Breakable, Holding, content, events, fill
@@ -106,7 +107,9 @@ def waits_for_its_own_copy(ctx):
             fill(raw, block, 1, "own")
         raw.flush()
         with copy_held(lc, ssd, 7, "own"):
-            waiting = discard(lc, 7)
+            with Calls("lc_discard_map") as come:
+                waiting = discard(lc, 7)
+                wait.until(come.count, 60, "the discard of the block that is being copied")
             # Both came later than that one, so it has been looked at.
             ends(ctx, discard(other, 3000), "a discard of a block that nobody cached")
             ends(ctx, discard(other, 207), "a discard of a block that is still to be copied")
@@ -203,7 +206,7 @@ def events_do_not_queue_behind(ctx):
                 raw.flush()
                 raise AssertionError("a FLUSH that the SSD failed ended well")
             lc.wait(lambda fields: fields["mode"] == "fail", what="mode fail")
-            wait.until(lambda: events(lc) > before, 30, "an event")
+            wait.until(lambda: events(lc) > before, 60, "an event")
             assert held.poll() is None, "nothing was held"
             disks.fault_clear()
             ends(ctx, held, "the discard")

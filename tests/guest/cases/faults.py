@@ -253,22 +253,22 @@ def hang(ctx, which):
     """Load over a device that hangs in the middle of it."""
     with Breakable("slow1", getattr(ctx, which)) as under:
         paths = {"hdd": ctx.hdd, "ssd": ctx.ssd, which: under.path}
-        lc = LcStack(paths["hdd"], paths["ssd"], ssd_patience_ms=0)
+        # An idle drain before it hangs would leave the first blocks on the SSD only.
+        lc = LcStack(paths["hdd"], paths["ssd"], ssd_patience_ms=0, writeback="off")
         lc.format()
         lc.activate()
         with lc.open() as raw:
             fill(raw, 0, 64, "before")
             raw.flush()
-            under.suspend("--noflush", "--nolockfs")
-            fill(raw, 64, 64, "during")
-            flusher = sh.start("dmsetup", "message", lc.name, "0", "flush")
-            drain = sh.start("dmsetup", "message", lc.name, "0", "writeback")
-            if which == "hdd":
-                sh.finish(flusher, 60)
-                raw.flush()
-            for block in range(128):
-                assert raw.read(block * BLOCK, BLOCK)[:6] in (b"before", b"during")
-            under.resume()
+            with under.paused("--noflush", "--nolockfs"):
+                fill(raw, 64, 64, "during")
+                flusher = sh.start("dmsetup", "message", lc.name, "0", "flush")
+                drain = sh.start("dmsetup", "message", lc.name, "0", "writeback")
+                if which == "hdd":
+                    sh.finish(flusher, 60)
+                    raw.flush()
+                for block in range(128):
+                    assert raw.read(block * BLOCK, BLOCK)[:6] in (b"before", b"during")
             if which == "ssd":
                 sh.finish(flusher, 60)
             sh.finish(drain, 60)

@@ -105,7 +105,9 @@ def degraded(ctx):
     """The SSD dies: what is in RAM, saved, bypassed and discarded goes over the seam too."""
     first = SEAM // BLOCK - 40
     with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, format=IN_PLACE, ssd_patience_ms=500, writeback="off")
+        # The seal of an idle moment would take what is to be in RAM to the SSD.
+        lc = LcStack(ctx.hdd, ssd.path, format=IN_PLACE, ssd_patience_ms=500, writeback="off",
+                     idle_seal_ms=0)
         lc.format()
         lc.activate()
         with lc.open() as raw:
