@@ -49,7 +49,7 @@ def forged(pair, at, text, length=64):
 def raw_tool(name, *args, env=None):
     """Output as bytes."""
     return subprocess.run([USERLAND / f"build/lc-{name}", *map(str, args)], check=False,
-                          capture_output=True, timeout=60, env={**os.environ, **(env or {})})
+                          capture_output=True, timeout=600, env={**os.environ, **(env or {})})
 
 
 def assert_tame(*outputs):
@@ -127,6 +127,6 @@ def test_output_that_cannot_be_written(pair, fake, args, code):
     command = [USERLAND / f"build/lc-{args[0]}", *(names.get(arg, arg) for arg in args[1:])]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True,
-                              check=False, timeout=60, env={**os.environ, **fake.env})
+                              check=False, timeout=600, env={**os.environ, **fake.env})
     assert done.returncode == code and "could not be written" in done.stderr, done
     assert run_tool(args[0], *command[1:], env=fake.env).code == 0
