@@ -81,7 +81,7 @@ def group_on(ctx, device):
 def group_comes_up(ctx):
     """Start the volume, and do nothing for the group on it; all files are there."""
     resume(ctx)
-    ctx.run("udevadm wait --timeout=100 /dev/archive/data && "
+    ctx.run(f"udevadm wait --timeout={100 * ctx.scale:.0f} /dev/archive/data && "
             "mount /dev/archive/data /srv/music")
     come_back(ctx, "/srv/music")
 
@@ -112,7 +112,7 @@ def mounted_volume_survives_a_restart(ctx):
     started = ctx.run("journalctl -b -k --no-pager -o cat | grep device-mapper:")
     assert "epoch 2:" in started and "replayed" not in started, started
     come_back(ctx, "/srv/music")
-    ctx.run("lc-flush music && umount /srv/music && lc-remove music", limit=300)
+    ctx.run("lc-flush music && umount /srv/music && udevadm settle && lc-remove music", limit=300)
 
 
 @case(kernels=("server",), disks=DISKS, timeout=900, module="")
@@ -156,7 +156,7 @@ def in_place_pv_is_not_activated(ctx):
     ctx.install()
     group_on(ctx, ctx.path("hdd"))
     write(ctx, "/srv/music", "{100..103}", 1)
-    ctx.run("umount /srv/music && vgchange -an archive")
+    ctx.run("umount /srv/music && udevadm settle && vgchange -an archive")
     # How far LVM's data reaches, lc-format does not know: it ends 3 MiB before the disk does.
     format_and_start(ctx, "--in-place", "--force=fs-at-end")
     ctx.run("vgchange -ay archive && mount /dev/archive/data /srv/music")
@@ -187,4 +187,5 @@ def volume_group_comes_up_by_itself(ctx):
     checked = ctx.run(f"lc-check {ctx.path('ssd')}")
     assert "Stopped cleanly" in checked, checked
     group_comes_up(ctx)
-    ctx.run("umount /srv/music && vgchange -an archive && lc-remove music", limit=300)
+    ctx.run("umount /srv/music && udevadm settle && vgchange -an archive && lc-remove music",
+            limit=300)

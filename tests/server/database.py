@@ -136,4 +136,5 @@ def power_goes_under_pgbench(ctx):
         if life < LIVES:
             serve(ctx)
     ctx.figure("transactions", sum(found.values()))
-    ctx.run("umount /srv/music && fsck.ext4 -fn /dev/mapper/music && lc-remove music", limit=300)
+    ctx.run("umount /srv/music && udevadm settle && fsck.ext4 -fn /dev/mapper/music && "
+            "lc-remove music", limit=300)

@@ -67,6 +67,6 @@ def readme_from_make_to_mount(ctx):
     assert [command.split()[0] for command in commands] == ["lc-status", "lc-flush", "lc-remove"]
     for command in commands:
         if command.startswith("lc-remove"):
-            ctx.run("umount /mnt")
+            ctx.run("umount /mnt && udevadm settle")
         typed(ctx, f"sudo {command}")
     assert "music" not in ctx.run("dmsetup ls --target lc")
