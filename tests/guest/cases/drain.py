@@ -246,10 +246,11 @@ def many_mismatches_are_the_device(ctx):
             fill(raw, 1000, 2 * ANOTHER_SEGMENT, "more")
             raw.flush()
             ssd.swap(*around(ctx.ssd, slot_sector(ctx.ssd, b"kept 50\n"), dm.zero(100 * 8)))
+            ssd.prepare_to_heal()
             lc.message("writeback")
             fields = lc.wait(lambda fields: fields["lost"] or fields["mode"] != "rw", 120,
                              "writeback to have enough of it")
-            ssd.heal()
+            ssd.heal_at_once()
             assert fields["lost"] == 0 and fields["mode"] == "degraded", fields
             fields = lc.wait(lambda fields: not fields["dirty"], 60, "the end of the salvage")
             assert fields["lost"] == 0, fields

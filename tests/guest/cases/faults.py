@@ -3,7 +3,7 @@
 
 import errno
 
-from lclib import case, dm, sh, wait
+from lclib import case, dm, kmsg, sh, wait
 from lclib.disk import MIB, drop_caches
 from lclib.faulty import BLOCK, Breakable, content, fill, listed, rot, unreadable
 from lclib.lc import LcStack
@@ -68,13 +68,16 @@ def read_waits_for_the_ssd(ctx):
             fill(raw, 0, 4, "dirty")
             fill(raw, 1000, ANOTHER_SEGMENT, "more")
             raw.flush()
-            tries = sh.run("dmesg").count("failed a read, trying again")
+            log = kmsg.Log()
+            log.fresh()
             ssd.fail()
+            ssd.prepare_to_heal()
             reader = sh.start("dd", f"if={lc.path}", "of=/tmp/read", "bs=4096", "count=4",
                               "iflag=direct")
-            wait.until(lambda: sh.run("dmesg").count("failed a read, trying again") > tries, 60,
-                       "a failed read")
-            ssd.heal()
+            wait.until(lambda: any("failed a read, trying again" in line for line in log.fresh()),
+                       60, "a failed read")
+            # The read is given up after four seconds.
+            ssd.heal_at_once()
             sh.finish(reader, 60)
             with open("/tmp/read", "rb") as got:
                 assert got.read() == b"".join(content(block, "dirty") for block in range(4))

@@ -15,8 +15,8 @@ SIZE = 16384
 CREATE, REMOVE, SUSPEND, INFO, LOAD, CLEAR, STATUS, SEND = 3, 4, 6, 7, 9, 10, 12, 14
 RESUME = SUSPEND
 # Flags of the header.
-READ_ONLY, SUSPENDED, TABLE, INACTIVE, NO_FS, OF_INACTIVE = (
-    1 << 0, 1 << 1, 1 << 4, 1 << 6, 1 << 10, 1 << 12)
+READ_ONLY, SUSPENDED, TABLE, INACTIVE, NO_FS, NO_FLUSH, OF_INACTIVE = (
+    1 << 0, 1 << 1, 1 << 4, 1 << 6, 1 << 10, 1 << 11, 1 << 12)
 CODE = 3 << 30 | HEADER.size << 16 | 0xfd << 8
 
 

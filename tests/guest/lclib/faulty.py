@@ -4,6 +4,7 @@
 import errno
 
 from . import dm, sh
+from .dmioctl import NO_FLUSH, NO_FS, RESUME, Control
 
 BLOCK = 4096
 
@@ -28,6 +29,14 @@ class Breakable(dm.Device):
     def heal(self):
         """As it was."""
         self.swap(dm.linear(self.under))
+
+    def prepare_to_heal(self):
+        """Load the table that heal_at_once() swaps in; no other may be loaded in between."""
+        self.load(dm.linear(self.under))
+
+    def heal_at_once(self):
+        """heal() without a program, which may be slow to start while somebody's patience runs."""
+        Control().call(RESUME, self.name, flags=NO_FS | NO_FLUSH)
 
 
 class Holding(Breakable):
