@@ -32,7 +32,8 @@ from test_tools import (  # noqa: F401  (fixtures)
 
 FLIP = {"LD_PRELOAD": str(USERLAND / "build/tests/flip_link.so")}
 ALL = [f"--force={name}" for name in (
-    "ssd-signature", "dirty-cache", "hdd-signature", "paired", "fs-at-end", "same-disk", "roles")]
+    "ssd-signature", "dirty-cache", "hdd-signature", "paired", "fs-at-end", "same-disk",
+    "other-path", "roles")]
 
 
 def digests(*disks):

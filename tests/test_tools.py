@@ -27,7 +27,7 @@ SB_VERSION_AT = 136
 MARK_VERSION_AT = 72
 # Refused by lc-format; the classes --force takes.
 CLASSES = ("ssd-signature", "dirty-cache", "hdd-signature", "paired", "fs-at-end", "same-disk",
-           "roles")
+           "other-path", "roles")
 
 
 @dataclasses.dataclass

@@ -104,11 +104,10 @@ fail:
 }
 
 /* Nobody else writes to them under another name, and they are no two names of one storage. */
-static int check_storage(const struct device *ssd, const struct device *hdd)
+static int check_storage(const struct device *ssd, const struct device *hdd, bool print_only)
 {
 	enum storage_relation relation;
 	char *chains;
-	int ret;
 
 	relation = storage_relate(ssd, hdd, &chains);
 	if (relation == STORAGE_OVERLAP)
@@ -117,8 +116,9 @@ static int check_storage(const struct device *ssd, const struct device *hdd)
 	free(chains);
 	if (relation == STORAGE_OVERLAP)
 		return -EINVAL;
-	ret = storage_check_unused(ssd, hdd);
-	return storage_check_unused(hdd, ssd) ? -EBUSY : ret;
+	return storage_check_pair(ssd, hdd, print_only ? NULL :
+				  "; if that is another disk all the same, create the device from "
+				  "the line that --print-table prints");
 }
 
 /*
@@ -153,7 +153,7 @@ static int choose_backing(const struct lc_sb *sb, const struct device *ssd, cons
 	if (!ret) {
 		ret = backing_verify(sb, hdd, false);
 		if (!ret)
-			ret = check_storage(ssd, hdd);
+			ret = check_storage(ssd, hdd, print_only);
 		if (ret)
 			device_close(hdd);
 	}

@@ -213,34 +213,47 @@ static bool find_mount(dev_t devno, char *text, size_t len)
 	return found;
 }
 
+/* The last of the devices that are built on @devno. */
+static bool find_holder(dev_t devno, char *text, size_t len)
+{
+	char *path = xasprintf("/sys/dev/block/%u:%u/holders", major(devno), minor(devno));
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	bool found = false;
+	char name[64];
+
+	while (dir && (entry = readdir(dir))) {
+		char *sub;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		sub = xasprintf("%s/%s", path, entry->d_name);
+		if (!read_sysfs(sub, "dm/name", name, sizeof(name)))
+			snprintf(name, sizeof(name), "%.63s", entry->d_name);
+		snprintf(text, len, ": held by %s", name);
+		free(sub);
+		found = true;
+	}
+	if (dir)
+		closedir(dir);
+	free(path);
+	return found;
+}
+
 /**
  * device_explain_busy() - best guess who holds a device, ": mounted on /home" or ""
+ *
+ * A partition can be held through its disk.
  */
 void device_explain_busy(dev_t devno, char *text, size_t len)
 {
-	char *path = xasprintf("/sys/dev/block/%u:%u/holders", major(devno), minor(devno));
-	char name[64];
-	struct dirent *entry;
-	DIR *dir;
+	struct identity id;
 
 	text[0] = '\0';
-	if (!find_mount(devno, text, len)) {
-		dir = opendir(path);
-		while (dir && (entry = readdir(dir))) {
-			char *sub;
-
-			if (entry->d_name[0] == '.')
-				continue;
-			sub = xasprintf("%s/%s", path, entry->d_name);
-			if (!read_sysfs(sub, "dm/name", name, sizeof(name)))
-				snprintf(name, sizeof(name), "%.63s", entry->d_name);
-			snprintf(text, len, ": held by %s", name);
-			free(sub);
-		}
-		if (dir)
-			closedir(dir);
-	}
-	free(path);
+	if (find_mount(devno, text, len) || find_holder(devno, text, len))
+		return;
+	if (!identity_read(&id, devno, NULL) && id.is_partition)
+		find_holder(id.whole, text, len);
 }
 
 /* RAM disks lose everything, and optical and floppy drives take seconds to say nothing. */

@@ -30,6 +30,8 @@ static const struct {
 	{ "fs-at-end", REFUSE_FS_AT_END,
 	  "in place: what the hard disk holds reaches into its last MiB, or may" },
 	{ "same-disk", REFUSE_SAME_DISK, "SSD and hard disk are parts of one disk" },
+	{ "other-path", REFUSE_OTHER_PATH,
+	  "a disk with the WWN of one of them is in use: another path to it, as it seems" },
 	{ "roles", REFUSE_ROLES,
 	  "the SSD is rotational and the hard disk is not, or the SSD is larger" },
 };
@@ -300,15 +302,13 @@ static int refuse_shared(struct pair_request *req)
 		free(chains);
 		return -EINVAL;
 	}
-	if (relation == STORAGE_SAME_DISK || req->ssd->id.whole == req->hdd->id.whole)
-		reason = xasprintf("is on the same disk as the backing device%s%s",
-				   chains ? ": " : "", chains ? chains : "");
-	else if (req->ssd->id.wwn[0] && !strcmp(req->ssd->id.wwn, req->hdd->id.wwn))
-		reason = xasprintf("has the WWN of the backing device, %s: two paths to one disk, "
-				   "as it seems", req->ssd->id.wwn);
-	else
+	if (relation == STORAGE_APART && req->ssd->id.whole != req->hdd->id.whole)
 		return 0;
-	ret = refuse(req, REFUSE_SAME_DISK, req->ssd, reason,
+	reason = xasprintf("is on the same %s as the backing device%s%s",
+			   relation == STORAGE_SAME_WWN ? "storage" : "disk",
+			   chains ? ": " : "", chains ? chains : "");
+	ret = refuse(req, REFUSE_SAME_DISK, req->ssd, reason, relation == STORAGE_SAME_WWN ?
+		     "each would destroy the other: name two disks" :
 		     "a cache on the disk it caches makes everything slower: use an SSD");
 	free(reason);
 	free(chains);
@@ -317,9 +317,20 @@ static int refuse_shared(struct pair_request *req)
 
 static int refuse_used(struct pair_request *req)
 {
-	int ret = storage_check_unused(req->ssd, req->hdd);
+	const struct device *pair[] = { req->ssd, req->hdd };
+	int ret = 0, refused = 0;
+	size_t i;
 
-	return storage_check_unused(req->hdd, req->ssd) ? -EBUSY : ret;
+	for (i = 0; i < ARRAY_SIZE(pair); i++) {
+		char *doubt;
+
+		ret |= storage_check_unused(pair[i], pair[!i], &doubt);
+		if (doubt)
+			refused |= refuse(req, REFUSE_OTHER_PATH, pair[i], doubt,
+					  "stop that first");
+		free(doubt);
+	}
+	return ret ? -EBUSY : refused;
 }
 
 /**

@@ -20,6 +20,7 @@ enum refusal {
 	REFUSE_FS_AT_END	= 1 << 4,
 	REFUSE_SAME_DISK	= 1 << 5,
 	REFUSE_ROLES		= 1 << 6,
+	REFUSE_OTHER_PATH	= 1 << 7,
 };
 
 struct pair_request {

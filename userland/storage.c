@@ -5,8 +5,11 @@
  * A device is described by the places found on the way down from it: itself, the disk it is a
  * partition of, the file or device behind a loop device, the devices under a dm or md device.
  * Each place is a range of that device.  It is exact if every byte of the device above lies at
- * a known byte of it (partitions, loop devices, dm-linear), otherwise it is a bound: some bytes
- * of the range, or all, belong to the device.
+ * a known byte of it (partitions, loop devices, dm-linear, dm-multipath, RAID1), otherwise it is
+ * a bound: some bytes of the range, or all, belong to the device.
+ *
+ * Two disks of one WWN count as two paths to one disk.  There are disks that lie about it, so
+ * that this is told apart, and a person may overrule it.
  *
  * O_EXCL alone does not do: a loop device does not claim the device behind it, so that a disk
  * can be claimed while a file system on it is mounted through a loop device, or the other way
@@ -40,6 +43,7 @@ struct place {
 	bool exact;
 	bool claimed;		/* by the device above it, so that nothing else can use it */
 	bool partition;		/* reached from a partition of it */
+	char wwn[64];		/* of a disk that has one */
 	char chain[256];	/* how it was reached */
 };
 
@@ -97,6 +101,8 @@ static void name_of(const char *dir, char *name, size_t len)
 }
 
 static void walk(struct storage *s, struct place at, const char *above, unsigned int depth);
+static void walk_slaves(struct storage *s, const struct place *at, const char *dir, bool mirrors,
+			unsigned int depth);
 
 static void walk_partition(struct storage *s, const struct place *at, const char *dir,
 			   unsigned int depth)
@@ -163,22 +169,27 @@ static bool walk_linear(struct storage *s, const struct place *at, u64 start, u6
 	return true;
 }
 
-/* Only if all targets are linear; the kernel gives major:minor in their lines. */
-static bool walk_dm(struct storage *s, const struct place *at, unsigned int depth)
+/*
+ * Only if all targets are linear, or one is all of it and gives sectors their own numbers; the
+ * kernel gives major:minor in their lines.
+ */
+static bool walk_dm(struct storage *s, const struct place *at, const char *dir,
+		    unsigned int depth)
 {
 	struct dm_task *task = dm_task_create(DM_DEVICE_TABLE);
 	char *type = NULL, *params = NULL;
 	uint64_t start = 0, length = 0;
+	bool known, multipath = false;
 	size_t before = s->nr;
 	void *next = NULL;
-	bool known;
 
 	known = task && dm_task_set_major(task, major(at->dev)) &&
 		dm_task_set_minor(task, minor(at->dev)) && dm_task_run(task);
 	while (known) {
 		next = dm_get_next_target(task, next, &start, &length, &type, &params);
-		known = type && !strcmp(type, "linear") &&
-			walk_linear(s, at, start << 9, length << 9, params, depth);
+		multipath = type && !strcmp(type, "multipath") && !start && !next;
+		known = multipath || (type && !strcmp(type, "linear") &&
+			walk_linear(s, at, start << 9, length << 9, params, depth));
 		if (!next)
 			break;
 	}
@@ -186,10 +197,23 @@ static bool walk_dm(struct storage *s, const struct place *at, unsigned int dept
 		dm_task_destroy(task);
 	if (!known)
 		s->nr = before;
+	else if (multipath)
+		walk_slaves(s, at, dir, true, depth);
 	return known;
 }
 
-static void walk_slaves(struct storage *s, const struct place *at, const char *dir,
+/* Where the array's data begins on a member of an md array, in bytes; 0 for other devices. */
+static u64 member_offset(const char *dir, const char *member)
+{
+	char *name = xasprintf("md/dev-%s/offset", member);
+	u64 sectors = read_number(dir, name);
+
+	free(name);
+	return sectors << 9;
+}
+
+/* @mirrors: each of them has all bytes of the device, one behind the other. */
+static void walk_slaves(struct storage *s, const struct place *at, const char *dir, bool mirrors,
 			unsigned int depth)
 {
 	char *slaves = xasprintf("%s/slaves", dir);
@@ -204,9 +228,13 @@ static void walk_slaves(struct storage *s, const struct place *at, const char *d
 			continue;
 		slave = xasprintf("%s/%s", slaves, entry->d_name);
 		below.dev = read_dev(slave, "dev");
-		below.start = 0;
-		below.bytes = read_number(slave, "size") << 9;
-		below.exact = false;
+		if (mirrors) {
+			below.start += member_offset(dir, entry->d_name);
+		} else {
+			below.start = 0;
+			below.bytes = read_number(slave, "size") << 9;
+			below.exact = false;
+		}
 		below.claimed = true;
 		below.partition = false;
 		if (below.dev)
@@ -234,6 +262,10 @@ static void walk(struct storage *s, struct place at, const char *above, unsigned
 		snprintf(name, sizeof(name), "%u:%u", major(at.dev), minor(at.dev));
 	/* A chain that is too long loses its upper end, never the disk. */
 	snprintf(at.chain, sizeof(at.chain), "%.180s%s%.63s", above, above[0] ? " on " : "", name);
+	if (!dir || (!read_line(dir, "wwid", at.wwn, sizeof(at.wwn)) &&
+		     !read_line(dir, "device/wwid", at.wwn, sizeof(at.wwn))))
+		at.wwn[0] = '\0';
+	clean_text(at.wwn);
 	s->place = xrealloc(s->place, s->nr + 1, sizeof(*s->place));
 	s->place[s->nr++] = at;
 	if (!dir)
@@ -242,8 +274,9 @@ static void walk(struct storage *s, struct place at, const char *above, unsigned
 		walk_partition(s, &at, dir, depth);
 	else if (read_line(dir, "loop/backing_file", text, sizeof(text)))
 		walk_loop(s, &at, dir, depth);
-	else if (!read_line(dir, "dm/name", text, sizeof(text)) || !walk_dm(s, &at, depth))
-		walk_slaves(s, &at, dir, depth);
+	else if (!read_line(dir, "dm/name", text, sizeof(text)) || !walk_dm(s, &at, dir, depth))
+		walk_slaves(s, &at, dir, read_line(dir, "md/level", text, sizeof(text)) &&
+			    !strcmp(text, "raid1"), depth);
 	free(dir);
 }
 
@@ -253,6 +286,11 @@ static void storage_read(struct storage *s, dev_t dev, u64 bytes)
 
 	memset(s, 0, sizeof(*s));
 	walk(s, self, "", 0);
+}
+
+static bool same_wwn(const struct place *a, const struct place *b)
+{
+	return a->dev != b->dev && !a->ino && !b->ino && a->wwn[0] && !strcmp(a->wwn, b->wwn);
 }
 
 /*
@@ -265,7 +303,7 @@ static enum storage_relation relate_places(const struct place *a, const struct p
 	u64 a_end = a->start + a->bytes, b_end = b->start + b->bytes;
 	u64 to = a_end < b_end ? a_end : b_end;
 
-	if (a->dev != b->dev || a->ino != b->ino)
+	if (!same_wwn(a, b) && (a->dev != b->dev || a->ino != b->ino))
 		return STORAGE_APART;
 	if (from >= to || !(a->exact || b->exact))
 		return STORAGE_SAME_DISK;
@@ -273,7 +311,16 @@ static enum storage_relation relate_places(const struct place *a, const struct p
 		return STORAGE_SAME_DISK;
 	if (!b->exact && (from != b->start || to != b_end))
 		return STORAGE_SAME_DISK;
-	return STORAGE_OVERLAP;
+	return same_wwn(a, b) ? STORAGE_SAME_WWN : STORAGE_OVERLAP;
+}
+
+/* How the two are reached, to be freed. */
+static char *chains_text(const struct place *a, const struct place *b)
+{
+	if (same_wwn(a, b))
+		return xasprintf("%s, %s, which have one WWN, %s: two paths to one disk, as it "
+				 "seems", a->chain, b->chain, a->wwn);
+	return xasprintf("%s, %s", a->chain, b->chain);
 }
 
 static enum storage_relation relate(const struct storage *a, const struct storage *b,
@@ -306,7 +353,7 @@ enum storage_relation storage_relate(const struct device *a, const struct device
 	storage_read(&of_b, b->devno, b->bytes);
 	found = relate(&of_a, &of_b, &in_a, &in_b);
 	if (found != STORAGE_APART)
-		*chains = xasprintf("%s, %s", in_a->chain, in_b->chain);
+		*chains = chains_text(in_a, in_b);
 	free(of_a.place);
 	free(of_b.place);
 	return found;
@@ -358,59 +405,110 @@ static bool shut_out(const struct storage *mine, const struct storage *its)
 	return disk && disk->claimed && !disk->partition;
 }
 
-/* Does a device use storage of another one?  Complains if so. */
-static int check_one(const struct device *dev, const struct storage *mine, dev_t d, u64 bytes)
+/* What is compared with each device of the machine. */
+struct user_check {
+	const struct device *dev;
+	struct storage mine, other;	/* of @dev, and of the second device of its pair */
+	char *doubt;			/* the first use that only a WWN tells of */
+};
+
+static int in_use(struct user_check *c, const struct storage *its, const struct place *in_mine,
+		  const struct place *in_its)
+{
+	char how[256] = "", *chains;
+
+	device_explain_busy(its->place[0].dev, how, sizeof(how));
+	if (same_wwn(in_mine, in_its)) {
+		chains = c->doubt ? NULL : chains_text(in_mine, in_its);
+		if (chains)
+			c->doubt = xasprintf("may be in use through another path: %s, and %s is in "
+					     "use%s", chains, its->place[0].chain, how);
+		free(chains);
+		return 0;
+	}
+	complain(c->dev->path, "is in use through another name: %s, and %s is in use%s; stop that "
+		 "first (this cannot be forced)", in_mine->chain, in_its->chain, how);
+	return -EBUSY;
+}
+
+/* Does a device use storage of another one?  Complains if so, or leaves it in c->doubt. */
+static int check_one(struct user_check *c, dev_t d, u64 bytes)
 {
 	const struct place *in_mine = NULL, *in_its = NULL, *below, *above;
-	char how[256] = "";
 	struct storage its;
 	int ret = 0;
 
 	storage_read(&its, d, bytes);
-	if (relate(mine, &its, &in_mine, &in_its) != STORAGE_OVERLAP)
+	if (relate(&c->mine, &its, &in_mine, &in_its) < STORAGE_SAME_WWN)
 		goto out;
-	above = place_of(&its, dev->devno);
-	below = place_of(mine, d);
+	above = place_of(&its, c->dev->devno);
+	below = place_of(&c->mine, d);
+	if (!below)
+		below = place_of(&c->other, d);
 	if (above) {
 		/* Unused partitions are what --force of their table is about. */
 		if (above == &its.place[1] && above->partition)
 			goto out;
-		complain(dev->path, "is used by another device: %s; stop that one first (this "
+		complain(c->dev->path, "is used by another device: %s; stop that one first (this "
 			 "cannot be forced)", above->chain);
 		ret = -EBUSY;
-	} else if ((!below || !below->claimed) && !shut_out(mine, &its) && is_claimed(d)) {
-		device_explain_busy(d, how, sizeof(how));
-		complain(dev->path, "is in use through another name: %s, and %s is in use%s; "
-			 "stop that first (this cannot be forced)", in_mine->chain,
-			 in_its->chain, how);
-		ret = -EBUSY;
+	} else if ((!below || !below->claimed) && !shut_out(&c->mine, &its) && is_claimed(d)) {
+		ret = in_use(c, &its, in_mine, in_its);
 	}
 out:
 	free(its.place);
 	return ret;
 }
 
-int storage_check_unused(const struct device *dev, const struct device *other)
+int storage_check_unused(const struct device *dev, const struct device *other, char **doubt)
 {
-	struct storage mine;
+	struct user_check c = { .dev = dev };
 	struct dirent *entry;
 	DIR *list;
 	int ret = 0;
 
+	*doubt = NULL;
+	if (dev->is_file)
+		return 0;
 	list = opendir("/sys/class/block");
 	if (!list)
 		return 0;
-	storage_read(&mine, dev->devno, dev->bytes);
+	storage_read(&c.mine, dev->devno, dev->bytes);
+	if (other)
+		storage_read(&c.other, other->devno, other->bytes);
 	while ((entry = readdir(list))) {
 		char *dir = xasprintf("/sys/class/block/%s", entry->d_name);
 		dev_t d = entry->d_name[0] == '.' ? 0 : read_dev(dir, "dev");
 		u64 bytes = d ? read_number(dir, "size") << 9 : 0;
 
 		if (bytes && d != dev->devno && (!other || d != other->devno))
-			ret |= check_one(dev, &mine, d, bytes);
+			ret |= check_one(&c, d, bytes);
 		free(dir);
 	}
 	closedir(list);
-	free(mine.place);
+	free(c.mine.place);
+	free(c.other.place);
+	*doubt = c.doubt;
+	return ret ? -EBUSY : 0;
+}
+
+int storage_check_pair(const struct device *ssd, const struct device *hdd, const char *way_out)
+{
+	const struct device *pair[2] = { ssd, hdd };
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < 2; i++) {
+		char *doubt;
+
+		if (!pair[i])
+			continue;
+		ret |= storage_check_unused(pair[i], pair[!i], &doubt);
+		if (doubt && way_out) {
+			complain(pair[i]->path, "%s; stop that first%s", doubt, way_out);
+			ret = -EBUSY;
+		}
+		free(doubt);
+	}
 	return ret ? -EBUSY : 0;
 }

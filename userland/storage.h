@@ -2,7 +2,8 @@
 /*
  * Which bytes of which disk or file a block device stands for: partitions, loop devices,
  * device-mapper and md devices are followed down.  Two names of one storage are found by what
- * they come down to, not by how they are called.
+ * they come down to, not by how they are called.  Two disks with one WWN are two paths to one
+ * disk, as it seems: nothing proves it.
  *
  * From sysfs, the loop driver and device mapper; nothing is written.
  */
@@ -14,6 +15,7 @@
 enum storage_relation {
 	STORAGE_APART,
 	STORAGE_SAME_DISK,	/* they use one device, but not the same bytes as far as is known */
+	STORAGE_SAME_WWN,	/* at least one byte is part of both, if one WWN is one disk */
 	STORAGE_OVERLAP,	/* at least one byte is part of both */
 };
 
@@ -26,8 +28,15 @@ enum storage_relation storage_relate(const struct device *a, const struct device
 /*
  * Is storage of @dev in use through another device than itself, or is another device built on
  * it?  Complains and returns -EBUSY then, 0 otherwise.  @other is left out: the second device
- * of a pair, or NULL.
+ * of a pair, or NULL.  *doubt gets a text, to be freed, if it may be in use through another
+ * path, as a WWN tells; it is not complained about.
  */
-int storage_check_unused(const struct device *dev, const struct device *other);
+int storage_check_unused(const struct device *dev, const struct device *other, char **doubt);
+
+/*
+ * The same for both devices of a pair, of which one may be NULL, before something is written
+ * to them.  @way_out is said behind what a WWN tells, which is refused then; NULL: it is not.
+ */
+int storage_check_pair(const struct device *ssd, const struct device *hdd, const char *way_out);
 
 #endif

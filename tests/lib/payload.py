@@ -15,6 +15,7 @@ BOOT_MODULES = ("virtio_pci", "virtio_blk", "virtio_console", "squashfs", "overl
 # Taken along for the cases.
 CASE_MODULES = re.compile(
     r"kernel/drivers/md/(?!raid|linear|faulty|multipath|md-)"
+    r"|kernel/drivers/md/raid1\.ko"
     r"|kernel/drivers/block/(brd|loop|null_blk)|kernel/block/(bfq|kyber)"
     r"|/(ext4|xfs|scsi_debug|sd_mod|sr_mod|virtio_scsi|virtio_rng|9pnet_virtio|9p|kunit)\.ko"
     # A SCSI disk on top of a block device, by the in-kernel target.

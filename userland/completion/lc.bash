@@ -23,7 +23,7 @@ _lc_values() {
 	--segment-size | -s) compgen -W "64K 128K 256K 512K 1M 2M 4M" -- "$2" ;;
 	--checksum | -c) compgen -W "xxh64 crc32c" -- "$2" ;;
 	--force | -f) compgen -W "ssd-signature dirty-cache hdd-signature paired fs-at-end \
-same-disk roles cache-missing lost-blocks" -- "$2" ;;
+same-disk other-path roles cache-missing lost-blocks" -- "$2" ;;
 	--option | -o) compgen -S = -W "buffers high_watermark low_watermark writeback_batch \
 writeback_depth idle_seal_ms writeback ssd_patience_ms hdd_patience_ms verify_reads lanes stats" -- "$2" ;;
 	*) return 1 ;;

@@ -70,7 +70,6 @@ def activate(folder, image):
 
 def activate_all(ctx, count):
     """Each of them ends, and not all of them alike."""
-    sh.run("modprobe", "loop")
     started = refused = 0
     folder = pathlib.Path("/tmp/images")
     for turn in range(count // AT_ONCE):

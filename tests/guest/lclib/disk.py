@@ -140,7 +140,8 @@ def put(path, data):
 
 @contextlib.contextmanager
 def loop(path, *options):
-    """A loop device on a file."""
+    """A loop device on a file or a device."""
+    sh.run("modprobe", "loop")
     device = sh.run("losetup", "--find", "--show", *options, path).strip()
     try:
         yield device
