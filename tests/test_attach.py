@@ -304,6 +304,24 @@ def test_used_bare_disk_is_not_overwritten(world):
     assert world.hdd.read(0, END) == expected
 
 
+def test_interrupted_is_not_finished_beside_another_use(world):
+    """Each remedy is refused while there is a loop device over the disk."""
+    rng = seeded()
+    fill(world, "noise", rng)
+    original = world.hdd.read(0, HDD_BYTES)
+    world.load(interrupted_attach(world, rng))
+    before = world.ssd.digest(), world.hdd.digest()
+    over = host.run("losetup", "--find", "--show", world.hdd.dev).strip()
+    try:
+        chain = f"{os.path.basename(over)} on {os.path.basename(world.hdd.dev)}"
+        for done in (world.format(), world.detach(), world.check("--repair")):
+            assert done.code in (1, 8) and f"by another device: {chain}" in done.err, done.err
+    finally:
+        host.run("losetup", "--detach", over)
+    assert (world.ssd.digest(), world.hdd.digest()) == before
+    finish(world, original, "format", "alone again")
+
+
 def test_detach_without_the_cache(world):
     """A disk whose SSD is gone comes back when it is said by name; another's does not."""
     fill(world, "ext4", random.Random(1))

@@ -35,6 +35,7 @@ int detach_ssd(const struct device *ssd, const struct image *img);
 enum {
 	DETACH_NO_CACHE	= 1 << 0,	/* the SSD is gone; what only it held is lost */
 	DETACH_LOST	= 1 << 1,	/* the lost ranges in the mark are known */
+	DETACH_PATH	= 1 << 2,	/* a disk with the same WWN that is in use is another one */
 };
 
 /* All of lc-detach; @ssd may be NULL.  Return: 0, or a negative errno after complaining. */

@@ -17,6 +17,7 @@
 #include "commands.h"
 #include "find.h"
 #include "signature.h"
+#include "storage.h"
 #include "util.h"
 
 /* Exit codes of fsck(8). */
@@ -337,7 +338,10 @@ static int run(const char *ssd_path, const char *hdd_path, struct job *job)
 		return CHECK_FAILED;
 	}
 	has_hdd = !open_backing(&hdd, &ssd, hdd_path, job->fix, job->quiet, &found);
-	if (!has_hdd && hdd_path) {
+	if ((!has_hdd && hdd_path) ||
+	    (job->fix && storage_check_pair(&ssd, has_hdd ? &hdd : NULL, ""))) {
+		if (has_hdd)
+			device_close(&hdd);
 		ret = CHECK_FAILED;
 	} else if (has_hdd && check_interrupted(&ssd, &hdd, job->fix, &ret)) {
 		device_close(&hdd);

@@ -17,6 +17,7 @@ static void help(void)
 	       "  -f, --force=CLASS     overrule one class of refusal; repeatable:\n"
 	       "      cache-missing     the SSD is gone; what only it held is LOST\n"
 	       "      lost-blocks       blocks are recorded as lost, and the list goes\n"
+	       "      other-path        a disk with the WWN of one of them is in use\n"
 	       "  -h, --help; -V, --version\n");
 }
 
@@ -62,6 +63,8 @@ int cmd_detach(int argc, char **argv)
 				forced |= DETACH_NO_CACHE;
 			else if (!strcmp(optarg, "lost-blocks"))
 				forced |= DETACH_LOST;
+			else if (!strcmp(optarg, "other-path"))
+				forced |= DETACH_PATH;
 			else
 				return usage_error("--force=%s: no such class of refusal", optarg);
 			break;

@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "options.h"
 #include "pair.h"
+#include "storage.h"
 #include "text.h"
 #include "util.h"
 
@@ -233,6 +234,9 @@ static bool finish_interrupted(const struct format_args *args, const struct pair
 	    !mark_belongs(mark, image_sb(&img)))
 		return false;
 	*code = LC_EXIT_FAIL;
+	if (storage_check_pair(req->ssd, req->hdd, req->forced & REFUSE_OTHER_PATH ? NULL :
+			       ", or give --force=other-path to overrule"))
+		return true;
 	complain(req->hdd->path, "an interrupted lc-format is finished, with what was given then");
 	if (attach_finish(req->hdd, image_sb(&img)))
 		return true;

@@ -9,6 +9,7 @@
 
 #include "attach.h"
 #include "pairing.h"
+#include "storage.h"
 #include "util.h"
 
 #define HEAD_BYTES	LC_MARK_BYTES
@@ -288,6 +289,10 @@ int detach_pair(const struct device *ssd, const struct device *hdd, unsigned int
 	struct image img;
 	int ret;
 
+	ret = storage_check_pair(ssd, hdd, forced & DETACH_PATH ? NULL :
+				 ", or give lc-detach --force=other-path to overrule");
+	if (ret)
+		return ret;
 	if (ssd) {
 		ret = image_read(&img, ssd);
 		if (ret)
