@@ -26,13 +26,17 @@ def granule(path):
 
 
 class Scatter(dm.Device):
-    """A device on top of another one; with pieces=0 it only counts."""
+    """A device on top of another one; with pieces=0 it only counts.
 
-    def __init__(self, path, seed=0, name="odd", pieces=None):
+    `block` is the size of logical blocks it says it has, if not those of the other one.
+    """
+
+    def __init__(self, path, seed=0, name="odd", pieces=None, block=0):
         super().__init__(name)
         self.under = path
         self.seed = seed
         self.pieces = pieces
+        self.block = block
 
     def create(self):
         """Load the target, and make the device."""
@@ -41,7 +45,7 @@ class Scatter(dm.Device):
         if pieces > MOST:
             raise Skip(f"this kernel lets only pieces of {pieces} bytes reach the volume")
         self.targets = (dm.Target("scatter", dm.sectors(self.under), self.under, 0, pieces,
-                                  self.seed),)
+                                  self.seed, self.block),)
         super().create()
 
     def counts(self):

@@ -3,12 +3,14 @@
  * The device-mapper target `scatter`: passes reads and writes on from other memory, in
  * pieces that end anywhere, and counts what passes.
  *
- * <start> <len> scatter <dev> <offset> <granule> [<seed>]
+ * <start> <len> scatter <dev> <offset> <granule> [<seed> [<block>]]
  *
  * Each bio with data goes to <dev> as a bio of its own, whose memory is in random pieces:
  * from <granule> bytes to several pages, at addresses that are multiples of <granule>.  So
  * all that reads or writes a block device becomes a load such as LIO, iSCSI and NVMe-oF
  * targets send, with its flags unchanged.  With <granule> 0 the memory stays what it is.
+ *
+ * With <block> it says that its logical blocks are so large.
  *
  * The lengths are drawn in one of several ways for each bio: tiny, around a sector, around a
  * page, a large one next to a tiny one, or any.
@@ -44,6 +46,7 @@ struct scatter {
 	sector_t offset;
 	u32 granule;
 	u64 seed;
+	u32 block;			/* bytes; 0: those of the device below */
 	atomic64_t nr;			/* bios so far: each has random numbers of its own */
 	struct bio_set bios;
 	struct counts counts;
@@ -227,9 +230,13 @@ static int scatter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 
 	if (!sc)
 		return -ENOMEM;
-	ti->error = "Expected <dev> <offset> <granule> [<seed>]";
-	if (argc < 3 || argc > 4 || kstrtoull(argv[1], 10, &offset) ||
-	    kstrtou32(argv[2], 10, &sc->granule) || (argc == 4 && kstrtou64(argv[3], 10, &sc->seed)))
+	ti->error = "Expected <dev> <offset> <granule> [<seed> [<block>]]";
+	if (argc < 3 || argc > 5 || kstrtoull(argv[1], 10, &offset) ||
+	    kstrtou32(argv[2], 10, &sc->granule) ||
+	    (argc > 3 && kstrtou64(argv[3], 10, &sc->seed)) ||
+	    (argc > 4 && kstrtou32(argv[4], 10, &sc->block)))
+		goto free;
+	if (sc->block && (sc->block < 512 || !is_power_of_2(sc->block)))
 		goto free;
 	if (sc->granule > MAX_GRANULE || (sc->granule && !is_power_of_2(sc->granule)))
 		goto free;
@@ -289,8 +296,8 @@ static void scatter_status(struct dm_target *ti, status_type_t type, unsigned in
 		       (long long)atomic64_read(&sc->counts.flushes_idle));
 		break;
 	case STATUSTYPE_TABLE:
-		DMEMIT("%s %llu %u %llu", sc->dev->name, (unsigned long long)sc->offset,
-		       sc->granule, sc->seed);
+		DMEMIT("%s %llu %u %llu %u", sc->dev->name, (unsigned long long)sc->offset,
+		       sc->granule, sc->seed, sc->block);
 		break;
 	case STATUSTYPE_IMA:
 		*result = '\0';
@@ -305,6 +312,17 @@ static int scatter_iterate_devices(struct dm_target *ti, iterate_devices_callout
 	return fn(ti, sc->dev, sc->offset, ti->len, data);
 }
 
+static void scatter_io_hints(struct dm_target *ti, struct queue_limits *limits)
+{
+	struct scatter *sc = ti->private;
+
+	if (!sc->block)
+		return;
+	limits->logical_block_size = sc->block;
+	limits->physical_block_size = max(limits->physical_block_size, sc->block);
+	limits->io_min = max(limits->io_min, sc->block);
+}
+
 static struct target_type scatter_target = {
 	.name = "scatter",
 	.version = { 1, 0, 0 },
@@ -315,6 +333,7 @@ static struct target_type scatter_target = {
 	.map = scatter_map,
 	.status = scatter_status,
 	.iterate_devices = scatter_iterate_devices,
+	.io_hints = scatter_io_hints,
 };
 
 static int __init scatter_init(void)
