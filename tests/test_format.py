@@ -361,6 +361,16 @@ def test_read_only_devices_are_refused_first(pair, fake, which, how):
         protect(False)  # a loop device stays so when it is detached
 
 
+@pytest.mark.parametrize("which", [0, 1], ids=["ssd", "hdd"])
+def test_character_devices_are_refused(pair, which):
+    """Device DAX is one: memory without block I/O."""
+    names, before = [disk.dev for disk in pair], digests(*pair)
+    names[which] = "/dev/null"
+    done = run_tool("format", "--backing", names[1], names[0], *ALL)
+    assert done.code == 1 and "/dev/null: not a block device; name one" in done.err, done.err
+    assert digests(*pair) == before
+
+
 def test_large_blocks_are_refused(disks):
     """Logical blocks above 4 KiB, where the kernel has them."""
     ssd, hdd = disks("ssd"), disks("hdd", 96 * MIB)
