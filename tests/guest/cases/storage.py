@@ -237,19 +237,34 @@ def check_second_life(ctx, disks, one, two):
         assert said, "the constructor did not say why"
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=180)
-def paths_to_one_disk_are_refused(ctx):
-    """Two SCSI disks over one store, with one WWN: the one and the other, what is mounted, swap,
-    claimed or in a multipath device through the other, and by dm-multipath. That one is taken.
-    """
+@contextlib.contextmanager
+def two_paths():
+    """Two SCSI disks over one store, with one WWN."""
     with scsi.debug(2, dev_size_mb=64, vpd_use_hostno=0) as (one, two):
         with Device(one) as raw:
             raw.write(0, b"\x33" * 4096)
         with Device(two) as raw:
             assert raw.read(0, 4096) == b"\x33" * 4096, "they are two disks"
             raw.wipe()
+        yield one, two
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=120)
+def uses_through_another_path_are_refused(ctx):
+    """Of two paths to one disk: the one and the other, and what is mounted, swap, claimed or in a
+    multipath device through the other, as their WWN tells.
+    """
+    with two_paths() as (one, two):
+        check_bare_paths(ctx, Watched(ctx.ssd, ctx.hdd, one, two), one, two)
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=120)
+def paths_to_one_disk_are_refused(ctx):
+    """A multipath device and its paths, which is taken itself; a start while the other path is in
+    use, and a second volume of one pair.
+    """
+    with two_paths() as (one, two):
         disks = Watched(ctx.ssd, ctx.hdd, one, two)
-        check_bare_paths(ctx, disks, one, two)
         check_multipath(ctx, disks, one, two)
         check_second_life(ctx, disks, one, two)
 
