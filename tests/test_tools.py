@@ -555,6 +555,26 @@ def test_resume_refuses_names_and_doubles(pair, fake, disks):
     assert done.code == 1 and "name is taken" in done.err
 
 
+def test_old_name_is_explained(fake):
+    """Whoever names a volume as it was called before is told how it is called now."""
+    fake.volume((500, 100, 10))
+    status = (fake.folder / "status").read_text(encoding="ascii").strip()
+    fake.put("status", status + " former_names a\\x20b,music,12")
+    for tool in ("status", "flush", "remove"):
+        for name in ("a b", "a\\x20b", "music", "12"):
+            done = fake.tool(tool, name)
+            assert done.code == 1 and f"{name}: no such device: the volume was renamed to lc0" \
+                in done.err.replace("\\\\", "\\"), done.err
+        for name in ("usic", "music,12", "1", "a", "-"):
+            done = fake.tool(tool, name)
+            assert done.code == 1 and "renamed" not in done.err, done.err
+    assert not fake.log()
+    shown = json.loads(fake.tool("status", "--json", "lc0").out)[0]["status"]
+    assert shown["former_names"].endswith(",music,12")
+    fake.put("status", status + " former_names 12")
+    assert json.loads(fake.tool("status", "--json").out)[0]["status"]["former_names"] == "12"
+
+
 def test_flush_waits_for_the_tail(fake):
     """Until the head of the first look is behind the tail, however much comes after it."""
     fake.volume((500, 100, 10), (600, 110, 40), (700, 130, 99), (700, 140, 100), (1, 1, 1))

@@ -45,11 +45,11 @@ struct state {
 };
 
 /* The numbers a flush needs, checked: 0, or an errno after complaining. */
-static int read_state(const char *name, struct state *state)
+static int read_state(struct dm_facts *volume, struct state *state)
 {
 	struct lc_status status;
 	const char *mode, *writeback;
-	int ret = dm_status(name, &status);
+	int ret = dm_status(volume, &status);
 
 	if (ret)
 		return ret;
@@ -58,13 +58,13 @@ static int read_state(const char *name, struct state *state)
 	state->off = writeback && !strcmp(writeback, "off");
 	state->retrying = writeback && !strcmp(writeback, "retrying");
 	if (!mode || strcmp(mode, "rw")) {
-		complain(name, "is in mode %s, so its data does not reach the hard disk; "
+		complain(volume->name, "is in mode %s, so its data does not reach the hard disk; "
 			 "see the kernel log and lc-status", mode ? mode : "unknown");
 		ret = -EROFS;
 	} else if (!dm_status_number(&status, "head_seq", &state->head) ||
 		   !dm_status_number(&status, "tail_seq", &state->tail) ||
 		   !dm_status_number(&status, "dirty", &state->dirty)) {
-		complain(name,
+		complain(volume->name,
 			 "odd status from the kernel: head_seq, tail_seq or dirty is missing");
 		ret = -EPROTO;
 	}
@@ -127,7 +127,7 @@ static int check_stall(const char *name, const struct progress *p, const struct 
 	return 0;
 }
 
-static int wait_for_tail(const char *name, struct progress *p)
+static int wait_for_tail(struct dm_facts *volume, struct progress *p)
 {
 	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
 	u64 before = ~0ULL;
@@ -135,7 +135,7 @@ static int wait_for_tail(const char *name, struct progress *p)
 	int ret;
 
 	for (;;) {
-		ret = read_state(name, &state);
+		ret = read_state(volume, &state);
 		if (ret)
 			return ret;
 		if (state.tail >= p->goal || !state.dirty)
@@ -146,13 +146,13 @@ static int wait_for_tail(const char *name, struct progress *p)
 			p->moved_ns = now_ns();
 		p->at = state.tail > p->at ? state.tail : p->at;
 		before = state.dirty;
-		ret = check_stall(name, p, &state);
+		ret = check_stall(volume->name, p, &state);
 		if (ret)
 			return ret;
-		show_progress(name, p, state.dirty);
+		show_progress(volume->name, p, state.dirty);
 		nanosleep(&pause, NULL);
 		if (interrupted) {
-			complain(name, "interrupted; the kernel goes on draining, nothing is lost");
+			complain(volume->name, "interrupted; the kernel goes on draining, nothing is lost");
 			return -EINTR;
 		}
 	}
@@ -161,26 +161,26 @@ static int wait_for_tail(const char *name, struct progress *p)
 /**
  * flush_buffers() - what is in RAM becomes durable on the SSD
  */
-int flush_buffers(const char *name)
+int flush_buffers(struct dm_facts *volume)
 {
-	return dm_message(name, "flush");
+	return dm_message(volume, "flush");
 }
 
 /**
  * flush_volume() - all that was written before the call gets to the hard disk
  */
-int flush_volume(const char *name)
+int flush_volume(struct dm_facts *volume)
 {
 	struct sigaction action = { .sa_handler = on_signal }, old_int, old_term;
 	struct progress p = { .terminal = isatty(STDOUT_FILENO) };
 	struct state state;
 	int ret;
 
-	ret = flush_buffers(name);
+	ret = flush_buffers(volume);
 	if (!ret)
-		ret = read_state(name, &state);
+		ret = read_state(volume, &state);
 	if (!ret)
-		ret = dm_message(name, "writeback");
+		ret = dm_message(volume, "writeback");
 	if (ret)
 		return ret;
 	p.start_ns = p.last_ns = p.moved_ns = now_ns();
@@ -189,13 +189,13 @@ int flush_volume(const char *name)
 	p.dirty = state.dirty;
 	sigaction(SIGINT, &action, &old_int);
 	sigaction(SIGTERM, &action, &old_term);
-	ret = wait_for_tail(name, &p);
+	ret = wait_for_tail(volume, &p);
 	sigaction(SIGINT, &old_int, NULL);
 	sigaction(SIGTERM, &old_term, NULL);
 	if (p.terminal)
 		printf("\r\033[K");
 	if (!ret)
-		printf("%s: %s written to the hard disk in %.1f s\n", name,
+		printf("%s: %s written to the hard disk in %.1f s\n", volume->name,
 		       size_text(p.dirty << 12), (now_ns() - p.start_ns) / 1e9);
 	return ret;
 }
@@ -247,6 +247,6 @@ int cmd_flush(int argc, char **argv)
 			 argv[optind]);
 		return LC_EXIT_FAIL;
 	}
-	ret = buffers ? flush_buffers(argv[optind]) : flush_volume(argv[optind]);
+	ret = buffers ? flush_buffers(&facts) : flush_volume(&facts);
 	return ret ? LC_EXIT_FAIL : LC_EXIT_OK;
 }

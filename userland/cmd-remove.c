@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -31,11 +32,30 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 }
 };
 
+/* It may have been renamed since, or be gone, and another one have its number. */
+static int look_again(struct dm_facts *facts)
+{
+	char *table = facts->params;
+	int ret;
+
+	facts->params = NULL;
+	dm_facts_free(facts);
+	ret = dm_facts_again(facts);
+	if (!ret && (!facts->exists || !facts->target || strcmp(facts->target, "lc") ||
+		     strcmp(facts->params, table))) {
+		complain(facts->name, "somebody else has removed it or exchanged its table "
+			 "meanwhile; nothing more is done");
+		ret = -ENODEV;
+	}
+	free(table);
+	return ret;
+}
+
 /*
  * After a umount udev looks at the device for a moment, to see what it holds.  So one that is
  * open is looked at again for some seconds, unless it is known who uses it.
  */
-static int refuse_open(const char *name, struct dm_facts *facts)
+static int refuse_open(struct dm_facts *facts)
 {
 	const struct timespec pause = { .tv_nsec = 200 * 1000000L };
 	unsigned int tries = 0;
@@ -46,13 +66,12 @@ static int refuse_open(const char *name, struct dm_facts *facts)
 		if (holder[0])
 			break;
 		nanosleep(&pause, NULL);
-		if (dm_require_lc(name, facts))
+		if (look_again(facts))
 			return -1;
-		dm_facts_free(facts);
 	}
 	if (!facts->open_count)
 		return 0;
-	complain(name, "is in use (open %d times)%s; unmount it or stop what uses it first",
+	complain(facts->name, "is in use (open %d times)%s; unmount it or stop what uses it first",
 		 facts->open_count, holder);
 	return -1;
 }
@@ -97,32 +116,42 @@ static int detach(const char *hdd_number, const char *ssd_number)
 	return ret ? LC_EXIT_FAIL : LC_EXIT_OK;
 }
 
+/* @facts: of the volume, with its table. */
+static int flush_and_remove(struct dm_facts *facts, bool flush)
+{
+	if (refuse_open(facts))
+		return -EBUSY;
+	if (flush && facts->suspended) {
+		complain(facts->name, "is suspended, so it cannot be flushed; resume it with "
+			 "'dmsetup resume %s', or give --no-flush", facts->name);
+		return -EBUSY;
+	}
+	if (flush && flush_volume(facts)) {
+		complain(facts->name, "was not removed; --no-flush leaves the data on the SSD");
+		return -EIO;
+	}
+	/* That may have taken hours. */
+	if (flush && look_again(facts))
+		return -ENODEV;
+	return dm_remove(facts);
+}
+
 static int remove_volume(const char *name, bool flush, bool detached)
 {
 	char hdd[16] = "", ssd[16] = "";
 	struct dm_facts facts;
+	int ret;
 
 	if (dm_require_lc(name, &facts))
 		return LC_EXIT_FAIL;
-	if (detached && (!facts.params ||
-			 sscanf(facts.params, "%15[0-9:] %15[0-9:]", hdd, ssd) != 2)) {
+	if (detached && sscanf(facts.params, "%15[0-9:] %15[0-9:]", hdd, ssd) != 2) {
 		complain(name, "its table does not tell its devices; use lc-remove, then lc-detach");
 		dm_facts_free(&facts);
 		return LC_EXIT_FAIL;
 	}
+	ret = flush_and_remove(&facts, flush);
 	dm_facts_free(&facts);
-	if (refuse_open(name, &facts))
-		return LC_EXIT_FAIL;
-	if (flush && facts.suspended) {
-		complain(name, "is suspended, so it cannot be flushed; resume it with "
-			 "'dmsetup resume %s', or give --no-flush", name);
-		return LC_EXIT_FAIL;
-	}
-	if (flush && flush_volume(name)) {
-		complain(name, "was not removed; --no-flush leaves the data on the SSD");
-		return LC_EXIT_FAIL;
-	}
-	if (dm_remove(name))
+	if (ret)
 		return LC_EXIT_FAIL;
 	return detached ? detach(hdd, ssd) : LC_EXIT_OK;
 }

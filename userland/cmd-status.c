@@ -25,24 +25,24 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 }
 };
 
-/* Numbers become numbers, all else stays text (a generation has letters). */
+/* Numbers become numbers, all else stays text: a generation has letters, a name may have none. */
 static json_object *json_value(const char *key, const char *value)
 {
 	size_t digits = strspn(value, "0123456789");
 
-	if (*value && !value[digits] && digits < 19 && strcmp(key, "generation"))
+	if (*value && !value[digits] && digits < 19 && strcmp(key, "generation") &&
+	    strcmp(key, "former_names"))
 		return json_object_new_int64(strtoll(value, NULL, 10));
 	return json_object_new_string(shown(value));
 }
 
-static json_object *json_volume(const char *name, const struct dm_facts *facts,
-				const struct lc_status *status)
+static json_object *json_volume(const struct dm_facts *facts, const struct lc_status *status)
 {
 	json_object *obj = json_object_new_object();
 	json_object *keys = json_object_new_object();
 	unsigned int i;
 
-	json_object_object_add(obj, "name", json_object_new_string(shown(name)));
+	json_object_object_add(obj, "name", json_object_new_string(shown(facts->name)));
 	json_object_object_add(obj, "sectors", json_object_new_int64(facts->sectors));
 	json_object_object_add(obj, "suspended", json_object_new_boolean(facts->suspended));
 	json_object_object_add(obj, "open_count", json_object_new_int(facts->open_count));
@@ -68,17 +68,16 @@ static const char *text_or_unknown(const struct lc_status *status, const char *k
 	return text ? text : "?";
 }
 
-static void print_row(const char *name, const struct dm_facts *facts,
-		      const struct lc_status *status)
+static void print_row(const struct dm_facts *facts, const struct lc_status *status)
 {
-	printf("%-16s %-9s %10s %10s %10s %10s  %s\n", shown(name), text_or_unknown(status, "mode"),
+	printf("%-16s %-9s %10s %10s %10s %10s  %s\n", shown(facts->name),
+	       text_or_unknown(status, "mode"),
 	       size_text(facts->sectors << 9), blocks_text(status, "capacity"),
 	       blocks_text(status, "cached"), blocks_text(status, "dirty"),
 	       text_or_unknown(status, "writeback"));
 }
 
-static void print_all(const char *name, const struct dm_facts *facts,
-		      const struct lc_status *status)
+static void print_all(const struct dm_facts *facts, const struct lc_status *status)
 {
 	static const char * const in_blocks[] = {
 		"dirty", "cached", "capacity", "lost", "relogged",
@@ -86,7 +85,7 @@ static void print_all(const char *name, const struct dm_facts *facts,
 	unsigned int i, k;
 	u64 n;
 
-	printf("%s\n  %-16s %s\n  %-16s %s\n", shown(name), "size", size_text(facts->sectors << 9),
+	printf("%s\n  %-16s %s\n  %-16s %s\n", shown(facts->name), "size", size_text(facts->sectors << 9),
 	       "table", shown(facts->params));
 	printf("  %-16s %s, open %d\n", "device", facts->suspended ? "suspended" : "running",
 	       facts->open_count);
@@ -112,14 +111,14 @@ static int show(const char *name, enum style style, json_object *array)
 	ret = dm_require_lc(name, &facts);
 	if (ret)
 		return ret;
-	ret = dm_status(name, &status);
+	ret = dm_status(&facts, &status);
 	if (!ret) {
 		if (style == JSON)
-			json_object_array_add(array, json_volume(name, &facts, &status));
+			json_object_array_add(array, json_volume(&facts, &status));
 		else if (style == ALL)
-			print_all(name, &facts, &status);
+			print_all(&facts, &status);
 		else
-			print_row(name, &facts, &status);
+			print_row(&facts, &status);
 		dm_status_free(&status);
 	}
 	dm_facts_free(&facts);

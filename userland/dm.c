@@ -95,6 +95,29 @@ static struct dm_task *new_task(int type, const char *name)
 	return task;
 }
 
+/* For a device that is known already, whatever its name is now. */
+static struct dm_task *new_task_for(int type, const struct dm_facts *facts)
+{
+	struct dm_task *task = new_task(type, NULL);
+
+	if (task && !dm_task_set_major_minor(task, facts->major, facts->minor, 0)) {
+		dm_task_destroy(task);
+		task = NULL;
+	}
+	return task;
+}
+
+/* @task has run: with the answer comes the name. */
+static void follow_name(struct dm_task *task, struct dm_facts *facts)
+{
+	const char *name = dm_task_get_name(task);
+
+	if (!name || !name[0] || !strcmp(name, facts->name))
+		return;
+	complain(name, "was renamed meanwhile, the name was %s; going on", facts->name);
+	snprintf(facts->name, sizeof(facts->name), "%s", name);
+}
+
 /* With udev its rules make the nodes and we wait for them; without, libdevmapper does. */
 static int run_with_nodes(struct dm_task *task)
 {
@@ -113,15 +136,15 @@ static int run_with_nodes(struct dm_task *task)
 	return ok;
 }
 
-static int read_table(const char *name, struct dm_facts *facts)
+static int read_table(struct dm_facts *facts)
 {
-	struct dm_task *task = new_task(DM_DEVICE_TABLE, name);
+	struct dm_task *task = new_task_for(DM_DEVICE_TABLE, facts);
 	char *type = NULL, *params = NULL;
 	uint64_t start = 0, length = 0;
 	int ret = 0;
 
 	if (!task || !dm_task_run(task)) {
-		ret = fail(name, "cannot read its table", task);
+		ret = fail(facts->name, "cannot read its table", task);
 	} else {
 		dm_get_next_target(task, NULL, &start, &length, &type, &params);
 		if (type) {
@@ -135,6 +158,32 @@ static int read_table(const char *name, struct dm_facts *facts)
 	return ret;
 }
 
+/* The answer, and the table if there is one. */
+static int ask(struct dm_task *task, struct dm_facts *facts)
+{
+	struct dm_info info;
+	int ret = 0;
+
+	memset(&info, 0, sizeof(info));
+	if (!task || !dm_task_run(task) || !dm_task_get_info(task, &info))
+		ret = fail(facts->name, "cannot ask device mapper", task);
+	else if (info.exists && facts->exists)
+		follow_name(task, facts);
+	if (task)
+		dm_task_destroy(task);
+	facts->exists = !ret && info.exists;
+	if (!facts->exists)
+		return ret;
+	facts->suspended = info.suspended;
+	facts->open_count = info.open_count;
+	facts->major = info.major;
+	facts->minor = info.minor;
+	ret = read_table(facts);
+	if (ret)
+		dm_facts_free(facts);
+	return ret;
+}
+
 /**
  * dm_facts() - what device mapper knows of @name
  *
@@ -142,27 +191,19 @@ static int read_table(const char *name, struct dm_facts *facts)
  */
 int dm_facts(const char *name, struct dm_facts *facts)
 {
-	struct dm_task *task = new_task(DM_DEVICE_INFO, name);
-	struct dm_info info;
-	int ret = 0;
-
 	memset(facts, 0, sizeof(*facts));
-	memset(&info, 0, sizeof(info));
-	if (!task || !dm_task_run(task) || !dm_task_get_info(task, &info))
-		ret = fail(name, "cannot ask device mapper", task);
-	if (task)
-		dm_task_destroy(task);
-	if (ret || !info.exists)
-		return ret;
-	facts->exists = true;
-	facts->suspended = info.suspended;
-	facts->open_count = info.open_count;
-	facts->major = info.major;
-	facts->minor = info.minor;
-	ret = read_table(name, facts);
-	if (ret)
-		dm_facts_free(facts);
-	return ret;
+	snprintf(facts->name, sizeof(facts->name), "%s", name);
+	return ask(new_task(DM_DEVICE_INFO, name), facts);
+}
+
+/**
+ * dm_facts_again() - the same of a device that dm_facts() has found
+ *
+ * The texts have been freed.
+ */
+int dm_facts_again(struct dm_facts *facts)
+{
+	return ask(new_task_for(DM_DEVICE_INFO, facts), facts);
 }
 
 void dm_facts_free(struct dm_facts *facts)
@@ -171,6 +212,70 @@ void dm_facts_free(struct dm_facts *facts)
 	free(facts->params);
 	facts->target = NULL;
 	facts->params = NULL;
+}
+
+/* Is @name the one that the kernel spells as the first @len bytes of @spelt?  See dm-lc/name.h. */
+static bool spelt_as(const char *name, const char *spelt, size_t len)
+{
+	unsigned int byte;
+	size_t used;
+
+	if (strlen(name) == len && !memcmp(name, spelt, len))
+		return true;
+	for (; len && *name; name++, spelt += used, len -= used) {
+		used = 1;
+		byte = (unsigned char)*spelt;
+		if (len >= 4 && sscanf(spelt, "\\x%2x", &byte) == 1)
+			used = 4;
+		if (byte != (unsigned char)*name)
+			return false;
+	}
+	return !len && !*name;
+}
+
+/* Is it in a list of names that commas part? */
+static bool is_listed(const char *name, const char *list)
+{
+	size_t len;
+
+	for (;; list += len + 1) {
+		len = strcspn(list, ",");
+		if (spelt_as(name, list, len))
+			return true;
+		if (!list[len])
+			return false;
+	}
+}
+
+/* Say what became of the volume that had this name, if the kernel knows. */
+static void complain_missing(const char *name)
+{
+	struct lc_status status;
+	struct dm_facts facts;
+	const char *former;
+	bool found = false;
+	char **names;
+	size_t i;
+
+	if (dm_list_lc(&names))
+		return;
+	for (i = 0; names[i]; i++) {
+		if (dm_facts(names[i], &facts))
+			continue;
+		if (facts.exists && !dm_status(&facts, &status)) {
+			former = dm_status_get(&status, "former_names");
+			if (former && strcmp(former, "-") && is_listed(name, former)) {
+				complain(name, "no such device: the volume was renamed to %s; use "
+					 "that name", facts.name);
+				found = true;
+			}
+			dm_status_free(&status);
+		}
+		dm_facts_free(&facts);
+	}
+	dm_list_free(names);
+	if (!found)
+		complain(name, "no such device; 'lc-status' lists the running volumes");
 }
 
 /**
@@ -183,7 +288,7 @@ int dm_require_lc(const char *name, struct dm_facts *facts)
 	if (ret)
 		return ret;
 	if (!facts->exists) {
-		complain(name, "no such device; 'lc-status' lists the running volumes");
+		complain_missing(name);
 		return -ENODEV;
 	}
 	if (!facts->target || strcmp(facts->target, "lc")) {
@@ -251,6 +356,22 @@ static int kernel_log_open(void)
 	return fd;
 }
 
+/* Is it of another lc volume?  Lines of a volume bear its number and its name. */
+static bool of_another(const char *text, const char *name)
+{
+	static const char prefix[] = "device-mapper: lc: ";
+	const char *at = strstr(text, prefix);
+	int open = 0;
+	size_t len;
+
+	if (!at || (sscanf(at + strlen(prefix), "%*u:%*u (%n", &open), !open))
+		return false;
+	at += strlen(prefix) + open;
+	len = strcspn(at, ")");
+	/* The log has a backslash as another such text. */
+	return !memchr(at, '\\', len) && !spelt_as(name, at, len);
+}
+
 /* Show what device mapper logged since kernel_log_open(); returns how many lines. */
 static int kernel_log_show(int fd, const char *name)
 {
@@ -271,6 +392,8 @@ static int kernel_log_show(int fd, const char *name)
 		if (!text || !strstr(text, "device-mapper: "))
 			continue;
 		text[1 + strcspn(text + 1, "\n")] = '\0';
+		if (of_another(text, name))
+			continue;
 		complain(name, "the kernel says: %s", text + 1);
 		shown++;
 	}
@@ -331,31 +454,33 @@ void dm_iostats_off(const char *name)
 /**
  * dm_remove() - stop a mapped device and take it away
  */
-int dm_remove(const char *name)
+int dm_remove(struct dm_facts *facts)
 {
-	struct dm_task *task = new_task(DM_DEVICE_REMOVE, name);
+	struct dm_task *task = new_task_for(DM_DEVICE_REMOVE, facts);
 	int ret = 0;
 
 	/* It may be opened for a moment by udev, after whoever closed it last. */
 	if (!task || !dm_task_retry_remove(task) || !run_with_nodes(task))
-		ret = fail(name, "cannot be removed", task);
+		ret = fail(facts->name, "cannot be removed", task);
+	else if (!use_udev())
+		dm_mknodes(facts->name);	/* libdevmapper takes away what it was given by name */
 	if (task)
 		dm_task_destroy(task);
 	return ret;
 }
 
 /**
- * dm_message() - send a message to the lc target of @name
+ * dm_message() - send a message to an lc target
  */
-int dm_message(const char *name, const char *message)
+int dm_message(struct dm_facts *facts, const char *message)
 {
-	struct dm_task *task = new_task(DM_DEVICE_TARGET_MSG, name);
+	struct dm_task *task = new_task_for(DM_DEVICE_TARGET_MSG, facts);
 	char *what = xasprintf("message '%s' failed", message);
 	int ret = 0;
 
 	if (!task || !dm_task_set_sector(task, 0) || !dm_task_set_message(task, message) ||
 	    !dm_task_run(task))
-		ret = fail(name, what, task);
+		ret = fail(facts->name, what, task);
 	if (task)
 		dm_task_destroy(task);
 	free(what);
@@ -384,9 +509,9 @@ static int split_status(const char *name, struct lc_status *status)
 /**
  * dm_status() - read and split the status line of an lc device
  */
-int dm_status(const char *name, struct lc_status *status)
+int dm_status(struct dm_facts *facts, struct lc_status *status)
 {
-	struct dm_task *task = new_task(DM_DEVICE_STATUS, name);
+	struct dm_task *task = new_task_for(DM_DEVICE_STATUS, facts);
 	char *type = NULL, *params = NULL;
 	uint64_t start, length;
 	int ret = 0;
@@ -394,16 +519,17 @@ int dm_status(const char *name, struct lc_status *status)
 	memset(status, 0, sizeof(*status));
 	/* Looking must not make the kernel flush. */
 	if (!task || !dm_task_no_flush(task) || !dm_task_run(task)) {
-		ret = fail(name, "cannot read its status", task);
+		ret = fail(facts->name, "cannot read its status", task);
 	} else {
+		follow_name(task, facts);
 		dm_get_next_target(task, NULL, &start, &length, &type, &params);
 		if (!type || strcmp(type, "lc")) {
-			complain(name,
+			complain(facts->name,
 				 "is not an lc device; 'lc-status' lists the running volumes");
 			ret = -EINVAL;
 		} else {
 			status->text = xasprintf("%s", params ? params : "");
-			ret = split_status(name, status);
+			ret = split_status(facts->name, status);
 		}
 	}
 	if (task)

@@ -3,8 +3,10 @@
 #ifndef LC_FLUSH_H
 #define LC_FLUSH_H
 
-/* Both complain and return a negative errno on failure. */
-int flush_buffers(const char *name);
-int flush_volume(const char *name);
+struct dm_facts;
+
+/* The name of the volume follows a rename.  Both complain and return a negative errno on failure. */
+int flush_buffers(struct dm_facts *volume);
+int flush_volume(struct dm_facts *volume);
 
 #endif
