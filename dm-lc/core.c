@@ -70,7 +70,7 @@ void lc_core_fail(struct lc_core *core, const char *reason)
 	if (cmpxchg(&core->mode, LC_MODE_RW, LC_MODE_FAIL) != LC_MODE_RW)
 		return;
 	cmpxchg(&core->fail_reason, NULL, reason);
-	lc_err(core, "mode fail: %s; writes are refused", reason);
+	lc_err_atomic(core, "mode fail: %s; writes are refused", reason);
 	lc_park_kick(core->park);
 	queue_work(core->event_wq, &core->event_work);
 	lc_writeback_kick(core->wb);
@@ -554,6 +554,8 @@ void lc_core_teardown(struct lc_core *core)
 		cancel_delayed_work_sync(&core->commit_late);
 	if (core->commit_wq)
 		destroy_workqueue(core->commit_wq);
+	/* All that might say something has ended. */
+	lc_name_stop(core);
 	lc_log_destroy(core->log);
 	lc_send_destroy(core->send);
 	if (core->wq)
@@ -575,7 +577,7 @@ void lc_core_teardown(struct lc_core *core)
  * The index takes some bytes for each slot of the SSD, and is never given back.  Memory that does
  * not exist is not asked for: the OOM killer would come first.
  */
-static int check_memory(const struct lc_core *core, const char **error)
+static int check_memory(struct lc_core *core, const char **error)
 {
 	u64 need = lc_index_need(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	u64 have = (u64)totalram_pages() << PAGE_SHIFT;
@@ -693,6 +695,7 @@ struct lc_core *lc_core_alloc(struct mapped_device *md, struct block_device *bac
 	core->md = md;
 	core->cache = cache;
 	core->backing = backing;
+	lc_name_init(core, dm_device_name(md));
 	core_init(core);
 	return core;
 }
@@ -716,7 +719,7 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 
 	*error = "Cannot allocate memory";
 	core->params = *params;
-	strscpy(core->name, dm_table_device_name(ti->table), sizeof(core->name));
+	lc_name_look(core);
 	ret = lc_meta_read_sb(core->cache, &core->sb, &core->sb_copy, &why);
 	if (ret == -ENOMEM)
 		return ret;

@@ -10,6 +10,7 @@
  *   core->life_lock (mutex)  start, stop, suspend, resume, options
  *   wb->batch_lock (mutex)  what a batch needs: list and copier
  *   meta->lock (mutex)  superblock and mark updates
+ *   name->look_lock (mutex)  asking for the volume's name
  *   index bucket lock (spin)  one block's mapping and its bytes in RAM
  *   head->turn_lock (spin)  all lanes are about to be locked
  *   lane->lock (spin)  closing a record, opening the next; several only under turn_lock
@@ -22,6 +23,7 @@
  *   copy->lock (spin, irqsave)  runs of a batch
  *   claims->lock (spin, irqsave)  who is at work at which places of the HDD
  *   bypass->lock (spin, irqsave)  writes and the rescue, in mode degraded
+ *   name->lock (spin, irqsave)  the name seen last
  * Bucket locks are never nested and never taken in completion context.
  */
 #ifndef LC_H
@@ -33,6 +35,7 @@
 #include <linux/jiffies.h>
 #include <linux/llist.h>
 #include <linux/mutex.h>
+#include <linux/ratelimit.h>
 #include <linux/sched/mm.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -40,6 +43,7 @@
 
 #include "claims.h"
 #include "format.h"
+#include "name.h"
 #include "params.h"
 #include "place.h"
 #include "queue.h"
@@ -86,7 +90,7 @@ struct lc_core {
 	enum lc_stage stage;
 
 	struct mapped_device *md;
-	char name[32];
+	struct lc_name name;
 
 	struct block_device *cache;
 	struct block_device *backing;
@@ -228,10 +232,23 @@ static inline void lc_noio_restore(unsigned int flags)
 	data_race(({ memalloc_noio_restore(flags); 0; }));
 }
 
-#define lc_err(core, fmt, ...) DMERR("%s: " fmt, (core)->name, ##__VA_ARGS__)
-#define lc_err_limit(core, fmt, ...) DMERR_LIMIT("%s: " fmt, (core)->name, ##__VA_ARGS__)
-#define lc_warn(core, fmt, ...) DMWARN("%s: " fmt, (core)->name, ##__VA_ARGS__)
-#define lc_info(core, fmt, ...) DMINFO("%s: " fmt, (core)->name, ##__VA_ARGS__)
+/* May sleep, all but those that end in _atomic: see name.h. */
+#define lc_err(core, fmt, ...) lc_say(core, LOGLEVEL_ERR, fmt, ##__VA_ARGS__)
+#define lc_warn(core, fmt, ...) lc_say(core, LOGLEVEL_WARNING, fmt, ##__VA_ARGS__)
+#define lc_info(core, fmt, ...) lc_say(core, LOGLEVEL_INFO, fmt, ##__VA_ARGS__)
+#define lc_err_atomic(core, fmt, ...) lc_say_atomic(core, LOGLEVEL_ERR, fmt, ##__VA_ARGS__)
+#define lc_info_atomic(core, fmt, ...) lc_say_atomic(core, LOGLEVEL_INFO, fmt, ##__VA_ARGS__)
+
+#define lc_limited(say, core, fmt, ...)						\
+do {										\
+	static DEFINE_RATELIMIT_STATE(limit_, DEFAULT_RATELIMIT_INTERVAL,	\
+				      DEFAULT_RATELIMIT_BURST);			\
+	if (__ratelimit(&limit_))						\
+		say(core, LOGLEVEL_ERR, fmt, ##__VA_ARGS__);			\
+} while (0)
+
+#define lc_err_limit(core, fmt, ...) lc_limited(lc_say, core, fmt, ##__VA_ARGS__)
+#define lc_err_limit_atomic(core, fmt, ...) lc_limited(lc_say_atomic, core, fmt, ##__VA_ARGS__)
 
 /**
  * lc_core_fail() - enter mode fail, once

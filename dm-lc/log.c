@@ -261,7 +261,7 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 
 	/* All that there was at the last failure is durable. */
 	if (log->trouble && log->durable_seq >= log->trouble_seq) {
-		lc_info(log->core, "the cache device takes writes again");
+		lc_info_atomic(log->core, "the cache device takes writes again");
 		WRITE_ONCE(log->trouble, false);
 	}
 	list_for_each_entry_safe(rec, tmp, &log->pending, list) {
@@ -316,8 +316,9 @@ static void retry_later(struct lc_log *log)
 		return;
 	log->trouble_seq = log->last_seq;
 	if (!log->trouble) {
-		lc_err(log->core, "the cache device fails writes or flushes: trying again for %u ms",
-		       READ_ONCE(log->core->params.ssd_patience_ms));
+		lc_err_atomic(log->core,
+			      "the cache device fails writes or flushes: trying again for %u ms",
+			      READ_ONCE(log->core->params.ssd_patience_ms));
 		WRITE_ONCE(log->trouble, true);
 		log->trouble_since = jiffies;
 		log->retry_pause = RETRY_FIRST;

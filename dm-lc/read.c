@@ -536,8 +536,8 @@ int lc_read_map(struct lc_core *core, struct bio *bio)
 	case PLACE_HDD:
 		return map_to_hdd(core, bio);
 	default:
-		lc_err_limit(core, "read of lost sector %llu",
-			     (unsigned long long)bio->bi_iter.bi_sector);
+		lc_err_limit_atomic(core, "read of lost sector %llu",
+				    (unsigned long long)bio->bi_iter.bi_sector);
 		return DM_MAPIO_KILL;
 	}
 }
@@ -581,7 +581,7 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 	if (*error == BLK_STS_AGAIN || (!*error && !reused(core, io)))
 		return DM_ENDIO_DONE;
 	if (*error)
-		lc_err_limit(core, "the cache device failed a read, trying again");
+		lc_err_limit_atomic(core, "the cache device failed a read, trying again");
 	read_slowly(core, io);
 	return DM_ENDIO_INCOMPLETE;
 }

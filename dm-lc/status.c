@@ -32,13 +32,16 @@ static const char *const mode_names[] = {
  * @result: gets the text
  * @maxlen: room for it
  *
- * Each number is right at some moment during the call, not all at the same one.
+ * May sleep.  Each number is right at some moment during the call, not all at the same one.
  */
 void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
+	char former[LC_FORMER_NAMES * DM_NAME_LEN];
 	struct lc_stats sum;
 
+	lc_name_look(core);
+	lc_name_former(core, former);
 	lc_stats_sum(core, &sum);
 	DMEMIT("mode %s", mode_names[lc_core_mode(core)]);
 	DMEMIT(" dirty %llu", lc_index_dirty(core->index));
@@ -66,6 +69,7 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" copies_remote %llu", sum.remote);
 	DMEMIT(" parked %llu", sum.parked);
 	DMEMIT(" parked_blocks %llu", lc_park_blocks(core->park));
+	DMEMIT(" former_names %s", former);
 }
 
 /**

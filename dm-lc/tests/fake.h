@@ -254,6 +254,7 @@ static void fake_destroy(void *data)
 	lc_park_stop(core->park);
 	if (core->log && core->send)
 		lc_log_quiesce(core->log);
+	lc_name_stop(core);
 	lc_log_destroy(core->log);
 	lc_send_destroy(core->send);
 	if (core->event_wq)
@@ -320,7 +321,7 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 	mutex_init(&core->life_lock);
 	INIT_WORK(&core->refill_work, fake_refill_work);
 	INIT_WORK(&core->event_work, fake_no_work);
-	strscpy(core->name, "kunit", sizeof(core->name));
+	lc_name_init(core, "kunit");
 	lc_params_defaults(&core->params);
 	core->params.writeback_batch = 64;
 	core->params.writeback_depth = 1;

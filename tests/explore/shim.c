@@ -76,16 +76,13 @@ void heap_reset(void)
 
 struct task_struct explore_task;
 
-void explore_log(const char *level, const char *format, ...)
+void explore_log(int level, const char *format, va_list args)
 {
-	va_list args;
-
 	if (!world->verbose)
 		return;
-	printf("  kernel %s: ", level);
-	va_start(args, format);
+	printf("  kernel %s: ", level <= LOGLEVEL_ERR ? "error" :
+	       level <= LOGLEVEL_WARNING ? "warning" : "info");
 	vprintf(format, args);
-	va_end(args);
 	printf("\n");
 }
 

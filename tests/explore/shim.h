@@ -386,13 +386,16 @@ struct dm_target {
 #define dm_noflush_suspending(ti)	((void)(ti), false)
 #define dm_table_event(table)		((void)(table))
 #define dm_table_get_md(table)		((struct mapped_device *)(table))
-#define dm_table_device_name(table)	"explore"
+#define dm_device_name(md)		"explore"
+#define DM_NAME_LEN			128
 
-void explore_log(const char *level, const char *format, ...);
-#define DMERR(format, ...)		explore_log("error", format, ##__VA_ARGS__)
-#define DMERR_LIMIT(format, ...)	explore_log("error", format, ##__VA_ARGS__)
-#define DMWARN(format, ...)		explore_log("warning", format, ##__VA_ARGS__)
-#define DMINFO(format, ...)		explore_log("info", format, ##__VA_ARGS__)
+#define __printf(format, args)
+void explore_log(int level, const char *format, va_list args);
+#define DEFINE_RATELIMIT_STATE(name, interval, burst) bool name = true
+#define __ratelimit(state)		(*(state))
+#define LOGLEVEL_ERR			3
+#define LOGLEVEL_WARNING		4
+#define LOGLEVEL_INFO			6
 
 /* --- time and names ------------------------------------------------------- */
 

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the volume is called, in the kernel log and the status line.
+ *
+ * A mapped device keeps its number, as "253:0", but `dmsetup rename` may give it another name at
+ * any time, and tells no target.  Device mapper tells the name to those who may sleep.  So
+ * each line of the log has both, and the name is asked for again before each line by who may
+ * sleep.  Who may not writes the name that was seen last and has a work ask behind that.
+ * Whoever finds another name says so in the log.
+ *
+ * Invariants
+ *  NM1 A line that lc_say() writes has the name of that moment.  Behind one that
+ *     lc_say_atomic() writes under an older name stands another one, which has both names.
+ *  NM2 An answer of device mapper never replaces a later one: they are asked for and stored
+ *     under one mutex.
+ */
+#ifndef LC_NAME_H
+#define LC_NAME_H
+
+#include <linux/dm-ioctl.h>
+#include <linux/kern_levels.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+#define LC_FORMER_NAMES	4
+
+struct lc_core;
+
+/* Texts are ASCII without blanks and commas: other bytes are \xNN, as libdevmapper has them. */
+struct lc_name {
+	struct mutex look_lock;		/* NM2; all below but number and work */
+	spinlock_t lock;		/* irqsave; now, which changes under both */
+	char number[16];		/* "253:0"; constant */
+	char now[DM_NAME_LEN];		/* "": not known yet */
+	char former[LC_FORMER_NAMES][DM_NAME_LEN]; /* others that were seen, newest first */
+	struct work_struct work;	/* looks again */
+};
+
+/* Before anything is said. */
+void lc_name_init(struct lc_core *core, const char *number);
+
+/* Process context, may sleep: nothing is said from now on but by the caller. */
+void lc_name_stop(struct lc_core *core);
+
+/*
+ * Ask device mapper for the name.  May sleep, but waits neither for a device nor for memory.  A
+ * device that is going away has no name there: then the last one stays.
+ */
+void lc_name_look(struct lc_core *core);
+
+/*
+ * Other names that the volume had, as far as known, newest first, with commas between them; or
+ * "-".  May sleep.  @text: LC_FORMER_NAMES * DM_NAME_LEN bytes.
+ */
+void lc_name_former(struct lc_core *core, char *text);
+
+/* A line in the kernel log.  @level: LOGLEVEL_*.  May sleep, as lc_name_look(). */
+__printf(3, 4)
+void lc_say(struct lc_core *core, int level, const char *fmt, ...);
+
+/* The same in any context.  The name may be an older one (NM1). */
+__printf(3, 4)
+void lc_say_atomic(struct lc_core *core, int level, const char *fmt, ...);
+
+#endif /* LC_NAME_H */
