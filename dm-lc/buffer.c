@@ -100,12 +100,11 @@ static bool record_join(struct lc_record *rec, u64 segment, u32 slot, const bool
 /**
  * lc_record_put() - drop a writer's reference
  * @rec: the record
- * @direct: this task waits for it and may submit bios
+ * @direct: gets its bio if this task is to send it, or NULL: see lc_log_submit()
  *
- * Process context.  The last one out of a closed record hands it to the log.  Sleeps only
- * with @direct, as every submit_bio() does.
+ * Process context, does not sleep.  The last one out of a closed record hands it to the log.
  */
-void lc_record_put(struct lc_record *rec, bool direct)
+void lc_record_put(struct lc_record *rec, struct bio_list *direct)
 {
 	u64 state = atomic64_dec_return(&rec->state);
 
@@ -234,7 +233,7 @@ void lc_cursor_release(struct lc_cursor *cur)
 	for (i = cur->next; i < cur->end; i++)
 		memset(rec->buf->slots[rec->first_slot + LC_HEADER_SLOTS + i], 0, LC_SLOT_BYTES);
 	cur->rec = NULL;
-	lc_record_put(rec, false);
+	lc_record_put(rec, NULL);
 }
 
 /*

@@ -25,12 +25,16 @@
  *  B6 A block that is in an open record, whosever lane that is, is overwritten there: of
  *     two records open at once none is the newer one yet.  A writer looks for it before
  *     slots are reserved: slots that others reserved behind cannot be given back (B4).
+ *  B7 Who holds a reference on a record, or has closed one, is not preempted until it has let
+ *     go, and handed the record over if it was the last one: see lc_hold().  It copies no more
+ *     than LC_HOLD_SLOTS slots meanwhile.  So a writer that gets no CPU keeps nobody waiting.
  */
 #ifndef LC_BUFFER_H
 #define LC_BUFFER_H
 
 #include <linux/atomic.h>
 #include <linux/list.h>
+#include <linux/preempt.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
@@ -39,6 +43,9 @@
 
 struct lc_lane;
 struct lc_record_header;
+
+/* 64 KiB: about 10 us to copy, and some 60 us from memory that is far and slow. */
+#define LC_HOLD_SLOTS	16u
 
 enum lc_record_stage {
 	LC_RECORD_OPEN,
@@ -126,6 +133,23 @@ enum lc_order {
 	LC_ORDER_OPEN,		/* open in another lane: overwrite it there (B6) */
 };
 
+/*
+ * From before a reference on a record is taken, or a record is closed, until it has been let go of
+ * (B7).  Nests.  With PREEMPT_RT spin locks sleep, and the one who waits lends its priority to
+ * nobody who copies; there B7 does not hold.
+ */
+static inline void lc_hold(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_disable();
+}
+
+static inline void lc_unhold(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_enable();
+}
+
 struct lc_pool *lc_pool_create(u32 nr_homes);
 void lc_pool_destroy(struct lc_pool *pool);
 int lc_buffers_alloc(struct lc_core *core, u32 nr, struct list_head *list);
@@ -151,7 +175,7 @@ bool lc_record_retract(struct lc_record *rec);
 bool lc_record_used(const struct lc_record *rec);
 bool lc_record_untouched(const struct lc_record *rec);
 u32 lc_buffer_end(const struct lc_buffer *buf);
-void lc_record_put(struct lc_record *rec, bool direct);
+void lc_record_put(struct lc_record *rec, struct bio_list *direct);
 struct lc_record_header *lc_record_image(const struct lc_record *rec);
 
 static inline void *lc_buffer_slot(struct lc_core *core, const struct lc_buffer *buf, u32 slot)

@@ -13,6 +13,7 @@
 #include "lane.h"
 #include "log.h"
 #include "segment.h"
+#include "send.h"
 
 /*
  * At a turn each lane leaves the rest of its segment unused: half of one, if all write
@@ -49,7 +50,7 @@ static void unlock_all(struct lc_head *head)
 	spin_unlock(&head->turn_lock);
 }
 
-static void put_all(struct list_head *closed, bool direct)
+static void put_all(struct list_head *closed, struct bio_list *direct)
 {
 	struct lc_record *rec, *tmp;
 
@@ -135,11 +136,13 @@ void lc_head_turn(struct lc_head *head, bool relog)
 {
 	LIST_HEAD(closed);
 
+	lc_hold();
 	lock_all(head);
 	if (head->next - head->cut >= head->round && (relog || !READ_ONCE(head->relog_wanted)))
 		cut(head, false, &closed);
 	unlock_all(head);
-	put_all(&closed, false);
+	put_all(&closed, NULL);
+	lc_unhold();
 }
 
 /**
@@ -161,11 +164,13 @@ u64 lc_head_seal(struct lc_core *core, bool close_segments)
 	u32 i;
 
 	if (close_segments && head->round) {
+		lc_hold();
 		lock_all(head);
 		if (!READ_ONCE(head->relog_wanted))
 			cut_used(head, &closed);
 		unlock_all(head);
-		put_all(&closed, false);
+		put_all(&closed, NULL);
+		lc_unhold();
 	}
 	for (i = 0; i < core->nr_lanes; i++)
 		seq = lc_lane_seal(core->lanes[i], close_segments && !head->round, false);
@@ -228,13 +233,15 @@ void lc_head_stop(struct lc_core *core)
 	LIST_HEAD(closed);
 	u32 i;
 
+	lc_hold();
 	lock_all(core->head);
 	for (i = 0; i < core->nr_lanes; i++) {
 		core->lanes[i]->stopped = true;
 		lc_lane_close_record(core->lanes[i], true, &closed);
 	}
 	unlock_all(core->head);
-	put_all(&closed, false);
+	put_all(&closed, NULL);
+	lc_unhold();
 }
 
 /* A value that changes whenever something is put into a lane. */
@@ -287,11 +294,13 @@ static int append_ranges(struct lc_core *core, const struct lc_entry_info *range
  */
 int lc_head_append_ranges(struct lc_core *core, const struct lc_entry_info *ranges, u32 nr)
 {
+	struct bio_list bios = BIO_EMPTY_LIST;
 	struct lc_head *head = core->head;
 	LIST_HEAD(closed);
 	int ret = -EAGAIN;
 	u32 i;
 
+	lc_hold();
 	lock_all(head);
 	if (!READ_ONCE(head->relog_wanted)) {
 		for (i = 0; i < core->nr_lanes; i++)
@@ -306,7 +315,9 @@ int lc_head_append_ranges(struct lc_core *core, const struct lc_entry_info *rang
 		}
 	}
 	unlock_all(head);
-	put_all(&closed, true);
+	put_all(&closed, &bios);
+	lc_unhold();
+	lc_send_bios(&bios);
 	return ret;
 }
 

@@ -17,6 +17,7 @@
 #include "lane.h"
 #include "log.h"
 #include "segment.h"
+#include "send.h"
 
 /**
  * lc_lane_create() - allocate a lane of a core
@@ -199,9 +200,11 @@ static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
 	struct lc_record *rec;
 	int ret;
 
+	lc_hold();
 	spin_lock(&lane->lock);
 	if (lane->open != old) {
 		spin_unlock(&lane->lock);
+		lc_unhold();
 		return 0;
 	}
 	if (old)
@@ -212,7 +215,8 @@ static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
 	spin_unlock(&lane->lock);
 
 	if (old)
-		lc_record_put(old, false);
+		lc_record_put(old, NULL);
+	lc_unhold();
 	if (READ_ONCE(lane->nr_ready) * 2 < READ_ONCE(lane->max_ready) ||
 	    lc_head_ready(core->head) * 2 < READ_ONCE(core->head->max_ready))
 		queue_work(core->wq, &core->refill_work);
@@ -311,10 +315,12 @@ int lc_lane_relog(struct lc_lane *lane, struct lc_cursor *cur)
  */
 u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
 {
+	struct bio_list bios = BIO_EMPTY_LIST;
 	struct lc_record *rec, *tmp;
 	LIST_HEAD(closed);
 	u64 seq;
 
+	lc_hold();
 	spin_lock(&lane->lock);
 	rec = lane->open;
 	close_segment &= !READ_ONCE(lane->core->head->relog_wanted);
@@ -329,7 +335,9 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
 	seq = lc_log_last_seq(lane->core->log);
 	spin_unlock(&lane->lock);
 	list_for_each_entry_safe(rec, tmp, &closed, turn)
-		lc_record_put(rec, direct);
+		lc_record_put(rec, direct ? &bios : NULL);
+	lc_unhold();
+	lc_send_bios(&bios);
 	return seq;
 }
 

@@ -745,7 +745,7 @@ static bool record_begin(struct lc_log *log, struct lc_record *rec)
 }
 
 /* Return: whether that was possible here and now; always, if not @direct. */
-static bool record_write(struct lc_log *log, struct lc_record *rec, bool direct)
+static bool record_write(struct lc_log *log, struct lc_record *rec, struct bio_list *direct)
 {
 	struct bio *bio = lc_send_prepare(log->core->send, rec, direct);
 	bool fua;
@@ -760,7 +760,7 @@ static bool record_write(struct lc_log *log, struct lc_record *rec, bool direct)
 	fua = record_fua(log, rec);
 	/* Without a volatile cache REQ_FUA is dropped on the way, see lc_log_written(). */
 	rec->solid = fua && bdev_write_cache(log->core->cache);
-	lc_send_submit(log->core->send, bio, fua);
+	lc_send_submit(log->core->send, bio, fua, direct);
 	return true;
 }
 
@@ -768,7 +768,7 @@ static void record_write_work(struct work_struct *work)
 {
 	struct lc_record *rec = container_of(work, struct lc_record, work);
 
-	record_write(rec->buf->core->log, rec, false);
+	record_write(rec->buf->core->log, rec, NULL);
 }
 
 /**
@@ -788,12 +788,13 @@ void lc_log_turn(struct lc_log *log, struct lc_record *rec)
  * lc_log_submit() - write a sealed record
  * @log: the log
  * @rec: the record
- * @direct: from here, if it is small; else by a worker, when it is its turn
+ * @direct: gets the bio if it is small, for lc_send_bios(); else, or if it is NULL, a worker
+ *	sends it, when it is its turn
  *
- * Process context.  Sleeps only with @direct, as every submit_bio() does.
+ * Process context, does not sleep.
  */
-void lc_log_submit(struct lc_log *log, struct lc_record *rec, bool direct)
+void lc_log_submit(struct lc_log *log, struct lc_record *rec, struct bio_list *direct)
 {
-	if (!direct || !record_write(log, rec, true))
+	if (!direct || !record_write(log, rec, direct))
 		lc_send_enter(log->core->send, rec);
 }

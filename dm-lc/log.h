@@ -53,7 +53,7 @@ void lc_log_start(struct lc_log *log, u64 next_seq);
 void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable);
 void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf);
 /* From the last writer out. */
-void lc_log_submit(struct lc_log *log, struct lc_record *rec, bool direct);
+void lc_log_submit(struct lc_log *log, struct lc_record *rec, struct bio_list *direct);
 /* From send.c. */
 void lc_log_turn(struct lc_log *log, struct lc_record *rec);
 void lc_log_written(struct lc_log *log, struct lc_record *rec, blk_status_t status);

@@ -348,11 +348,12 @@ void lc_send_cancel(struct lc_send *send, struct bio *bio)
  * @send: the room
  * @bio: from lc_send_prepare()
  * @fua: set REQ_FUA
+ * @later: gets it, for lc_send_bios(), or NULL
  *
- * Process context, may sleep as submit_bio() does.  lc_log_written() is called for it in
- * the end, perhaps before this returns.
+ * Process context, may sleep as submit_bio() does without @later.  lc_log_written() is called for
+ * it in the end, perhaps before this returns.
  */
-void lc_send_submit(struct lc_send *send, struct bio *bio, bool fua)
+void lc_send_submit(struct lc_send *send, struct bio *bio, bool fua, struct bio_list *later)
 {
 	const struct lc_record *rec = bio->bi_private;
 	const struct lc_buffer *buf = rec->buf;
@@ -372,7 +373,24 @@ void lc_send_submit(struct lc_send *send, struct bio *bio, bool fua)
 			return;
 		}
 	}
-	submit_bio(bio);
+	if (later)
+		bio_list_add(later, bio);
+	else
+		submit_bio(bio);
+}
+
+/**
+ * lc_send_bios() - submit what lc_send_submit() has put off
+ * @bios: emptied
+ *
+ * Process context, may sleep as submit_bio() does.
+ */
+void lc_send_bios(struct bio_list *bios)
+{
+	struct bio *bio;
+
+	while ((bio = bio_list_pop(bios)))
+		submit_bio(bio);
 }
 
 /**

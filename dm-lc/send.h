@@ -19,7 +19,8 @@ bool lc_send_idle(struct lc_send *send);
 void lc_send_seal(struct lc_core *core, struct lc_record *rec, u64 durable_seq);
 struct bio *lc_send_prepare(struct lc_send *send, struct lc_record *rec, bool direct);
 void lc_send_cancel(struct lc_send *send, struct bio *bio);
-void lc_send_submit(struct lc_send *send, struct bio *bio, bool fua);
+void lc_send_submit(struct lc_send *send, struct bio *bio, bool fua, struct bio_list *later);
+void lc_send_bios(struct bio_list *bios);
 bool lc_send_is_one_command(struct lc_core *core, const struct lc_record *rec);
 
 #endif /* LC_SEND_H */

@@ -159,26 +159,27 @@ static u32 blocks_left(const struct lc_io *io)
 
 /*
  * [bucket locked] Get a cursor for a block, without one: of the open record that holds it
- * (B6), else slots for it and the blocks behind it.  Return: its order, or -EAGAIN.
+ * (B6), else @want slots, for it and the blocks behind it.  Return: its order, or -EAGAIN.
  */
-static int find_cursor(struct lc_core *core, const struct lc_io *io, struct lc_cursor *cur,
+static int find_cursor(struct lc_core *core, u32 want, struct lc_cursor *cur,
 		       const struct lc_mapping *old)
 {
 	if (old && lc_cursor_join(core, old->slot, cur))
 		return LC_ORDER_OWN;
-	if (lc_lane_try_reserve(lc_lane_here(core), blocks_left(io), cur))
+	if (lc_lane_try_reserve(lc_lane_here(core), want, cur))
 		return -EAGAIN;
 	return LC_ORDER_OLDER;
 }
 
 /*
- * Write what the bio has for one block.  A cursor without a record gets one.
+ * Write what the bio has for one block.  A cursor without a record gets one, with slots for
+ * all but the @last blocks.
  * Return: 0, -EINPROGRESS (read the old slot first), -ESTALE (the cursor's record
  * is closed and a newer one holds the block, or may: get another cursor), -EAGAIN (no record
  * with room is open: reserve slots).
  */
 static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor *cur,
-		       const struct merge *merge)
+		       const struct merge *merge, u32 last)
 {
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	u32 first = io->iter.bi_sector & (LC_BLOCK_SECTORS - 1);
@@ -193,7 +194,7 @@ static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor 
 	bucket = lc_index_lock(core->index, block);
 	found = lc_index_lookup(core->index, bucket, block, &old);
 	if (!cur->rec)
-		order = find_cursor(core, io, cur, found ? &old : NULL);
+		order = find_cursor(core, blocks_left(io) - last, cur, found ? &old : NULL);
 	/* Also of slots reserved just now: the block may be in a record that is open since. */
 	if (found && order == LC_ORDER_OLDER)
 		order = lc_cursor_compare(cur, old.slot, &other);
@@ -229,20 +230,18 @@ static int reserve(struct lc_core *core, u32 want, bool waited, struct lc_cursor
 	return ret;
 }
 
-/*
- * Write as much of the bio as possible.  io->iter is what is left.  @waited: not in map().
- * Return: 0 (all), -EAGAIN (no buffer), -EINPROGRESS (read an old slot first).
- */
-static int write_run(struct lc_core *core, struct lc_io *io, bool waited,
-		     const struct merge *merge)
+/* [held] As write_run(), but no more blocks than one may hold a record for (B7). */
+static int write_piece(struct lc_core *core, struct lc_io *io, bool waited,
+		       const struct merge *merge)
 {
 	struct lc_cursor cur = { .owes = !(lc_io_bio(io)->bi_opf & REQ_FUA) };
+	u32 last = blocks_left(io) - min(blocks_left(io), LC_HOLD_SLOTS);
 	int ret = 0;
 
-	while (io->iter.bi_size) {
-		ret = write_block(core, io, &cur, merge);
+	while (io->iter.bi_size && blocks_left(io) > last) {
+		ret = write_block(core, io, &cur, merge, last);
 		if (ret == -EAGAIN) {
-			ret = reserve(core, blocks_left(io), waited, &cur);
+			ret = reserve(core, blocks_left(io) - last, waited, &cur);
 		} else if (ret == -ESTALE || (!ret && cur.end && cur.next == cur.end)) {
 			lc_cursor_release(&cur);
 			ret = 0;
@@ -251,6 +250,23 @@ static int write_run(struct lc_core *core, struct lc_io *io, bool waited,
 			break;
 	}
 	lc_cursor_release(&cur);
+	return ret;
+}
+
+/*
+ * Write as much of the bio as possible.  io->iter is what is left.  @waited: not in map().
+ * Return: 0 (all), -EAGAIN (no buffer), -EINPROGRESS (read an old slot first).
+ */
+static int write_run(struct lc_core *core, struct lc_io *io, bool waited,
+		     const struct merge *merge)
+{
+	int ret = 0;
+
+	while (io->iter.bi_size && !ret) {
+		lc_hold();
+		ret = write_piece(core, io, waited, merge);
+		lc_unhold();
+	}
 	return ret;
 }
 
@@ -325,15 +341,34 @@ static void commit_later(struct lc_core *core, struct lc_io *io, bool batch)
 	queue_delayed_work(core->wq, &core->commit_late, COMMIT_TICKS);
 }
 
+/* Everybody waits for the record: it is not sent by one that may be kept waiting. */
+static bool may_send(const struct bio *bio)
+{
+	return !(bio->bi_opf & REQ_NOWAIT) && current->policy != SCHED_IDLE &&
+	       task_nice(current) <= 0 &&
+	       IOPRIO_PRIO_CLASS(get_current_ioprio()) != IOPRIO_CLASS_IDLE;
+}
+
+/*
+ * What a task submits waits in its plug until the task is through or sleeps, also while it is
+ * kept from the CPU.  A bio submitted within map() gets to the queue when map() has returned, so
+ * that putting the plug aside around submit_bio() would not help.  So the plug ends here: what is
+ * in it is sent, as if the task slept.  Whoever began it ends it without effect.
+ */
+static void leave_plug(void)
+{
+	if (current->plug)
+		blk_finish_plug(current->plug);
+}
+
 /* End the bio when all that was completed so far is durable. */
 static void flush_io(struct lc_core *core, struct lc_io *io, bool direct)
 {
 	u64 seq;
 
-	/* Everybody waits for the record: it is not sent by one that may be kept waiting. */
-	if (lc_io_bio(io)->bi_opf & REQ_NOWAIT || current->policy == SCHED_IDLE ||
-	    IOPRIO_PRIO_CLASS(get_current_ioprio()) == IOPRIO_CLASS_IDLE)
-		direct = false;
+	direct = direct && may_send(lc_io_bio(io));
+	if (direct)
+		leave_plug();
 	if (lc_io_bio(io)->bi_opf & REQ_FUA)
 		seq = lc_head_commit(core, direct);
 	else
@@ -535,8 +570,11 @@ int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fa
 	void *image;
 	u32 bucket;
 
-	if (lc_lane_relog(core->lanes[0], &cur))
+	lc_hold();
+	if (lc_lane_relog(core->lanes[0], &cur)) {
+		lc_unhold();
 		return -EAGAIN;
+	}
 	bucket = lc_index_lock(core->index, block);
 	if (lc_index_lookup(core->index, bucket, block, &old) && old.slot == slot) {
 		map.slot = lc_cursor_slot(&cur);
@@ -559,5 +597,6 @@ int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fa
 	}
 	lc_index_unlock(core->index, bucket);
 	lc_cursor_release(&cur);
+	lc_unhold();
 	return 0;
 }

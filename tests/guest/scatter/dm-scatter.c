@@ -17,14 +17,20 @@
  *
  * Status: how many reads, writes, empty flushes and writes with FUA have passed; writes_idle
  * and flushes_idle are those of them that have both REQ_SYNC and REQ_IDLE.
+ *
+ * Message `plugged <sector>`: write a block there with FUA, as a task that has begun a plug, and
+ * neither ends it nor sleeps before the write is durable.  ETIME if that is not within 10 s.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
+#include <linux/completion.h>
 #include <linux/device-mapper.h>
 #include <linux/highmem.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/random.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #define DM_MSG_PREFIX "scatter"
@@ -305,6 +311,52 @@ static void scatter_status(struct dm_target *ti, status_type_t type, unsigned in
 	}
 }
 
+static void plugged_end(struct bio *bio)
+{
+	complete(bio->bi_private);
+}
+
+static int write_plugged(struct scatter *sc, sector_t sector)
+{
+	struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	unsigned long end = jiffies + 10 * HZ;
+	DECLARE_COMPLETION_ONSTACK(done);
+	struct blk_plug plug;
+	struct bio *bio;
+	bool in_time;
+	int ret;
+
+	if (!page)
+		return -ENOMEM;
+	bio = bio_alloc(sc->dev->bdev, 1, REQ_OP_WRITE | REQ_SYNC | REQ_FUA, GFP_KERNEL);
+	bio->bi_iter.bi_sector = sector;
+	bio->bi_end_io = plugged_end;
+	bio->bi_private = &done;
+	__bio_add_page(bio, page, PAGE_SIZE, 0);
+	blk_start_plug(&plug);
+	submit_bio(bio);
+	/* Sleeping would send what waits in the plug; giving others the CPU does not. */
+	while (!completion_done(&done) && time_before(jiffies, end))
+		cond_resched();
+	in_time = completion_done(&done);
+	blk_finish_plug(&plug);
+	wait_for_completion_io(&done);
+	ret = blk_status_to_errno(bio->bi_status);
+	bio_put(bio);
+	__free_page(page);
+	return in_time ? ret : -ETIME;
+}
+
+static int scatter_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
+			   unsigned int maxlen)
+{
+	unsigned long long sector;
+
+	if (argc != 2 || strcmp(argv[0], "plugged") || kstrtoull(argv[1], 10, &sector))
+		return -EINVAL;
+	return write_plugged(ti->private, sector);
+}
+
 static int scatter_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
 {
 	struct scatter *sc = ti->private;
@@ -332,6 +384,7 @@ static struct target_type scatter_target = {
 	.dtr = scatter_dtr,
 	.map = scatter_map,
 	.status = scatter_status,
+	.message = scatter_message,
 	.iterate_devices = scatter_iterate_devices,
 	.io_hints = scatter_io_hints,
 };

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writers that get no CPU: nobody else's commit waits for them."""
+
+import contextlib
+import mmap
+import os
+import pathlib
+import re
+import signal
+import time
+
+from lclib import case, wait
+from lclib.calls import TRACING, Calls, tell
+from lclib.disk import Device
+from lclib.lc import LcStack
+from lclib.registry import Disk
+from lclib.scatter import Scatter
+
+PAIR = (Disk("ssd", "64M"), Disk("hdd", "256M"))
+BLOCK = 4096
+LARGE = 128 * BLOCK
+TRIALS = 30
+# Flags in shared memory, a byte each.
+GO, RUNNING, DONE, LATE = range(4)
+WRITES = 8              # a counter of 8 bytes
+
+
+def put(path, text):
+    """Write to a file of the kernel."""
+    pathlib.Path(path).write_text(text, encoding="ascii")
+
+
+@contextlib.contextmanager
+def setting(path, text):
+    """A knob of the kernel is turned inside the block."""
+    before = pathlib.Path(path).read_text(encoding="ascii").strip()
+    if "(" in before:
+        before = before.partition("(")[2].partition(")")[0]
+    put(path, text + "\n")
+    try:
+        yield
+    finally:
+        put(path, before + "\n")
+
+
+@contextlib.contextmanager
+def process(body, *args):
+    """body(*args) in a process of its own, which is ended with the block."""
+    child = os.fork()
+    if not child:
+        try:
+            body(*args)
+        finally:
+            os._exit(1)
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def write_large(path, shared):
+    """Copy much into the same blocks, as a background task on CPU 1."""
+    os.sched_setaffinity(0, {1})
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    with Device(path) as raw:
+        count = 0
+        while True:
+            raw.write(0, bytes([count & 255]) * LARGE)
+            count += 1
+            shared[WRITES:WRITES + 8] = count.to_bytes(8, "little")
+
+
+def keep_busy(shared, go):
+    """Whenever told to, take CPU 1 away from everybody else until told that it is done."""
+    os.sched_setaffinity(0, {1})
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+    while os.read(go, 1):
+        end = time.monotonic() + 20
+        shared[RUNNING] = 1
+        while not shared[DONE] and time.monotonic() < end:
+            pass
+        if not shared[DONE]:
+            shared[LATE] = 1
+        shared[RUNNING] = 0
+
+
+def writes(shared):
+    """How many large writes there were."""
+    return int.from_bytes(shared[WRITES:WRITES + 8], "little")
+
+
+def more_writes(shared):
+    """A condition: there were two more since this call."""
+    before = writes(shared)
+    return lambda: writes(shared) > before + 1
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=240)
+def nobody_waits_for_a_writer(ctx):
+    """A writer that is preempted in the middle of a copy, and not let on, delays no fsync (B7)."""
+    shared = mmap.mmap(-1, 4096)
+    go, tell = os.pipe()
+    os.sched_setaffinity(0, {0})
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(setting("/sys/kernel/debug/sched/preempt", "full"))
+        stack.enter_context(setting("/proc/sys/kernel/sched_rt_runtime_us", "-1"))
+        lc = stack.enter_context(LcStack(ctx.hdd, ctx.ssd))
+        raw = stack.enter_context(lc.open())
+        stack.enter_context(process(write_large, lc.path, shared))
+        stack.enter_context(process(keep_busy, shared, go))
+        for trial in range(TRIALS):
+            wait.until(more_writes(shared), 60, "a large write")
+            shared[DONE] = 0
+            os.write(tell, b"x")
+            wait.until(lambda: shared[RUNNING], 60, "the busy task")
+            raw.write(LARGE, bytes([trial]) * BLOCK)
+            raw.flush()
+            shared[DONE] = 1
+            wait.until(lambda: not shared[RUNNING], 60, "the end of the busy task")
+            assert not shared[LATE], f"trial {trial}: an fsync waited for a writer without a CPU"
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=60)
+def records_are_held_briefly(ctx):
+    """A large write lets go of its record again and again, every 64 KiB (B7)."""
+    with LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw, \
+            Calls("lc_cursor_release") as calls:
+        before = calls.count()
+        raw.write(0, b"x" * LARGE)
+        count = calls.count() - before
+        ctx.figure("releases", count)
+        assert count >= LARGE // 65536, count
+
+
+@case(kernels=("stock", "debug"), disks=PAIR, timeout=60)
+def plug_keeps_no_record(ctx):
+    """A commit by a task that neither ends its plug nor sleeps gets to the SSD all the same."""
+    numbers = os.stat(ctx.ssd).st_rdev
+    queue = f"/sys/dev/block/{os.major(numbers)}:{os.minor(numbers)}/queue"
+    # With FUA or a FLUSH the block layer lets nothing wait in a plug.
+    with setting(f"{queue}/write_cache", "write through"), \
+            LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0) as lc, \
+            Scatter(lc.path, pieces=0) as odd:
+        for block in range(16):
+            odd.message("plugged", block * 8)
+        assert lc.fields()["durable_seq"] >= 16, lc.status()
+
+
+def senders(number, work):
+    """Who submits writes to a device while work() runs."""
+    (TRACING / "trace").write_text("", encoding="ascii")
+    tell("events/block/block_bio_queue/enable", "1")
+    try:
+        work()
+    finally:
+        tell("events/block/block_bio_queue/enable", "0")
+    text = (TRACING / "trace").read_text(encoding="utf-8", errors="replace")
+    found = re.findall(rf"block_bio_queue: {number} W\w* \d+ \+ \d+ \[([^]/]*)", text)
+    assert found, text[-2000:]
+    return set(found)
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=60)
+def background_tasks_send_no_record(ctx):
+    """Who may be kept from the CPU for long has a worker send what others wait for, too."""
+    rdev = os.stat(ctx.ssd).st_rdev
+    number = f"{os.major(rdev)},{os.minor(rdev)}"
+    with LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw:
+        def commit():
+            view = memoryview(raw.buffer)[:BLOCK]
+            assert os.pwritev(raw.handle, [view], 0, os.RWF_DSYNC) == BLOCK
+
+        me = pathlib.Path("/proc/self/comm").read_text(encoding="ascii").strip()
+        usual = senders(number, commit)
+        os.setpriority(os.PRIO_PROCESS, 0, 5)
+        nice = senders(number, commit)
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        idle = senders(number, commit)
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        assert usual == {me}, (usual, me)
+        assert nice == {"kworker"} and idle == {"kworker"}, (nice, idle)
