@@ -18,7 +18,11 @@
  *  4. FLUSH the SSD: after a warm reboot what was read may still be volatile (L3).
  *  5. Apply the entries in seq order to the index.
  *
- * Work and memory grow with the log between tail and head, not with the SSD.
+ * Work and memory grow with the log between tail and head, not with the SSD.  Of n headers in
+ * it: 1 reads each of them once, and keeps 24 bytes of it (RP1); 2 merges chains of them, in
+ * n log n steps at most, and reads the first sector of slots where it looks behind; 3 reads
+ * what is not known to be durable, which is what was in RAM at the crash; 5 reads each header
+ * of the run once more.  All loops over headers let others run.
  * Nothing is written.
  */
 #include <linux/bitops.h>
@@ -27,13 +31,12 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 
 #include "lc.h"
+#include "found.h"
 #include "index.h"
 #include "io.h"
 #include "recovery.h"
-#include "replay.h"
 #include "segment.h"
 #include "sums.h"
 #include "superblock.h"
@@ -62,14 +65,20 @@ struct chain {
 struct scan {
 	struct lc_core *core;
 	struct chain *chains;
-	struct lc_replay_record *records;
-	size_t nr, space;
+	struct lc_found found;
 	unsigned long *full;	/* by segment from the tail's: its chain goes to its end */
 	u64 stale_run;		/* stale segments in a row */
 	u64 end;		/* behind the last segment with a record */
 	u32 nr_again;		/* reads repeated */
 	u32 nr_unreadable;	/* headers, but for those read ahead */
 };
+
+/* In loops over all headers, of which there may be a hundred million. */
+static void let_others_run(u32 i)
+{
+	if (!(i & 0xffff))
+		cond_resched();
+}
 
 static bool is_skipped(const struct lc_sb *sb, u64 segment)
 {
@@ -101,31 +110,6 @@ static int read_again(struct scan *s, u64 address, void *data, int error)
 	return error;
 }
 
-static int scan_add(struct scan *s, const struct lc_record_info *info, bool hidden)
-{
-	struct lc_replay_record *grown;
-	size_t space;
-
-	if (s->nr == s->space) {
-		space = s->space ? s->space * 2 : 1024;
-		grown = __vmalloc(space * sizeof(*grown), GFP_NOIO);
-		if (!grown)
-			return -ENOMEM;
-		if (s->nr)
-			memcpy(grown, s->records, s->nr * sizeof(*grown));
-		vfree(s->records);
-		s->records = grown;
-		s->space = space;
-	}
-	s->records[s->nr++] = (struct lc_replay_record) {
-		.seq = info->seq, .epoch = info->epoch, .epoch_first_seq = info->epoch_first_seq,
-		.durable_seq = info->durable_seq, .segment = info->segment,
-		.cut = info->cut ?: info->segment, .first_slot = info->first_slot,
-		.nr_entries = info->nr_entries, .type = info->type, .hidden = hidden,
-	};
-	return 0;
-}
-
 /* Take one header in; the chain ends at the first that does not belong to it. */
 static int chain_step(struct scan *s, struct chain *c)
 {
@@ -154,7 +138,7 @@ static int chain_step(struct scan *s, struct chain *c)
 	c->ended = c->slot >= s->core->sb.geo.seg_slots;
 	if (c->ended)
 		__set_bit(c->segment - s->core->sb.tail_segment, s->full);
-	return scan_add(s, &info, false);
+	return lc_found_add(&s->found, &info, false);
 }
 
 /* Follow the chains of @nr segments from @segment on, all at once. */
@@ -252,7 +236,10 @@ static int look_behind(struct scan *s, u64 segment, u32 slot)
 			if (read->status || lc_record_decode(read->data, &s->core->sb, segment,
 							     slot + i, &info, NULL))
 				continue;
-			ret = scan_add(s, &info, true);
+			/* Chains lead to some of them, if this is not the first look (RP2). */
+			if (lc_replay_has(&s->found.log, &info))
+				continue;
+			ret = lc_found_add(&s->found, &info, true);
 			if (ret)
 				return ret;
 		}
@@ -269,7 +256,7 @@ static int scan_settle(struct scan *s, u64 segment, const struct chain *c)
 {
 	u64 address = header_address(s->core, c->segment, c->slot);
 	bool stale = c->stale;
-	size_t before = s->nr;
+	u64 before = s->found.nr_headers;
 	int ret;
 
 	if (c->error) {
@@ -289,7 +276,7 @@ static int scan_settle(struct scan *s, u64 segment, const struct chain *c)
 		ret = look_behind(s, segment, 0);
 		if (ret)
 			return ret;
-		stale = s->nr == before;
+		stale = s->found.nr_headers == before;
 	}
 	if (!stale) {
 		s->stale_run = 0;
@@ -298,18 +285,6 @@ static int scan_settle(struct scan *s, u64 segment, const struct chain *c)
 		s->stale_run++;
 	}
 	return 0;
-}
-
-/* What was read ahead, behind the end, must not depend on where the windows lie. */
-static void scan_forget(struct scan *s, u64 behind)
-{
-	size_t nr = 0, i;
-
-	for (i = 0; i < s->nr; i++) {
-		if (s->records[i].segment <= behind)
-			s->records[nr++] = s->records[i];
-	}
-	s->nr = nr;
 }
 
 static int scan_log(struct scan *s)
@@ -329,7 +304,8 @@ static int scan_log(struct scan *s)
 			if (ret)
 				return ret;
 			if (s->stale_run > sb->lane_limit) {
-				scan_forget(s, n + i);
+				/* Where the windows lie must not matter. */
+				lc_replay_forget(&s->found.log, n + i);
 				return 0;
 			}
 		}
@@ -344,11 +320,8 @@ static int scan_log(struct scan *s)
  */
 static int check_disk(const struct scan *s)
 {
-	u64 epoch = lc_meta_mark_epoch(s->core), latest = 0;
-	size_t i;
+	u64 epoch = lc_meta_mark_epoch(s->core), latest = lc_replay_latest(&s->found.log);
 
-	for (i = 0; i < s->nr; i++)
-		latest = max(latest, s->records[i].epoch);
 	/* Above the superblock's it is that which is the old one (R6). */
 	if (latest <= epoch || latest > s->core->sb.epoch)
 		return 0;
@@ -356,33 +329,44 @@ static int check_disk(const struct scan *s)
 	return -ESTALE;
 }
 
-/* Step 2.  Headers found twice do no harm. */
+/* Step 2. */
 static int select_run(struct scan *s, struct lc_replay_result *result)
 {
+	const struct lc_replay_log *log = &s->found.log;
 	const struct lc_sb *sb = &s->core->sb;
 	u64 first = sb->tail_segment, last = first, n;
-	u32 slot = 0;
-	size_t i;
+	u32 slot = 0, i;
 	int ret;
 
-	ret = lc_replay_select(sb, s->records, s->nr, result);
+	ret = lc_replay_select(sb, &s->found.log, result);
 	if (ret)
 		return ret;
-	for (i = 0; i < s->nr; i++) {
-		const struct lc_replay_record *r = &s->records[i];
+	for (i = 0; i < log->nr; i++) {
+		const struct lc_replay_record *r = lc_replay_at(log, i);
 
+		let_others_run(i);
 		if (r->keep && r->seq == result->last_seq) {
-			first = max(first, r->cut);
-			last = r->segment;
-			slot = r->first_slot + LC_HEADER_SLOTS;
+			first = lc_replay_told_cut(log, r);
+			last = lc_replay_segment(log, r);
+			slot = lc_replay_slot(log, r) + LC_HEADER_SLOTS;
 		}
 	}
 	/* Records in flight at the crash are in these segments, in any order. */
-	for (n = first; !ret && (n == last || n < s->end); n++) {
+	for (n = first; !ret && !s->found.full && (n == last || n < s->end); n++) {
 		if (n == last || !test_bit(n - sb->tail_segment, s->full))
 			ret = look_behind(s, n, n == last ? slot : 0);
 	}
-	return ret ? ret : lc_replay_select(sb, s->records, s->nr, result);
+	if (!ret)
+		ret = lc_found_check(&s->found);
+	return ret ? ret : lc_replay_select(sb, &s->found.log, result);
+}
+
+/* Of a slot of the record, the first one is its header. */
+static u64 record_address(struct scan *s, const struct lc_replay_record *r, u32 slot)
+{
+	const struct lc_replay_log *log = &s->found.log;
+
+	return header_address(s->core, lc_replay_segment(log, r), lc_replay_slot(log, r) + slot);
 }
 
 /*
@@ -392,7 +376,10 @@ static int select_run(struct scan *s, struct lc_replay_result *result)
 static int fetched_header(struct scan *s, const struct lc_replay_record *r, void *raw, int error,
 			  struct lc_record_info *info)
 {
-	u64 address = header_address(s->core, r->segment, r->first_slot);
+	const struct lc_replay_log *log = &s->found.log;
+	u64 segment = lc_replay_segment(log, r);
+	u32 slot = lc_replay_slot(log, r);
+	u64 address = header_address(s->core, segment, slot);
 	const char *why;
 	int ret;
 
@@ -401,7 +388,7 @@ static int fetched_header(struct scan *s, const struct lc_replay_record *r, void
 			r->seq, address, error);
 		return -EIO;
 	}
-	ret = lc_record_decode(raw, &s->core->sb, r->segment, r->first_slot, info, &why);
+	ret = lc_record_decode(raw, &s->core->sb, segment, slot, info, &why);
 	if (!ret && info->seq != r->seq)
 		ret = -EUCLEAN;
 	if (ret)
@@ -413,7 +400,7 @@ static int fetched_header(struct scan *s, const struct lc_replay_record *r, void
 static bool slot_whole(struct scan *s, const struct lc_replay_record *r, u32 i,
 		       const struct lc_entry_info *entry, void *data)
 {
-	u64 address = header_address(s->core, r->segment, r->first_slot + LC_HEADER_SLOTS + i);
+	u64 address = record_address(s, r, LC_HEADER_SLOTS + i);
 	int ret;
 
 	ret = lc_io_sync(s->core->cache, REQ_OP_READ, address, data, LC_SLOT_BYTES);
@@ -433,8 +420,7 @@ static int verify_record(struct scan *s, const struct lc_replay_record *r, void 
 	int ret;
 
 	*whole = false;
-	ret = lc_io_sync(s->core->cache, REQ_OP_READ,
-			 header_address(s->core, r->segment, r->first_slot), raw, LC_SLOT_BYTES);
+	ret = lc_io_sync(s->core->cache, REQ_OP_READ, record_address(s, r, 0), raw, LC_SLOT_BYTES);
 	ret = fetched_header(s, r, raw, ret, &info);
 	if (ret)
 		return ret == -EIO ? 0 : ret;
@@ -450,13 +436,15 @@ static int verify_record(struct scan *s, const struct lc_replay_record *r, void 
 
 static int verify_tail(struct scan *s, struct lc_replay_result *result, void *raw)
 {
+	struct lc_replay_log *log = &s->found.log;
 	bool whole;
-	size_t i;
+	u32 i;
 	int ret;
 
-	for (i = 0; i < s->nr; i++) {
-		struct lc_replay_record *r = &s->records[i];
+	for (i = 0; i < log->nr; i++) {
+		struct lc_replay_record *r = lc_replay_at(log, i);
 
+		let_others_run(i);
 		if (!r->keep || r->seq <= result->durable_seq)
 			continue;
 		ret = verify_record(s, r, raw, &whole);
@@ -465,7 +453,7 @@ static int verify_tail(struct scan *s, struct lc_replay_result *result, void *ra
 		if (!whole) {
 			lc_info(s->core, "record %llu was torn by the crash, the log ends before it",
 				r->seq);
-			lc_replay_cut(&s->core->sb, s->records, s->nr, r->seq - 1, result);
+			lc_replay_cut(log, r->seq - 1, result);
 			return 0;
 		}
 		cond_resched();
@@ -524,8 +512,10 @@ static int apply_record(struct scan *s, const struct lc_replay_record *r,
 			struct lc_io_read *read)
 {
 	struct lc_core *core = s->core;
-	u32 base = (lc_ring_position(core->ring, r->segment) << core->ring->slot_shift) +
-		   r->first_slot + LC_HEADER_SLOTS;
+	const struct lc_replay_log *log = &s->found.log;
+	u64 position = lc_ring_position(core->ring, lc_replay_segment(log, r));
+	u64 cut = lc_replay_cut_segment(log, r);
+	u32 base = (position << core->ring->slot_shift) + lc_replay_slot(log, r) + LC_HEADER_SLOTS;
 	struct lc_record_info info;
 	struct lc_entry_info entry;
 	u32 i;
@@ -534,8 +524,8 @@ static int apply_record(struct scan *s, const struct lc_replay_record *r,
 	ret = fetched_header(s, r, read->data, read->status, &info);
 	if (ret)
 		return ret;
-	if (r->cut)
-		core->ring->segments[lc_ring_position(core->ring, r->cut)].cut_seq = r->seq;
+	if (cut)
+		core->ring->segments[lc_ring_position(core->ring, cut)].cut_seq = r->seq;
 	for (i = 0; i < info.nr_entries; i++) {
 		lc_entry_decode(read->data, i, &entry);
 		switch (entry.type) {
@@ -558,20 +548,21 @@ static int apply_record(struct scan *s, const struct lc_replay_record *r,
 }
 
 /* Read the headers of the next records of the run, from the @next-th on.  Return: how many. */
-static u32 fetch_window(struct scan *s, size_t *next, const struct lc_replay_record **fetched)
+static u32 fetch_window(struct scan *s, u32 *next, const struct lc_replay_record **fetched)
 {
+	const struct lc_replay_log *log = &s->found.log;
 	struct lc_io_batch batch;
 	u32 nr = 0;
 
 	lc_io_batch_init(&batch);
-	for (; *next < s->nr && nr < WINDOW; ++*next) {
-		const struct lc_replay_record *r = &s->records[*next];
+	for (; *next < log->nr && nr < WINDOW; ++*next) {
+		const struct lc_replay_record *r = lc_replay_at(log, *next);
 
+		let_others_run(*next);
 		if (!r->keep)
 			continue;
 		lc_io_batch_read(&batch, &s->chains[nr].read, s->core->cache,
-				 header_address(s->core, r->segment, r->first_slot),
-				 LC_SLOT_BYTES);
+				 record_address(s, r, 0), LC_SLOT_BYTES);
 		fetched[nr++] = r;
 	}
 	lc_io_batch_wait(&batch);
@@ -581,11 +572,10 @@ static u32 fetch_window(struct scan *s, size_t *next, const struct lc_replay_rec
 static int apply_log(struct scan *s)
 {
 	const struct lc_replay_record *fetched[WINDOW];
-	size_t next = 0;
-	u32 nr, i;
+	u32 next = 0, nr, i;
 	int ret;
 
-	lc_replay_find_cuts(s->records, s->nr);
+	lc_replay_find_cuts(&s->found.log);
 	while ((nr = fetch_window(s, &next, fetched))) {
 		for (i = 0; i < nr; i++) {
 			ret = apply_record(s, fetched[i], &s->chains[i].read);
@@ -607,7 +597,6 @@ static void scan_free(struct scan *s)
 		kfree(s->chains[i].read.data);
 	kvfree(s->chains);
 	kvfree(s->full);
-	vfree(s->records);
 }
 
 static int scan_alloc(struct scan *s, struct lc_core *core)
@@ -633,6 +622,8 @@ static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
 	int ret;
 
 	ret = scan_log(s);
+	if (!ret)
+		ret = lc_found_check(&s->found);
 	if (ret)
 		return ret;
 	ret = select_run(s, result);
@@ -748,7 +739,10 @@ int lc_recovery_run(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 
 	ret = raw ? scan_alloc(&s, core) : -ENOMEM;
 	if (!ret)
+		ret = lc_found_alloc(&s.found, core);
+	if (!ret)
 		ret = recover(&s, &result, raw);
+	lc_found_free(&s.found);
 	scan_free(&s);
 	free_pages((unsigned long)raw, 1);
 	if (ret)
@@ -756,7 +750,7 @@ int lc_recovery_run(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 	*next_seq = result.last_seq + 1;
 	*next_segment = result.next_segment;
 	if (result.nr_kept)
-		lc_info(core, "replayed %zu records, %llu to %llu", result.nr_kept,
+		lc_info(core, "replayed %u records, %llu to %llu", result.nr_kept,
 			result.first_seq, result.last_seq);
 	else
 		lc_info(core, "the log is empty, nothing to replay");

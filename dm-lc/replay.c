@@ -30,111 +30,366 @@
 #include <linux/string.h>
 #ifdef __KERNEL__
 #include <linux/sched.h>
-#include <linux/sort.h>
-#else
-#include <stdlib.h>
 #endif
 
 #include "replay.h"
 
-/* By seq, the higher epoch first. */
-static int compare_records(const void *a, const void *b)
+/* Loops over all records take seconds: there may be a hundred million. */
+static void let_others_run(u32 i)
 {
-	const struct lc_replay_record *x = a, *y = b;
+#ifdef __KERNEL__
+	if (!(i & 0xffff))
+		cond_resched();
+#else
+	(void)i;
+#endif
+}
 
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
-	if (x->epoch != y->epoch)
-		return x->epoch > y->epoch ? -1 : 1;
-	if (x->segment != y->segment)
-		return x->segment > y->segment ? -1 : 1;
-	/* No order left to chance: sort() here and qsort() in the tools break ties differently. */
-	if (x->first_slot != y->first_slot)
-		return x->first_slot < y->first_slot ? -1 : 1;
-	return 0;
+/* --- what was found -------------------------------------------------------- */
+
+/**
+ * lc_replay_init() - an empty log, which wants memory
+ * @log: all of it is set; the owner sets chunks, lives and by_epoch next
+ * @sb: the superblock replay trusts
+ */
+void lc_replay_init(struct lc_replay_log *log, const struct lc_sb *sb)
+{
+	memset(log, 0, sizeof(*log));
+	log->tail_seq = sb->tail_seq;
+	log->tail_segment = sb->tail_segment;
+	log->nr_segments = sb->geo.nr_segments;
+	while (1u << log->slot_shift < sb->geo.seg_slots)
+		log->slot_shift++;
+	log->max = sb->geo.nr_slots;
+	log->max_lives = log->max < LC_REPLAY_LIVES ? log->max : LC_REPLAY_LIVES;
+	log->recent = LC_REPLAY_NONE;
+}
+
+/**
+ * lc_replay_chunks() - how many chunks there may be
+ * @log: the log
+ */
+u32 lc_replay_chunks(const struct lc_replay_log *log)
+{
+	return log->max / LC_REPLAY_CHUNK + !!(log->max % LC_REPLAY_CHUNK);
+}
+
+/**
+ * lc_replay_wants() - is a chunk wanted before lc_replay_add()?
+ * @log: the log
+ *
+ * Return: of how many records; it belongs to chunks[nr / LC_REPLAY_CHUNK].  0: none is.
+ */
+u32 lc_replay_wants(const struct lc_replay_log *log)
+{
+	u32 left = log->max - log->nr;
+
+	if (!left || log->chunks[log->nr / LC_REPLAY_CHUNK])
+		return 0;
+	return left < LC_REPLAY_CHUNK ? left : LC_REPLAY_CHUNK;
 }
 
 /*
  * By epoch, the lowest first, and within it by what the headers say its first seq was, the
- * highest first: as the scan finds them, so that there is nothing to sort.
+ * highest first: as the scan finds them, so that there is little to move.
  */
-static int compare_epochs(const void *a, const void *b)
+static int compare_life(const struct lc_replay_life *life, u64 epoch, u64 first_seq)
 {
-	const struct lc_replay_record *x = a, *y = b;
-
-	if (x->epoch != y->epoch)
-		return x->epoch < y->epoch ? -1 : 1;
-	if (x->epoch_first_seq != y->epoch_first_seq)
-		return x->epoch_first_seq > y->epoch_first_seq ? -1 : 1;
+	if (life->epoch != epoch)
+		return life->epoch < epoch ? -1 : 1;
+	if (life->first_seq != first_seq)
+		return life->first_seq > first_seq ? -1 : 1;
 	return 0;
 }
 
-/* By segment, the highest epoch first. */
-static int compare_segments(const void *a, const void *b)
+/* Return: the place in by_epoch[] where that life is, or should be: *@found says which. */
+static u32 search_life(const struct lc_replay_log *log, u64 epoch, u64 first_seq, bool *found)
 {
-	const struct lc_replay_record *x = a, *y = b;
+	u32 low = 0, high = log->nr_told;
 
-	if (x->segment != y->segment)
-		return x->segment < y->segment ? -1 : 1;
-	if (x->epoch != y->epoch)
-		return x->epoch > y->epoch ? -1 : 1;
+	*found = false;
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+		int order = compare_life(&log->lives[log->by_epoch[middle]], epoch, first_seq);
+
+		if (!order) {
+			*found = true;
+			return middle;
+		}
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Return: number of the life in lives[], or LC_REPLAY_NONE if there are too many. */
+static u32 life_of(struct lc_replay_log *log, const struct lc_record_info *info)
+{
+	u32 at;
+	bool found;
+
+	if (log->recent != LC_REPLAY_NONE &&
+	    !compare_life(&log->lives[log->recent], info->epoch, info->epoch_first_seq))
+		return log->recent;
+	at = search_life(log, info->epoch, info->epoch_first_seq, &found);
+	if (!found) {
+		if (log->nr_lives == log->max_lives)
+			return LC_REPLAY_NONE;
+		memmove(log->by_epoch + at + 1, log->by_epoch + at,
+			(log->nr_told - at) * sizeof(*log->by_epoch));
+		log->by_epoch[at] = log->nr_lives;
+		log->nr_told++;
+		log->lives[log->nr_lives++] = (struct lc_replay_life) {
+			.epoch = info->epoch, .first_seq = info->epoch_first_seq,
+			.segment = LC_REPLAY_NONE,
+		};
+	}
+	log->recent = log->by_epoch[at];
+	return log->recent;
+}
+
+/* See struct lc_replay_record. */
+static u32 durable_distance(const struct lc_replay_log *log, u64 durable_seq)
+{
+	u64 distance = durable_seq - log->tail_seq;
+
+	if (durable_seq < log->tail_seq)
+		return 0;
+	return distance < LC_REPLAY_NONE ? distance + 1 : LC_REPLAY_NONE;
+}
+
+static u32 segments_back(const struct lc_record_info *info)
+{
+	u64 back = info->cut ? info->segment - info->cut : 0;
+
+	return back < LC_REPLAY_FAR_BACK ? back : LC_REPLAY_FAR_BACK;
+}
+
+/**
+ * lc_replay_add() - take a header in
+ * @log: has a chunk for it, see lc_replay_wants()
+ * @info: as lc_record_decode() has read it; no other one of its slot is in @log (RP2)
+ * @hidden: no chain of headers leads to it
+ *
+ * Return: 0; -E2BIG if there are too many lives; -ERANGE if it is at no place of the ring, from
+ * the tail's segment on.
+ */
+int lc_replay_add(struct lc_replay_log *log, const struct lc_record_info *info, bool hidden)
+{
+	u64 distance = info->segment - log->tail_segment;
+	struct lc_replay_life *life;
+	u32 number;
+
+	if (info->segment < log->tail_segment || distance >= log->nr_segments ||
+	    info->first_slot >> log->slot_shift || log->nr == log->max)
+		return -ERANGE;
+	number = life_of(log, info);
+	if (number == LC_REPLAY_NONE)
+		return -E2BIG;
+	life = &log->lives[number];
+	if (distance < life->segment)
+		life->segment = distance;
+	*lc_replay_at(log, log->nr++) = (struct lc_replay_record) {
+		.seq = info->seq, .durable = durable_distance(log, info->durable_seq),
+		.place = (u32)distance << log->slot_shift | info->first_slot,
+		.next = LC_REPLAY_NONE, .life = number, .back = segments_back(info),
+		.hidden = hidden,
+	};
 	return 0;
 }
 
-typedef int (*compare_fn)(const void *a, const void *b);
+/**
+ * lc_replay_forget() - as if nothing had been found behind a segment
+ * @log: not sorted yet
+ * @last_segment: at or behind the tail's
+ */
+void lc_replay_forget(struct lc_replay_log *log, u64 last_segment)
+{
+	u64 last = last_segment - log->tail_segment;
+	u32 nr = 0, i;
 
-#ifdef __KERNEL__
-/* Loops over all records take seconds: there may be a hundred million. */
-static void let_others_run(size_t i)
-{
-	if (!(i & 0xffff))
-		cond_resched();
+	for (i = 0; i < log->nr; i++) {
+		let_others_run(i);
+		if (lc_replay_at(log, i)->place >> log->slot_shift <= last)
+			*lc_replay_at(log, nr++) = *lc_replay_at(log, i);
+	}
+	log->nr = nr;
+	/* Nor does it tell of a life. */
+	for (nr = 0, i = 0; i < log->nr_told; i++) {
+		if (log->lives[log->by_epoch[i]].segment <= last)
+			log->by_epoch[nr++] = log->by_epoch[i];
+	}
+	log->nr_told = nr;
+	log->recent = LC_REPLAY_NONE;
 }
 
-static int compare_slowly(const void *a, const void *b, const void *compare)
+/**
+ * lc_replay_latest() - the latest epoch of all records, 0 without any
+ * @log: the log
+ */
+u64 lc_replay_latest(const struct lc_replay_log *log)
 {
-	cond_resched();
-	return (*(const compare_fn *)compare)(a, b);
+	return log->nr_told ? log->lives[log->by_epoch[log->nr_told - 1]].epoch : 0;
 }
-#else
-static void let_others_run(size_t i)
+
+/* --- their order ----------------------------------------------------------- */
+
+/* By seq, the higher epoch first. */
+static int compare_records(const struct lc_replay_log *log, const struct lc_replay_record *x,
+			   const struct lc_replay_record *y)
 {
-	(void)i;
+	u32 segment = x->place >> log->slot_shift, other = y->place >> log->slot_shift;
+
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	if (log->lives[x->life].epoch != log->lives[y->life].epoch)
+		return log->lives[x->life].epoch > log->lives[y->life].epoch ? -1 : 1;
+	if (segment != other)
+		return segment > other ? -1 : 1;
+	/* No order left to chance: the order they are found in must not matter. */
+	if (x->place != y->place)
+		return x->place < y->place ? -1 : 1;
+	return 0;
 }
-#endif
+
+/* A chain of records in order, linked by next. */
+struct run {
+	u32 first, last;
+};
+
+/* What is found in order, as the records of a segment are, is a chain to begin with. */
+static struct run take_run(const struct lc_replay_log *log, u32 first)
+{
+	struct run run = { first, first };
+	struct lc_replay_record *r = lc_replay_at(log, first);
+
+	while (run.last + 1 < log->nr) {
+		struct lc_replay_record *next = lc_replay_at(log, run.last + 1);
+
+		if (compare_records(log, r, next) > 0)
+			break;
+		let_others_run(run.last);
+		r->next = ++run.last;
+		r = next;
+	}
+	return run;
+}
+
+static struct run merge_runs(const struct lc_replay_log *log, struct run a, struct run b)
+{
+	struct run merged = { a.first, b.last };
+	u32 *link = &merged.first, n;
+
+	/* Mostly one lies behind the other. */
+	if (compare_records(log, lc_replay_at(log, a.last), lc_replay_at(log, b.first)) <= 0) {
+		lc_replay_at(log, a.last)->next = b.first;
+		return merged;
+	}
+	for (n = 0; ; n++) {
+		struct lc_replay_record *r;
+
+		let_others_run(n);
+		r = lc_replay_at(log, a.first);
+		if (compare_records(log, r, lc_replay_at(log, b.first)) > 0) {
+			struct run other = a;
+
+			a = b;
+			b = other;
+			r = lc_replay_at(log, a.first);
+		}
+		*link = a.first;
+		link = &r->next;
+		if (a.first == a.last)
+			break;
+		a.first = r->next;
+	}
+	*link = b.first;
+	merged.last = b.last;
+	return merged;
+}
+
+/* Of a chain of all records make their order. */
+static void put_in_order(const struct lc_replay_log *log, u32 first)
+{
+	struct lc_replay_record *r, *here, moved;
+	u32 i;
+
+	for (i = 0; i < log->nr; i++) {
+		let_others_run(i);
+		/* What stood in a place that is settled has moved to where its next says. */
+		while (first < i)
+			first = lc_replay_at(log, first)->next;
+		r = lc_replay_at(log, first);
+		here = lc_replay_at(log, i);
+		moved = *r;
+		*r = *here;
+		*here = moved;
+		here->next = first;
+		first = moved.next;
+	}
+}
 
 /*
- * What the scan finds is nearly in order already: of one lane all but the dead records of a
- * crash.  Put these in their places, as long as that takes no more than a few moves a record.
- * Return: whether all are.
+ * Chains are merged, each with one of as many, so that a record is merged 32 times at most,
+ * whatever their order.  No memory is taken.
  */
-static bool insert_records(struct lc_replay_record *records, size_t nr, compare_fn compare)
+static void sort_records(struct lc_replay_log *log)
 {
-	size_t budget = 4 * nr, i, j;
+	struct run stack[33], run;
+	u8 ranks[33], rank;
+	u32 depth = 0, nr_runs = 0, i;
 
-	for (i = 1; i < nr; i++) {
-		struct lc_replay_record moved = records[i];
-
-		for (j = i; j && compare(&records[j - 1], &moved) > 0 && budget; j--, budget--)
-			records[j] = records[j - 1];
-		records[j] = moved;
-		if (!budget)
-			return false;
-		let_others_run(i);
+	for (i = 0; i < log->nr; nr_runs++) {
+		run = take_run(log, i);
+		i = run.last + 1;
+		for (rank = 0; depth && ranks[depth - 1] == rank; rank++)
+			run = merge_runs(log, stack[--depth], run);
+		stack[depth] = run;
+		ranks[depth++] = rank;
 	}
-	return true;
+	for (; depth > 1; depth--)
+		stack[depth - 2] = merge_runs(log, stack[depth - 2], stack[depth - 1]);
+	if (nr_runs > 1)
+		put_in_order(log, stack[0].first);
+	log->nr_sorted = log->nr;
 }
 
-static void sort_records(struct lc_replay_record *records, size_t nr, compare_fn compare)
+/**
+ * lc_replay_has() - was this header there when lc_replay_select() sorted them?
+ * @log: the log
+ * @info: as lc_record_decode() has read it, at a place of the ring
+ */
+bool lc_replay_has(const struct lc_replay_log *log, const struct lc_record_info *info)
 {
-	if (insert_records(records, nr, compare))
-		return;
-#ifdef __KERNEL__
-	sort_r(records, nr, sizeof(*records), compare_slowly, NULL, &compare);
-#else
-	qsort(records, nr, sizeof(*records), compare);
-#endif
+	struct lc_replay_record key = {
+		.seq = info->seq,
+		.place = (u32)(info->segment - log->tail_segment) << log->slot_shift |
+			 info->first_slot,
+	};
+	u32 low = 0, high = log->nr_sorted, at;
+	bool found;
+
+	at = search_life(log, info->epoch, info->epoch_first_seq, &found);
+	if (!found)
+		return false;
+	key.life = log->by_epoch[at];
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+		int order = compare_records(log, lc_replay_at(log, middle), &key);
+
+		if (!order)
+			return true;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
 }
+
+/* --- the run --------------------------------------------------------------- */
 
 /*
  * The first seq of life @epoch, which a header says is @first_seq.  @lives: how many of the
@@ -152,103 +407,114 @@ static u64 enter_life(const struct lc_sb *sb, u64 epoch, u64 first_seq, u32 *liv
 	return sb->lives[--*lives].first_seq;
 }
 
-/* R1: sets keep on the records that exist. */
-static void drop_dead(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr)
+/* R1 and R7, of each life: from where on its records do not exist. */
+static void find_ends(const struct lc_sb *sb, struct lc_replay_log *log)
 {
 	u64 limit = ~0ULL;		/* lowest first seq of the epochs above this one */
 	u64 epoch = sb->epoch;
 	u64 epoch_first = sb->epoch_first_seq;
 	u32 lives = sb->nr_lives;
-	size_t i;
+	u32 later = LC_REPLAY_NONE;	/* lowest segment of the epochs above this one */
+	u32 lowest = LC_REPLAY_NONE;	/* and of this one */
+	const struct lc_replay_life *above = NULL;
+	u32 i;
 
-	sort_records(records, nr, compare_epochs);
-	for (i = nr; i--; ) {
-		struct lc_replay_record *r = &records[i];
+	for (i = log->nr_told; i--; ) {
+		struct lc_replay_life *life = &log->lives[log->by_epoch[i]];
 
-		let_others_run(i);
-		r->keep = 0;
-		if (r->epoch > sb->epoch)
+		if (above && above->epoch != life->epoch)
+			later = lowest;
+		above = life;
+		if (life->segment < lowest)
+			lowest = life->segment;
+		life->end_segment = later;
+		life->end_seq = 0;
+		if (life->epoch > sb->epoch)
 			continue;
-		if (r->epoch < epoch) {
+		if (life->epoch < epoch) {
 			if (epoch_first < limit)
 				limit = epoch_first;
-			epoch = r->epoch;
-			epoch_first = enter_life(sb, epoch, r->epoch_first_seq, &lives, &limit);
+			epoch = life->epoch;
+			epoch_first = enter_life(sb, epoch, life->first_seq, &lives, &limit);
 		}
 		/* Two first seqs for one epoch: believe the superblock, or the lowest. */
-		if (r->epoch_first_seq == epoch_first)
-			r->keep = r->seq < limit;
+		if (life->first_seq == epoch_first)
+			life->end_seq = limit;
 	}
 }
 
-/* R7: takes keep from records an earlier life left where a later one has been. */
-static void drop_leftovers(struct lc_replay_record *records, size_t nr)
+static bool exists(const struct lc_replay_log *log, const struct lc_replay_record *r)
 {
-	u64 epoch = 0;
-	size_t i;
+	const struct lc_replay_life *life = &log->lives[r->life];
 
-	sort_records(records, nr, compare_segments);
-	for (i = 0; i < nr; i++) {
-		let_others_run(i);
-		if (records[i].epoch < epoch)
-			records[i].keep = 0;
-		else
-			epoch = records[i].epoch;
-	}
+	return r->seq < life->end_seq && r->place >> log->slot_shift < life->end_segment;
 }
 
-static void fill_result(const struct lc_sb *sb, const struct lc_replay_record *records, size_t nr,
-			struct lc_replay_result *result)
+static void fill_result(const struct lc_replay_log *log, struct lc_replay_result *result)
 {
-	size_t i;
+	u32 i;
 
 	result->nr_kept = 0;
-	result->next_segment = sb->tail_segment;
-	for (i = 0; i < nr; i++) {
+	result->next_segment = log->tail_segment;
+	for (i = 0; i < log->nr; i++) {
+		const struct lc_replay_record *r = lc_replay_at(log, i);
+
 		let_others_run(i);
-		if (!records[i].keep)
+		if (!r->keep)
 			continue;
 		result->nr_kept++;
-		if (records[i].segment >= result->next_segment)
-			result->next_segment = records[i].segment + 1;
+		if (lc_replay_segment(log, r) >= result->next_segment)
+			result->next_segment = lc_replay_segment(log, r) + 1;
 	}
+}
+
+/*
+ * R5.  A life starts where the one before was durable, so all below it was.  So was all below
+ * the tail.
+ */
+static void find_durable(const struct lc_sb *sb, const struct lc_replay_log *log,
+			 struct lc_replay_result *result)
+{
+	u64 first = sb->epoch_first_seq < sb->tail_seq ? sb->tail_seq : sb->epoch_first_seq;
+	u32 durable = 0, i;
+
+	result->durable_seq = first ? first - 1 : 0;
+	for (i = 0; i < log->nr; i++) {
+		const struct lc_replay_record *r = lc_replay_at(log, i);
+
+		let_others_run(i);
+		if (exists(log, r) && r->durable > durable)
+			durable = r->durable;
+	}
+	if (durable && log->tail_seq - 1 + durable > result->durable_seq)
+		result->durable_seq = log->tail_seq - 1 + durable;
 }
 
 /**
  * lc_replay_select() - find the unbroken run
- * @sb: the superblock replay trusts
- * @records: facts of every header found; sorted by seq afterwards, keep set on the run
- * @nr: how many
+ * @sb: the superblock replay trusts, as for lc_replay_init()
+ * @log: facts of every header found; sorted by seq afterwards, keep set on the run
  * @result: the run
  *
  * Return: 0; -EUCLEAN if the run ends below a seq that was durable: damage that
  * replay must not paper over; -ESTALE if a record is of a later life than the
  * superblock: that is not the newest one.  @result is valid in all cases.
  */
-int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
+int lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 		     struct lc_replay_result *result)
 {
 	u64 expect = sb->tail_seq;
-	bool newer_life = false;
-	size_t i;
+	u32 i;
 
 	memset(result, 0, sizeof(*result));
-	/* A life starts where the one before was durable, so all below it was. */
-	result->durable_seq = sb->epoch_first_seq ? sb->epoch_first_seq - 1 : 0;
-	drop_dead(sb, records, nr);
-	drop_leftovers(records, nr);
-	sort_records(records, nr, compare_records);
-	for (i = 0; i < nr; i++) {
-		let_others_run(i);
-		if (records[i].epoch > sb->epoch)
-			newer_life = true;
-		if (records[i].keep && records[i].durable_seq > result->durable_seq)
-			result->durable_seq = records[i].durable_seq;
-	}
-	for (i = 0; i < nr; i++) {
-		struct lc_replay_record *r = &records[i];
+	find_ends(sb, log);
+	sort_records(log);
+	find_durable(sb, log, result);
+	for (i = 0; i < log->nr; i++) {
+		struct lc_replay_record *r = lc_replay_at(log, i);
 
 		let_others_run(i);
+		r->keep = exists(log, r);
 		if (r->hidden)
 			r->keep = 0;
 		if (!r->keep)
@@ -260,42 +526,44 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, s
 	}
 	result->first_seq = sb->tail_seq;
 	result->last_seq = expect - 1;
-	fill_result(sb, records, nr, result);
-	if (newer_life)
+	fill_result(log, result);
+	if (lc_replay_latest(log) > sb->epoch)
 		return -ESTALE;
 	return result->last_seq < result->durable_seq ? -EUCLEAN : 0;
 }
 
 /**
  * lc_replay_find_cuts() - where may the tail move to?
- * @records: sorted by lc_replay_select()
- * @nr: how many
+ * @log: sorted by lc_replay_select()
  *
  * Sets cut of each kept record: a segment that it and all of higher seqs are in or behind,
- * and all others of the run before; or 0.
+ * and all others of the run before; or none.
  */
-void lc_replay_find_cuts(struct lc_replay_record *records, size_t nr)
+void lc_replay_find_cuts(struct lc_replay_log *log)
 {
-	u64 lowest = ~0ULL, next = 0;		/* from here on; behind all before */
-	size_t i;
+	u32 lowest = LC_REPLAY_NONE, next = 0;	/* from here on; behind all before */
+	u32 i;
 
-	for (i = nr; i--; ) {
+	for (i = log->nr; i--; ) {
+		struct lc_replay_record *r = lc_replay_at(log, i);
+
 		let_others_run(i);
-		if (records[i].keep && records[i].segment < lowest)
-			lowest = records[i].segment;
-		records[i].cut = lowest;
+		if (r->keep && r->place >> log->slot_shift < lowest)
+			lowest = r->place >> log->slot_shift;
+		r->cut = lowest;
 	}
-	for (i = 0; i < nr; i++) {
-		struct lc_replay_record *r = &records[i];
+	for (i = 0; i < log->nr; i++) {
+		struct lc_replay_record *r = lc_replay_at(log, i);
+		u32 segment = r->place >> log->slot_shift;
 
 		let_others_run(i);
 		if (r->keep && r->cut >= next) {
-			next = r->segment + 1;
+			next = segment + 1;
 			continue;
 		}
-		if (r->keep && r->segment >= next)
-			next = r->segment + 1;
-		r->cut = 0;
+		if (r->keep && segment >= next)
+			next = segment + 1;
+		r->cut = LC_REPLAY_NONE;
 	}
 }
 
@@ -335,21 +603,19 @@ void lc_replay_next_life(struct lc_sb *sb, u64 first_seq)
 
 /**
  * lc_replay_cut() - shorten the run, its data turned out torn
- * @sb: as for lc_replay_select()
- * @records: sorted by lc_replay_select()
- * @nr: how many
+ * @log: sorted by lc_replay_select()
  * @last_seq: new end of the run, at least result->durable_seq
  * @result: updated
  */
-void lc_replay_cut(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
-		   u64 last_seq, struct lc_replay_result *result)
+void lc_replay_cut(struct lc_replay_log *log, u64 last_seq, struct lc_replay_result *result)
 {
-	size_t i;
+	u32 i;
 
-	for (i = 0; i < nr; i++) {
-		if (records[i].seq > last_seq)
-			records[i].keep = 0;
+	for (i = 0; i < log->nr; i++) {
+		let_others_run(i);
+		if (lc_replay_at(log, i)->seq > last_seq)
+			lc_replay_at(log, i)->keep = 0;
 	}
 	result->last_seq = last_seq;
-	fill_result(sb, records, nr, result);
+	fill_result(log, result);
 }

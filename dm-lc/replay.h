@@ -9,24 +9,77 @@
 
 #include "format.h"
 
+#define LC_REPLAY_CHUNK		(1u << 13)	/* records */
+#define LC_REPLAY_LIVES		(1u << 16)	/* more lives are refused */
+#define LC_REPLAY_NONE		(~0u)
+#define LC_REPLAY_FAR_BACK	1023u
+
 /*
  * What replay keeps of one record header that decoded.  Whoever scans follows the
  * chains, and tries every slot of segments without a first header and from the end of
  * the run on: else one rotten header would make all behind it look like a torn tail
  * (L4, L13).  What only that finds is hidden (R4).
+ *
+ * There may be one for each slot of the SSD but for those of data, so it is small (RP1).
+ * Seqs are as they are found.  Only what has a bound of its own is a distance: places from
+ * the tail's segment on are places of the ring, of which there are less than 2^32.
  */
 struct lc_replay_record {
 	u64 seq;
+	/*
+	 * durable_seq + 1 - tail_seq.  0 if that is not above 0: all below the tail was durable.
+	 * LC_REPLAY_NONE stands for itself and more: no run is as long, so it ends below.
+	 */
+	u32 durable;
+	u32 place;	/* segment and slot, from the tail's segment on: lc_replay_segment() */
+	union {
+		u32 next;	/* while they are sorted */
+		u32 cut;	/* out: of lc_replay_find_cuts(), see lc_replay_cut_segment() */
+	};
+	u32 life : 20;
+	/* Segments back to the cut that its header tells; FAR_BACK and more: to the tail's. */
+	u32 back : 10;
+	u32 hidden : 1;	/* no chain of headers leads to it: it only tells of others */
+	u32 keep : 1;	/* out: part of the run */
+};
+
+static_assert(sizeof(struct lc_replay_record) == 24, "lc_replay_record");
+static_assert(LC_REPLAY_LIVES <= 1u << 20, "lc_replay_record.life");
+
+/* A life that headers tell of; one epoch has several if they disagree about its beginning. */
+struct lc_replay_life {
 	u64 epoch;
-	u64 epoch_first_seq;
-	u64 durable_seq;
-	u64 segment;
-	u64 cut;	/* that its header tells; out: see lc_replay_find_cuts() */
-	u32 first_slot;
-	u16 nr_entries;
-	u8 type;
-	bool hidden;	/* no chain of headers leads to it: it only tells of others */
-	u8 keep;	/* out: part of the run */
+	u64 first_seq;
+	u64 end_seq;		/* out: from this seq on its records do not exist (R1) */
+	u32 segment;		/* the lowest that has a record of it, from the tail's on */
+	u32 end_segment;	/* out: from this one on they do not exist (R7) */
+};
+
+/*
+ * The headers found.  The owner provides the memory after lc_replay_init(), and frees it: chunks
+ * are added as they are wanted (lc_replay_wants()), and nothing is ever copied to grow.
+ *
+ *  RP1 A start takes 24 bytes for each header, and none more to sort them; at most one
+ *      chunk of 192 KiB more than that, 8 bytes a chunk that there may be, and 36 bytes
+ *      for each of LC_REPLAY_LIVES lives or of the ring's slots, if these are fewer.
+ *  RP2 Each slot is in it once at most: nr never exceeds the slots of the ring, max.
+ */
+struct lc_replay_log {
+	u64 tail_seq;
+	u64 tail_segment;
+	u64 nr_segments;
+	u32 slot_shift;
+	u32 nr;			/* records */
+	u32 max;		/* that there may be */
+	u32 nr_sorted;		/* the first ones are in order, since lc_replay_select() */
+	u32 nr_lives;		/* in lives[] */
+	u32 nr_told;		/* in by_epoch[]: those that records tell of */
+	u32 max_lives;
+	u32 recent;		/* life of the last header, or LC_REPLAY_NONE */
+	/* Of the owner: */
+	struct lc_replay_record **chunks;	/* lc_replay_chunks() pointers, NULL at first */
+	struct lc_replay_life *lives;		/* max_lives */
+	u32 *by_epoch;				/* max_lives */
 };
 
 struct lc_replay_result {
@@ -34,14 +87,55 @@ struct lc_replay_result {
 	u64 last_seq;		/* of the run */
 	u64 durable_seq;	/* highest believed: data up to it needs no check */
 	u64 next_segment;	/* where the next life opens its first segment */
-	size_t nr_kept;
+	u32 nr_kept;
 };
 
-int lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
+void lc_replay_init(struct lc_replay_log *log, const struct lc_sb *sb);
+u32 lc_replay_chunks(const struct lc_replay_log *log);
+u32 lc_replay_wants(const struct lc_replay_log *log);
+int lc_replay_add(struct lc_replay_log *log, const struct lc_record_info *info, bool hidden);
+bool lc_replay_has(const struct lc_replay_log *log, const struct lc_record_info *info);
+void lc_replay_forget(struct lc_replay_log *log, u64 last_segment);
+u64 lc_replay_latest(const struct lc_replay_log *log);
+
+int lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 		     struct lc_replay_result *result);
-void lc_replay_find_cuts(struct lc_replay_record *records, size_t nr);
+void lc_replay_find_cuts(struct lc_replay_log *log);
 void lc_replay_next_life(struct lc_sb *sb, u64 first_seq);
-void lc_replay_cut(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
-		   u64 last_seq, struct lc_replay_result *result);
+void lc_replay_cut(struct lc_replay_log *log, u64 last_seq, struct lc_replay_result *result);
+
+/* In the order they were found in; behind lc_replay_select() by seq. */
+static inline struct lc_replay_record *lc_replay_at(const struct lc_replay_log *log, u32 i)
+{
+	return &log->chunks[i / LC_REPLAY_CHUNK][i % LC_REPLAY_CHUNK];
+}
+
+static inline u64 lc_replay_segment(const struct lc_replay_log *log,
+				    const struct lc_replay_record *r)
+{
+	return log->tail_segment + (r->place >> log->slot_shift);
+}
+
+static inline u32 lc_replay_slot(const struct lc_replay_log *log, const struct lc_replay_record *r)
+{
+	return r->place & ((1u << log->slot_shift) - 1);
+}
+
+/* The cut that the header told of, or a lower segment. */
+static inline u64 lc_replay_told_cut(const struct lc_replay_log *log,
+				     const struct lc_replay_record *r)
+{
+	u32 distance = r->place >> log->slot_shift;
+
+	return r->back == LC_REPLAY_FAR_BACK || r->back > distance ?
+	       log->tail_segment : log->tail_segment + distance - r->back;
+}
+
+/* What lc_replay_find_cuts() found, or 0. */
+static inline u64 lc_replay_cut_segment(const struct lc_replay_log *log,
+					const struct lc_replay_record *r)
+{
+	return r->cut == LC_REPLAY_NONE ? 0 : log->tail_segment + r->cut;
+}
 
 #endif /* LC_REPLAY_H */

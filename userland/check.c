@@ -440,6 +440,11 @@ static void check_log(struct check *c)
 	report_run(c);
 	add_unread_of(c, &c->scan);
 	check_known(c);
+	if (c->scan.verdict == -E2BIG) {
+		check_damage(c, "the log holds records of more than %u lives, more than a start can "
+			     "tell apart", LC_REPLAY_LIVES);
+		c->beyond_repair = true;
+	}
 	if (c->scan.verdict == -ESTALE) {
 		check_damage(c, "the log holds records of a later life than the superblock's %llu: "
 			     "the superblock is an old one", c->sb.epoch);

@@ -159,6 +159,7 @@ json_object *dump_log(const struct scan *scan)
 		 scan_unknown(scan)	      ? "holds records this version does not know"
 		 : scan->verdict == -EUCLEAN ? "damaged: durable records are missing"
 		 : scan->verdict == -ESTALE  ? "the superblock is older than the log"
+		 : scan->verdict == -E2BIG   ? "holds records of too many lives"
 					     : "unbroken");
 	add_u64(obj, "first_seq", scan->run.first_seq);
 	add_u64(obj, "last_seq", scan->run.last_seq);

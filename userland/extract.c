@@ -229,6 +229,10 @@ static int read_log(struct extract *x)
 		complain(x->dev->path, "its log has records of a later life than its superblock: an old "
 			 "superblock cannot tell what is on the hard disk; see lc-check");
 		ret = -ESTALE;
+	} else if (scan.verdict == -E2BIG) {
+		complain(x->dev->path, "its log has records of more than %u lives, more than can be told "
+			 "apart", LC_REPLAY_LIVES);
+		ret = -E2BIG;
 	} else {
 		ret = apply_log(x, &scan);
 	}

@@ -191,17 +191,38 @@ struct end {
 	u32 slot;
 };
 
+static void alloc_log(struct lc_replay_log *log, const struct lc_sb *sb)
+{
+	lc_replay_init(log, sb);
+	log->chunks = xcalloc(lc_replay_chunks(log), sizeof(*log->chunks));
+	log->lives = xcalloc(log->max_lives, sizeof(*log->lives));
+	log->by_epoch = xcalloc(log->max_lives, sizeof(*log->by_epoch));
+}
+
+static void free_log(struct lc_replay_log *log)
+{
+	u32 i;
+
+	for (i = 0; i < lc_replay_chunks(log); i++)
+		free(log->chunks[i]);
+	free(log->chunks);
+	free(log->lives);
+	free(log->by_epoch);
+}
+
 /*
  * What replay comes to see: hidden headers only in segments without a first one, and from
- * @end on.  Sets seen[] and returns how many.
+ * @end on.  Sets seen[] and fills the empty @log.  Return: 0 or an error of lc_replay_add().
  */
-static size_t visible(struct scan *scan, struct end end, struct lc_replay_record *records)
+static int add_visible(struct scan *scan, struct end end, struct lc_replay_log *log)
 {
 	u64 with_first = 0;	/* latest segment that has a first header; there is no segment 0 */
-	size_t nr = 0, i;
+	int ret = 0;
+	size_t i;
 
-	for (i = 0; i < scan->nr; i++) {
+	for (i = 0; i < scan->nr && !ret; i++) {
 		const struct lc_record_info *info = &scan->found[i];
+		u32 nr;
 
 		if (!info->first_slot)
 			with_first = info->segment;
@@ -210,16 +231,38 @@ static size_t visible(struct scan *scan, struct end end, struct lc_replay_record
 				 (info->segment != end.segment || info->first_slot > end.slot));
 		if (!scan->seen[i])
 			continue;
-		records[nr++] = (struct lc_replay_record) {
-			.seq = info->seq, .epoch = info->epoch,
-			.epoch_first_seq = info->epoch_first_seq,
-			.durable_seq = info->durable_seq, .segment = info->segment,
-			.cut = info->cut ? info->cut : info->segment,
-			.first_slot = info->first_slot, .nr_entries = info->nr_entries,
-			.type = info->type, .hidden = scan->hidden[i],
-		};
+		nr = lc_replay_wants(log);
+		if (nr)
+			log->chunks[log->nr / LC_REPLAY_CHUNK] = xcalloc(nr, sizeof(**log->chunks));
+		ret = lc_replay_add(log, info, scan->hidden[i]);
 	}
-	return nr;
+	return ret;
+}
+
+/* As a start does: look, look behind where the log ends then, and decide. */
+static int select_run(struct scan *scan, const struct lc_sb *sb, struct lc_replay_log *log)
+{
+	struct end end = { ~0ULL, ~0ULL, 0 };
+	int ret;
+	u32 i;
+
+	ret = add_visible(scan, end, log);
+	if (!ret)
+		ret = lc_replay_select(sb, log, &scan->run);
+	if (ret)
+		return ret;
+	end = (struct end) { sb->tail_segment, sb->tail_segment, 0 };
+	for (i = 0; i < log->nr; i++) {
+		const struct lc_replay_record *r = lc_replay_at(log, i);
+
+		if (r->keep && r->seq == scan->run.last_seq)
+			end = (struct end) { lc_replay_told_cut(log, r), lc_replay_segment(log, r),
+					     lc_replay_slot(log, r) };
+	}
+	free_log(log);
+	alloc_log(log, sb);
+	ret = add_visible(scan, end, log);
+	return ret ? ret : lc_replay_select(sb, log, &scan->run);
 }
 
 /**
@@ -227,24 +270,18 @@ static size_t visible(struct scan *scan, struct end end, struct lc_replay_record
  */
 void scan_select(struct scan *scan, const struct lc_sb *sb)
 {
-	struct lc_replay_record *records = xcalloc(scan->nr, sizeof(*records));
-	struct end end = { ~0ULL, ~0ULL, 0 };
-	size_t nr, i;
+	struct lc_replay_log log;
+	size_t i;
+	u32 n;
 
 	free(scan->seen);
 	scan->seen = xcalloc(scan->nr, sizeof(*scan->seen));
-	nr = visible(scan, end, records);
-	scan->verdict = lc_replay_select(sb, records, nr, &scan->run);
-	if (!scan->verdict) {
-		end = (struct end) { sb->tail_segment, sb->tail_segment, 0 };
-		for (i = 0; i < nr; i++) {
-			if (records[i].keep && records[i].seq == scan->run.last_seq)
-				end = (struct end) { records[i].cut, records[i].segment,
-						     records[i].first_slot };
-		}
-		nr = visible(scan, end, records);
-		scan->verdict = lc_replay_select(sb, records, nr, &scan->run);
-	}
+	scan->run = (struct lc_replay_result) {
+		.first_seq = sb->tail_seq, .last_seq = sb->tail_seq - 1,
+		.durable_seq = sb->tail_seq - 1, .next_segment = sb->tail_segment,
+	};
+	alloc_log(&log, sb);
+	scan->verdict = select_run(scan, sb, &log);
 	/* R6 here of all that was found: nothing may be repaired by such a superblock. */
 	for (i = 0; i < scan->nr; i++) {
 		if (scan->found[i].epoch > sb->epoch)
@@ -252,18 +289,20 @@ void scan_select(struct scan *scan, const struct lc_sb *sb)
 	}
 	free(scan->kept);
 	scan->kept = xcalloc(scan->nr, sizeof(*scan->kept));
-	for (i = 0; i < nr; i++) {
+	/* Without a run, as there are too many lives, none is kept. */
+	for (n = 0; n < log.nr; n++) {
+		const struct lc_replay_record *r = lc_replay_at(&log, n);
 		struct lc_record_info key = {
-			.segment = records[i].segment,
-			.first_slot = records[i].first_slot,
+			.segment = lc_replay_segment(&log, r),
+			.first_slot = lc_replay_slot(&log, r),
 		};
 		struct lc_record_info *at = bsearch(&key, scan->found, scan->nr, sizeof(key),
 						    compare_place);
 
-		if (at && records[i].keep)
+		if (at && r->keep)
 			scan->kept[at - scan->found] = true;
 	}
-	free(records);
+	free_log(&log);
 }
 
 /**

@@ -39,7 +39,7 @@ struct scan {
 	size_t nr_dark;
 	u64 nr_segments_read;
 	struct lc_replay_result run;
-	int verdict;		/* of lc_replay_select() */
+	int verdict;		/* of lc_replay_select(), or -E2BIG: too many lives */
 };
 
 int scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb,

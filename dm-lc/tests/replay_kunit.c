@@ -11,11 +11,13 @@
 
 #define MAX_RECORDS	64
 
-/* A log under construction. */
+/* A log under construction: its headers, and what replay makes of them. */
 struct log {
 	struct kunit *test;
 	struct lc_sb *sb;
-	struct lc_replay_record records[MAX_RECORDS];
+	struct lc_record_info records[MAX_RECORDS];
+	bool hidden[MAX_RECORDS];
+	struct lc_replay_log found;
 	struct lc_replay_result result;
 	size_t nr;
 	u64 epoch, first_seq, durable;	/* of the records added next */
@@ -38,6 +40,43 @@ static struct log *log_create(struct kunit *test, u64 epoch, u64 epoch_first_seq
 	return log;
 }
 
+/* Hand the headers to replay, in one chunk. */
+static void load(struct log *log)
+{
+	struct lc_replay_log *found = &log->found;
+	struct kunit *test = log->test;
+	void *chunks = found->chunks, *lives = found->lives, *by_epoch = found->by_epoch;
+	u32 i;
+
+	lc_replay_init(found, log->sb);
+	if (!chunks) {
+		chunks = kunit_kcalloc(test, lc_replay_chunks(found), sizeof(void *), GFP_KERNEL);
+		lives = kunit_kcalloc(test, found->max_lives, sizeof(*found->lives), GFP_KERNEL);
+		by_epoch = kunit_kcalloc(test, found->max_lives, sizeof(u32), GFP_KERNEL);
+		KUNIT_ASSERT_TRUE(test, chunks && lives && by_epoch);
+		found->chunks = chunks;
+		found->chunks[0] = kunit_kcalloc(test, MAX_RECORDS, sizeof(**found->chunks),
+						 GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, found->chunks[0]);
+	}
+	found->chunks = chunks;
+	found->lives = lives;
+	found->by_epoch = by_epoch;
+	for (i = 0; i < log->nr; i++) {
+		const struct lc_record_info *info = &log->records[i];
+
+		/* Where no scan comes to. */
+		if (info->segment >= log->sb->tail_segment)
+			KUNIT_ASSERT_EQ(test, lc_replay_add(found, info, log->hidden[i]), 0);
+	}
+}
+
+static int select_run(struct log *log)
+{
+	load(log);
+	return lc_replay_select(log->sb, &log->found, &log->result);
+}
+
 /* The life whose records are added next; durable: what their headers claim. */
 static void life(struct log *log, u64 epoch, u64 first_seq, u64 durable)
 {
@@ -53,7 +92,7 @@ static void add(struct log *log, u64 first, u64 last, u64 segment)
 
 	for (seq = first; seq <= last; seq++) {
 		KUNIT_ASSERT_LT(log->test, log->nr, MAX_RECORDS);
-		log->records[log->nr++] = (struct lc_replay_record) {
+		log->records[log->nr++] = (struct lc_record_info) {
 			.seq = seq, .epoch = log->epoch, .epoch_first_seq = log->first_seq,
 			.durable_seq = min(log->durable, seq - 1),
 			.segment = segment + (seq - first) / 3,
@@ -81,6 +120,7 @@ static void shuffle(struct log *log, struct rnd_state *rnd)
 	for (i = log->nr; i > 1; i--) {
 		other = prandom_u32_state(rnd) % i;
 		swap(log->records[i - 1], log->records[other]);
+		swap(log->hidden[i - 1], log->hidden[other]);
 	}
 }
 
@@ -89,22 +129,20 @@ static void expect(struct log *log, int ret, u64 last, u64 next_segment)
 {
 	struct kunit *test = log->test;
 	struct rnd_state rnd;
-	u32 round;
-	size_t i;
+	u32 round, i;
 
 	prandom_seed_state(&rnd, 1);
 	for (round = 0; round < 8; round++) {
 		u64 seq = log->sb->tail_seq;
 
-		KUNIT_EXPECT_EQ(test, lc_replay_select(log->sb, log->records, log->nr,
-						       &log->result), ret);
+		KUNIT_EXPECT_EQ(test, select_run(log), ret);
 		KUNIT_EXPECT_EQ(test, log->result.first_seq, log->sb->tail_seq);
 		KUNIT_EXPECT_EQ(test, log->result.last_seq, last);
 		KUNIT_EXPECT_EQ(test, log->result.next_segment, next_segment);
 		KUNIT_EXPECT_EQ(test, log->result.nr_kept, last + 1 - log->sb->tail_seq);
-		for (i = 0; i < log->nr; i++) {
-			if (log->records[i].keep)
-				KUNIT_EXPECT_EQ(test, log->records[i].seq, seq++);
+		for (i = 0; i < log->found.nr; i++) {
+			if (lc_replay_at(&log->found, i)->keep)
+				KUNIT_EXPECT_EQ(test, lc_replay_at(&log->found, i)->seq, seq++);
 		}
 		KUNIT_EXPECT_EQ(test, seq, last + 1);
 		shuffle(log, &rnd);
@@ -114,11 +152,13 @@ static void expect(struct log *log, int ret, u64 last, u64 next_segment)
 /* The epoch of the record kept for a seq. */
 static u64 kept_epoch(struct log *log, u64 seq)
 {
-	size_t i;
+	u32 i;
 
-	for (i = 0; i < log->nr; i++) {
-		if (log->records[i].seq == seq && log->records[i].keep)
-			return log->records[i].epoch;
+	for (i = 0; i < log->found.nr; i++) {
+		const struct lc_replay_record *r = lc_replay_at(&log->found, i);
+
+		if (r->seq == seq && r->keep)
+			return log->found.lives[r->life].epoch;
 	}
 	return 0;
 }
@@ -406,13 +446,13 @@ static void hidden(struct kunit *test)
 
 	log->durable = 2;
 	add(log, 1, 5, 1);
-	log->records[3].hidden = true;
+	log->hidden[3] = true;
 	expect(log, 0, 3, 2);
 	log = log_create(test, 1, 1, 1, 1);
 	log->durable = 4;
 	add(log, 1, 5, 1);
-	log->records[3].hidden = true;
-	log->records[4].hidden = true;
+	log->hidden[3] = true;
+	log->hidden[4] = true;
 	expect(log, -EUCLEAN, 3, 2);	/* 5 says that 4 was durable */
 }
 
@@ -477,6 +517,61 @@ static void wrap(struct kunit *test)
 	}
 }
 
+/* A durable seq too far ahead for what is kept of it: still behind the end, and never within. */
+static void far_ahead(struct kunit *test)
+{
+	static const u64 ahead[] = { 9, (1ULL << 32) - 2, 1ULL << 32, (1ULL << 32) + 3 };
+	u64 tail = (1ULL << 33) + 7;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(ahead); i++) {
+		struct log *log = log_create(test, 9, 1, tail, 1);
+
+		add(log, tail, tail + 8, 1);
+		expect(log, 0, tail + 8, 4);
+		log->durable = tail + ahead[i];
+		add(log, LC_NUMBERS_END - 1, LC_NUMBERS_END - 1, 20);
+		expect(log, -EUCLEAN, tail + 8, 4);
+		KUNIT_EXPECT_EQ(test, log->result.durable_seq,
+				tail + min(ahead[i], (1ULL << 32) - 2));
+	}
+	/* Nor does one from far below the tail look like one above it. */
+	for (i = 0; i < ARRAY_SIZE(ahead); i++) {
+		struct log *log = log_create(test, 9, 1, tail, 1);
+
+		log->durable = tail - ahead[i];
+		add(log, tail, tail + 8, 1);
+		expect(log, 0, tail + 8, 4);
+		KUNIT_EXPECT_EQ(test, log->result.durable_seq, tail - 1);
+	}
+}
+
+/* What was read ahead is as if it had never been read, and what lies nowhere is not taken. */
+static void forgotten(struct kunit *test)
+{
+	struct log *log = log_create(test, 2, 20, 1, 1);
+	struct lc_record_info info;
+
+	life(log, 1, 1, 5);
+	add(log, 1, 9, 1);
+	life(log, 3, 4, 3);
+	add(log, 4, 4, 9);
+	load(log);
+	lc_replay_forget(&log->found, 8);
+	KUNIT_EXPECT_EQ(test, log->found.nr, 9);
+	KUNIT_EXPECT_EQ(test, lc_replay_latest(&log->found), 1);
+	KUNIT_EXPECT_EQ(test, lc_replay_select(log->sb, &log->found, &log->result), -EUCLEAN);
+	KUNIT_EXPECT_EQ(test, log->result.last_seq, 9);
+	KUNIT_EXPECT_FALSE(test, lc_replay_has(&log->found, &log->records[9]));
+	KUNIT_EXPECT_TRUE(test, lc_replay_has(&log->found, &log->records[8]));
+	info = log->records[8];
+	info.segment = 0;
+	KUNIT_EXPECT_EQ(test, lc_replay_add(&log->found, &info, false), -ERANGE);
+	info.segment = 1 + log->sb->geo.nr_segments;
+	KUNIT_EXPECT_EQ(test, lc_replay_add(&log->found, &info, false), -ERANGE);
+	expect(log, -ESTALE, 9, 4);
+}
+
 /* The data of a record above the durable seq turned out torn. */
 static void cut(struct kunit *test)
 {
@@ -485,13 +580,13 @@ static void cut(struct kunit *test)
 	log->durable = 4;
 	add(log, 1, 9, 1);
 	expect(log, 0, 9, 4);
-	KUNIT_ASSERT_EQ(test, lc_replay_select(log->sb, log->records, log->nr, &log->result), 0);
-	lc_replay_cut(log->sb, log->records, log->nr, 6, &log->result);
+	KUNIT_ASSERT_EQ(test, select_run(log), 0);
+	lc_replay_cut(&log->found, 6, &log->result);
 	KUNIT_EXPECT_EQ(test, log->result.last_seq, 6);
 	KUNIT_EXPECT_EQ(test, log->result.next_segment, 3);
 	KUNIT_EXPECT_EQ(test, log->result.nr_kept, 6);
 	KUNIT_EXPECT_EQ(test, kept_epoch(log, 7), 0);
-	lc_replay_cut(log->sb, log->records, log->nr, 0, &log->result);
+	lc_replay_cut(&log->found, 0, &log->result);
 	KUNIT_EXPECT_EQ(test, log->result.nr_kept, 0);
 	KUNIT_EXPECT_EQ(test, log->result.next_segment, 1);
 }
@@ -505,12 +600,7 @@ static int scan_header(struct log *log, const union example_block *raw, u64 segm
 	int ret = lc_record_decode(&raw->record, log->sb, segment, slot, &info, NULL);
 
 	if (!ret)
-		log->records[log->nr++] = (struct lc_replay_record) {
-			.seq = info.seq, .epoch = info.epoch,
-			.epoch_first_seq = info.epoch_first_seq,
-			.durable_seq = info.durable_seq, .segment = segment, .first_slot = slot,
-			.nr_entries = info.nr_entries, .type = info.type,
-		};
+		log->records[log->nr++] = info;
 	return ret;
 }
 
@@ -571,6 +661,8 @@ static struct kunit_case replay_cases[] = {
 	KUNIT_CASE(lanes),
 	KUNIT_CASE(slow_lane),
 	KUNIT_CASE(wrap),
+	KUNIT_CASE(far_ahead),
+	KUNIT_CASE(forgotten),
 	KUNIT_CASE(cut),
 	KUNIT_CASE(foreign_headers),
 	{}

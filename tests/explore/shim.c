@@ -75,6 +75,7 @@ void heap_reset(void)
 #endif
 
 struct task_struct explore_task;
+long explore_available = 1L << 19;
 
 void explore_log(int level, const char *format, va_list args)
 {
@@ -95,44 +96,46 @@ void explore_warn(const char *what, const char *file, int line)
  * The linker puts these between recovery.c and replay.c (--wrap), so that the judge sees
  * which records recovery believes in.
  */
-int __real_lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
+int __real_lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 			    struct lc_replay_result *result);
-int __wrap_lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
+int __wrap_lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 			    struct lc_replay_result *result);
-void __real_lc_replay_cut(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
-			  u64 last_seq, struct lc_replay_result *result);
-void __wrap_lc_replay_cut(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
-			  u64 last_seq, struct lc_replay_result *result);
+void __real_lc_replay_cut(struct lc_replay_log *log, u64 last_seq,
+			  struct lc_replay_result *result);
+void __wrap_lc_replay_cut(struct lc_replay_log *log, u64 last_seq,
+			  struct lc_replay_result *result);
 
-static void note_kept(const struct lc_replay_record *records, size_t nr)
+static void note_kept(const struct lc_replay_log *log)
 {
 	struct life *life = world->life;
-	size_t i;
+	u32 i;
 
 	life->clean = false;
 	life->nr_kept = 0;
-	for (i = 0; i < nr; i++) {
-		if (!records[i].keep || life->nr_kept == MAX_SEQ)
+	for (i = 0; i < log->nr; i++) {
+		const struct lc_replay_record *r = lc_replay_at(log, i);
+
+		if (!r->keep || life->nr_kept == MAX_SEQ)
 			continue;
 		life->kept[life->nr_kept++] = (struct kept) {
-			.seq = records[i].seq, .segment = records[i].segment,
-			.slot = records[i].first_slot,
+			.seq = r->seq, .segment = lc_replay_segment(log, r),
+			.slot = lc_replay_slot(log, r),
 		};
 	}
 }
 
-int __wrap_lc_replay_select(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
+int __wrap_lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 			    struct lc_replay_result *result)
 {
-	int ret = __real_lc_replay_select(sb, records, nr, result);
+	int ret = __real_lc_replay_select(sb, log, result);
 
-	note_kept(records, nr);
+	note_kept(log);
 	return ret;
 }
 
-void __wrap_lc_replay_cut(const struct lc_sb *sb, struct lc_replay_record *records, size_t nr,
-			  u64 last_seq, struct lc_replay_result *result)
+void __wrap_lc_replay_cut(struct lc_replay_log *log, u64 last_seq,
+			  struct lc_replay_result *result)
 {
-	__real_lc_replay_cut(sb, records, nr, last_seq, result);
-	note_kept(records, nr);
+	__real_lc_replay_cut(log, last_seq, result);
+	note_kept(log);
 }

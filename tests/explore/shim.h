@@ -317,6 +317,9 @@ typedef u32 gfp_t;
 #define PAGE_SHIFT	12
 #define PAGE_SIZE	4096u
 #define totalram_pages()	(1ul << 20)
+/* Pages; of whoever provides the memory. */
+extern long explore_available;
+#define si_mem_available()	explore_available
 
 void *explore_alloc(size_t bytes, gfp_t flags);
 void explore_free(const void *memory);

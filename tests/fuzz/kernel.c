@@ -8,6 +8,7 @@
 #include "segment.h"
 
 struct kernel kernel;
+long explore_available = 1L << 19;
 
 void kernel_boot(struct medium *medium)
 {

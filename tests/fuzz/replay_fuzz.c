@@ -8,19 +8,28 @@
  * set.  Bit 1: only what lc_record_decode() lets through.  Bits 2-3: what seqs count
  * from.  Bit 4: the seqs' first seqs and epochs are those of a few lives.  Bit 5: no
  * chain of headers leads to records in odd slots.  Bit 6: the superblock tells of earlier
- * lives.
+ * lives.  Of two records in one slot the first one counts: a scan finds no more.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "expect.h"
 #include "replay.h"
 #include "rng.h"
 
 #define MAX_RECORDS	48
+#define SEGMENTS	16
+#define SLOTS		16
+
+/* A record as its header tells of it. */
+struct told {
+	struct lc_record_info info;
+	bool hidden;
+};
 
 struct facts {
 	struct lc_sb sb;
-	struct lc_replay_record records[MAX_RECORDS];
+	struct told records[MAX_RECORDS];
 	size_t nr;
 };
 
@@ -39,13 +48,15 @@ static u64 first_seq(const struct facts *f, u64 epoch)
 			return f->sb.lives[i].first_seq;
 	}
 	for (i = 0; i < f->nr; i++) {
-		if (f->records[i].epoch == epoch && f->records[i].epoch_first_seq < lowest)
-			lowest = f->records[i].epoch_first_seq;
+		const struct lc_record_info *r = &f->records[i].info;
+
+		if (r->epoch == epoch && r->epoch_first_seq < lowest)
+			lowest = r->epoch_first_seq;
 	}
 	return lowest;
 }
 
-static bool rule1(const struct facts *f, const struct lc_replay_record *r)
+static bool rule1(const struct facts *f, const struct lc_record_info *r)
 {
 	size_t i;
 
@@ -58,7 +69,7 @@ static bool rule1(const struct facts *f, const struct lc_replay_record *r)
 			return false;
 	}
 	for (i = 0; i < f->nr; i++) {
-		u64 later = f->records[i].epoch;
+		u64 later = f->records[i].info.epoch;
 
 		if (later > r->epoch && later <= f->sb.epoch && r->seq >= first_seq(f, later))
 			return false;
@@ -66,24 +77,26 @@ static bool rule1(const struct facts *f, const struct lc_replay_record *r)
 	return true;
 }
 
-static bool rule7(const struct facts *f, const struct lc_replay_record *r)
+static bool rule7(const struct facts *f, const struct lc_record_info *r)
 {
 	size_t i;
 
 	for (i = 0; i < f->nr; i++) {
-		if (f->records[i].segment <= r->segment && f->records[i].epoch > r->epoch)
+		const struct lc_record_info *other = &f->records[i].info;
+
+		if (other->segment <= r->segment && other->epoch > r->epoch)
 			return false;
 	}
 	return true;
 }
 
-static bool exists(const struct facts *f, const struct lc_replay_record *r)
+static bool exists(const struct facts *f, const struct lc_record_info *r)
 {
 	return rule1(f, r) && rule7(f, r);
 }
 
 /* Rule 2, and where it leaves a choice: the higher segment, there the lower slot. */
-static bool better(const struct lc_replay_record *a, const struct lc_replay_record *b)
+static bool better(const struct lc_record_info *a, const struct lc_record_info *b)
 {
 	if (a->epoch != b->epoch)
 		return a->epoch > b->epoch;
@@ -92,31 +105,44 @@ static bool better(const struct lc_replay_record *a, const struct lc_replay_reco
 	return a->first_slot < b->first_slot;
 }
 
-static const struct lc_replay_record *record_of(const struct facts *f, u64 seq)
+static const struct lc_record_info *record_of(const struct facts *f, u64 seq)
 {
-	const struct lc_replay_record *best = NULL;
+	const struct lc_record_info *best = NULL;
 	size_t i;
 
 	for (i = 0; i < f->nr; i++) {
-		const struct lc_replay_record *r = &f->records[i];
+		const struct lc_record_info *r = &f->records[i].info;
 
-		if (r->seq == seq && exists(f, r) && !r->hidden && (!best || better(r, best)))
+		if (r->seq == seq && exists(f, r) && !f->records[i].hidden &&
+		    (!best || better(r, best)))
 			best = r;
 	}
 	return best;
 }
 
+/* Rule 5 of one record.  Below the tail all was durable; no log is as long as 2^32. */
+static u64 told_durable(const struct facts *f, const struct lc_record_info *r)
+{
+	u64 tail = f->sb.tail_seq;
+
+	if (r->durable_seq < tail)
+		return 0;
+	return r->durable_seq - tail < (1ULL << 32) - 2 ? r->durable_seq : tail + (1ULL << 32) - 2;
+}
+
 /* Fills run[] in the order of seqs. */
 static int slow_select(const struct facts *f, struct lc_replay_result *result,
-		       const struct lc_replay_record **run)
+		       const struct lc_record_info **run)
 {
-	const struct lc_replay_record *r;
+	const struct lc_record_info *r;
 	bool newer_life = false;
 	size_t i;
 	u64 seq;
 
 	memset(result, 0, sizeof(*result));
 	result->durable_seq = f->sb.epoch_first_seq ? f->sb.epoch_first_seq - 1 : 0;
+	if (f->sb.tail_seq > result->durable_seq)
+		result->durable_seq = f->sb.tail_seq - 1;
 	result->next_segment = f->sb.tail_segment;
 	result->first_seq = f->sb.tail_seq;
 	for (seq = f->sb.tail_seq; (r = record_of(f, seq)); seq++) {	/* rules 3 and 4 */
@@ -126,10 +152,10 @@ static int slow_select(const struct facts *f, struct lc_replay_result *result,
 	}
 	result->last_seq = seq - 1;
 	for (i = 0; i < f->nr; i++) {
-		r = &f->records[i];
+		r = &f->records[i].info;
 		newer_life |= r->epoch > f->sb.epoch;			/* rule 6 */
-		if (exists(f, r) && r->durable_seq > result->durable_seq)	/* rule 5 */
-			result->durable_seq = r->durable_seq;
+		if (exists(f, r) && told_durable(f, r) > result->durable_seq)
+			result->durable_seq = told_durable(f, r);
 	}
 	if (newer_life)
 		return -ESTALE;
@@ -138,7 +164,7 @@ static int slow_select(const struct facts *f, struct lc_replay_result *result,
 
 /* --- input --------------------------------------------------------------- */
 
-static void bound(struct lc_replay_record *r)
+static void bound(struct lc_record_info *r)
 {
 	u64 top = 1ULL << 62;
 
@@ -179,8 +205,12 @@ static void take_facts(struct input *in, struct facts *f)
 	unsigned int n = how & 1 ? 8 : 1;
 	u64 base = how & 1 ? 0 : bases[how >> 2 & 3];
 	u64 epochs = how & 1 ? ~0ULL : 8, top = ~0ULL >> 1;
+	bool taken[SEGMENTS * SLOTS] = { false };
 
 	memset(f, 0, sizeof(*f));
+	f->sb.geo.nr_segments = SEGMENTS;
+	f->sb.geo.seg_slots = SLOTS;
+	f->sb.geo.nr_slots = SEGMENTS * SLOTS;
 	f->sb.epoch = input_bytes(in, n) % epochs;
 	f->sb.epoch_first_seq = base + (input_bytes(in, n) & top);
 	f->sb.tail_seq = base + (input_bytes(in, n) & top);
@@ -191,8 +221,8 @@ static void take_facts(struct input *in, struct facts *f)
 	}
 	if (how & 64)
 		take_lives(in, f, n);
-	for (f->nr = 0; in->size && f->nr < MAX_RECORDS; f->nr++) {
-		struct lc_replay_record *r = &f->records[f->nr];
+	while (in->size && f->nr < MAX_RECORDS) {
+		struct lc_record_info *r = &f->records[f->nr].info;
 		u8 place = input_u8(in);
 
 		r->seq = base + (input_bytes(in, n) & top);
@@ -201,11 +231,13 @@ static void take_facts(struct input *in, struct facts *f)
 		r->durable_seq = base + (input_bytes(in, n) & top);
 		r->segment = f->sb.tail_segment + (place >> 4);
 		r->first_slot = place & 15;
-		r->hidden = how & 32 && place & 1;
+		f->records[f->nr].hidden = how & 32 && place & 1;
 		if (how & 16)
 			r->epoch_first_seq = base + r->epoch * 8;
 		if (how & 2)
 			bound(r);
+		f->nr += !taken[place];
+		taken[place] = true;
 	}
 }
 
@@ -258,28 +290,63 @@ size_t LLVMFuzzerCustomMutator(u8 *data, size_t size, size_t max_size, unsigned 
 
 /* --- comparison ---------------------------------------------------------- */
 
-static bool same_record(const struct lc_replay_record *a, const struct lc_replay_record *b)
+/* The log that replay makes of the facts; each input has its own, so that nothing is left over. */
+static void load(const struct facts *f, struct lc_replay_log *log)
 {
-	return a->seq == b->seq && a->epoch == b->epoch && a->segment == b->segment &&
-	       a->first_slot == b->first_slot && a->epoch_first_seq == b->epoch_first_seq;
+	u32 nr, i;
+
+	lc_replay_init(log, &f->sb);
+	EXPECT(lc_replay_chunks(log) == 1);
+	log->chunks = calloc(1, sizeof(*log->chunks));
+	log->lives = calloc(log->max_lives, sizeof(*log->lives));
+	log->by_epoch = calloc(log->max_lives, sizeof(*log->by_epoch));
+	for (i = 0; i < f->nr; i++) {
+		nr = lc_replay_wants(log);
+		EXPECT(!nr == !!i);
+		if (nr)
+			log->chunks[0] = calloc(nr, sizeof(**log->chunks));
+		EXPECT(!lc_replay_add(log, &f->records[i].info, f->records[i].hidden));
+	}
 }
 
-static void expect_same_run(const struct facts *f, const struct lc_replay_result *result,
-			    const struct lc_replay_record **run, size_t nr_run)
+static void unload(struct lc_replay_log *log)
 {
-	size_t i, kept = 0;
+	free(log->chunks[0]);
+	free(log->chunks);
+	free(log->lives);
+	free(log->by_epoch);
+}
 
-	for (i = 0; i < f->nr; i++) {
-		const struct lc_replay_record *r = &f->records[i];
+static bool same_record(const struct lc_replay_log *log, const struct lc_replay_record *a,
+			const struct lc_record_info *b)
+{
+	const struct lc_replay_life *life = &log->lives[a->life];
 
-		EXPECT(r->keep <= 1);
-		EXPECT(!i || f->records[i - 1].seq <= r->seq);
+	return a->seq == b->seq && life->epoch == b->epoch &&
+	       life->first_seq == b->epoch_first_seq &&
+	       lc_replay_segment(log, a) == b->segment && lc_replay_slot(log, a) == b->first_slot;
+}
+
+static void expect_same_run(const struct facts *f, const struct lc_replay_log *log,
+			    const struct lc_replay_result *result,
+			    const struct lc_record_info **run, size_t nr_run)
+{
+	size_t kept = 0;
+	u32 i;
+
+	EXPECT(log->nr == f->nr);
+	for (i = 0; i < log->nr; i++) {
+		const struct lc_replay_record *r = lc_replay_at(log, i);
+
+		EXPECT(!i || lc_replay_at(log, i - 1)->seq <= r->seq);
 		if (!r->keep)
 			continue;
-		EXPECT(kept < nr_run && same_record(r, run[kept]));
+		EXPECT(kept < nr_run && same_record(log, r, run[kept]));
 		EXPECT(r->seq == result->first_seq + kept);
 		kept++;
 	}
+	for (i = 0; i < f->nr; i++)
+		EXPECT(lc_replay_has(log, &f->records[i].info));
 	EXPECT(kept == nr_run && kept == result->nr_kept);
 }
 
@@ -289,7 +356,7 @@ static void shuffle(struct facts *f, struct rng *rng)
 
 	for (i = f->nr; i > 1; i--) {
 		size_t j = rng_below(rng, i);
-		struct lc_replay_record swap = f->records[j];
+		struct told swap = f->records[j];
 
 		f->records[j] = f->records[i - 1];
 		f->records[i - 1] = swap;
@@ -297,8 +364,8 @@ static void shuffle(struct facts *f, struct rng *rng)
 }
 
 /* The run's end turned out torn: the shorter run and where the next life goes. */
-static void cut(struct facts *f, const struct lc_replay_record **run,
-		struct lc_replay_result *result, u64 by)
+static void cut(const struct facts *f, struct lc_replay_log *log,
+		const struct lc_record_info **run, struct lc_replay_result *result, u64 by)
 {
 	u64 last = result->last_seq - (result->nr_kept ? by % (result->nr_kept + 1) : 0);
 	u64 next = f->sb.tail_segment;
@@ -308,18 +375,19 @@ static void cut(struct facts *f, const struct lc_replay_record **run,
 		if (run[nr]->segment + 1 > next)
 			next = run[nr]->segment + 1;
 	}
-	lc_replay_cut(&f->sb, f->records, f->nr, last, result);
+	lc_replay_cut(log, last, result);
 	EXPECT(result->last_seq == last && result->nr_kept == nr && result->next_segment == next);
-	expect_same_run(f, result, run, nr);
+	expect_same_run(f, log, result, run, nr);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	const struct lc_replay_record *run[MAX_RECORDS];
+	const struct lc_record_info *run[MAX_RECORDS];
 	struct lc_replay_result slow, fast;
 	static struct facts facts, work;
 	struct input in = { data, size };
 	struct rng rng = { size };
+	struct lc_replay_log log;
 	unsigned int i;
 	int expected;
 
@@ -327,16 +395,17 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	expected = slow_select(&facts, &slow, run);
 	work = facts;
 	for (i = 0; i < 3; i++) {
+		load(&work, &log);
 		memset(&fast, 0xff, sizeof(fast));
-		EXPECT(lc_replay_select(&work.sb, work.records, work.nr, &fast) == expected);
+		EXPECT(lc_replay_select(&work.sb, &log, &fast) == expected);
 		EXPECT(fast.first_seq == slow.first_seq && fast.last_seq == slow.last_seq);
 		EXPECT(fast.durable_seq == slow.durable_seq && fast.nr_kept == slow.nr_kept);
 		EXPECT(fast.next_segment == slow.next_segment);
-		expect_same_run(&work, &fast, run, slow.nr_kept);
+		expect_same_run(&work, &log, &fast, run, slow.nr_kept);
+		if (i == 2)
+			cut(&work, &log, run, &fast, size);
+		unload(&log);
 		shuffle(&work, &rng);
 	}
-	/* Sorted again, for the cut. */
-	lc_replay_select(&work.sb, work.records, work.nr, &fast);
-	cut(&work, run, &fast, size);
 	return 0;
 }
