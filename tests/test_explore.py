@@ -27,6 +27,8 @@ STATES_SANITIZED = 20_000
 # Most are found within some thousands, two take some hundred thousands.
 STATES_MUTANT = 1_000_000
 SEEDS_APART = 1 << 40
+RECORDS = 1_000_000
+RECORDS_LONG = 10_000_000
 
 
 def make(folder, *words, top=host.TOP):
@@ -92,6 +94,55 @@ def test_sanitized():
     binary = make(host.BUILD / "explore-san", "SAN=1")
     done = run(binary, "--seed", seed(), "--states", STATES_SANITIZED)
     assert done.returncode == 0, done.stdout
+
+
+def memory(folder, records, top=host.TOP, words=()):
+    """tests/explore/memory.c of a tree, run: 0 or 1."""
+    make(folder, folder / "memory", *words, top=top)
+    done = subprocess.run([folder / "memory", str(records)], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
+    print(done.stdout)
+    return done.returncode
+
+
+def test_memory(request):
+    """A start takes 24 bytes for each header that it finds, or is refused."""
+    records = RECORDS_LONG if request.config.getoption("--long") else RECORDS
+    assert memory(host.BUILD / "explore", records) == 0
+
+
+def test_memory_sanitized():
+    """The same of a small log, with address and undefined behaviour sanitizers."""
+    assert memory(host.BUILD / "explore-san", 100_000, words=("SAN=1",)) == 0
+
+
+# Each takes more than it should, or does not say so.
+MEMORY_MUTANTS = {
+    "larger-chunks": ("u64 bytes = (u64)nr *", "u64 bytes = 2ull * nr *"),
+    "chunks-are-copied": ("chunk = alloc_chunk(nr);",
+                          "chunk = alloc_chunk(log->nr + nr);"),
+    "nothing-is-spared-FD1": ("available() < reserve() + bytes", "0"),
+    "chunks-are-kept-FD2": ("\tfree_chunks(found);\n\tfound->log.nr = 0;",
+                            "\tfound->log.nr = 0;"),
+    "headers-are-not-counted-FD2": ("\tfound->nr_headers++;",
+                                    "\tfound->nr_headers += !found->full;"),
+    "start-without-some-headers": ("if (!found->full)\n\t\treturn 0;\n\tlc_err",
+                                   "return 0;\n\tlc_err"),
+}
+
+
+@pytest.mark.parametrize("name", MEMORY_MUTANTS)
+def test_memory_mutants(name, tmp_path):
+    """With one of these in found.c, the test above fails."""
+    old, new = MEMORY_MUTANTS[name]
+    for folder in ("dm-lc", "userland/kernel", "tests/explore"):
+        (tmp_path / folder).parent.mkdir(parents=True, exist_ok=True)
+        host.run("cp", "-a", host.TOP / folder, tmp_path / folder)
+    source = tmp_path / "dm-lc/found.c"
+    text = source.read_text(encoding="ascii")
+    assert text.count(old) == 1, "found.c has changed: adapt the mutant"
+    source.write_text(text.replace(old, new), encoding="ascii")
+    assert memory(tmp_path / "build", RECORDS, tmp_path) == 1, "the mutant survived"
 
 
 @pytest.mark.parametrize("path", [path for path in CORPUS if not path.name.startswith(GAPS)],
