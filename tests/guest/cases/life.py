@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Coming and going: reload, suspend, remove, second users, under load."""
 
+import contextlib
+import os
 import pathlib
 import re
+import tempfile
 
 from lclib import case, dm, kmsg, sh, wait
+from lclib.disk import image, put
 from lclib.faulty import BLOCK, content, fill
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
+SMALL = (Disk("ssd", "8M"), Disk("hdd", "32M"))
 LOAD = ("--ioengine=libaio", "--direct=1", "--bs=4k", "--iodepth=8", "--numjobs=4",
         "--verify=crc32c", "--verify_fatal=1", "--verify_backlog=256", "--size=16M",
         "--offset_increment=16M", "--time_based", "--fsync=32", "--output-format=terse")
@@ -19,6 +24,56 @@ def start_load(path, seconds):
     """Four verified jobs for a while, in the background."""
     return sh.start("fio", "--name=load", f"--filename={path}", "--rw=randwrite",
                     f"--runtime={seconds}", *LOAD)
+
+
+def memory(name):
+    """A line of /proc/meminfo, in bytes."""
+    lines = pathlib.Path("/proc/meminfo").read_text(encoding="ascii")
+    return int(re.search(rf"^{name}: +(\d+) kB$", lines, re.M)[1]) << 10
+
+
+@contextlib.contextmanager
+def little_memory(available):
+    """A file in RAM takes all but so many bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        sh.run("mount", "-t", "tmpfs", "-o", "size=100%", "tmpfs", folder)
+        try:
+            with open(f"{folder}/hog", "wb") as hog:
+                at = 0
+                while (spare := memory("MemAvailable") - available) > 0:
+                    step = min(max(spare // 2, 1 << 20), 64 << 20)
+                    os.posix_fallocate(hog.fileno(), at, step)
+                    at += step
+            yield
+        finally:
+            sh.run("umount", folder)
+
+
+@case(kernels=("stock",), disks=SMALL)
+def long_log_is_refused_without_ram(ctx):
+    """A start that RAM does not suffice for says what it takes, and nobody is killed for it."""
+    with LcStack(ctx.hdd, ctx.ssd, format=("--segment-size=64K",), writeback="off",
+                 idle_seal_ms=0) as lc:
+        with lc.open() as raw:
+            for block in range(300):
+                raw.write(block * 8192, block.to_bytes(4, "little") * 1024)
+                raw.flush()
+        crash = {path: image(path) for path in (ctx.ssd, ctx.hdd)}
+        lc.remove()
+        for path, data in crash.items():
+            put(path, data)
+        with little_memory(memory("MemTotal") // 16 - (6 << 20)):
+            ctx.figure("MiB available", memory("MemAvailable") >> 20)
+            code, output = sh.result("lc-resume", lc.name, lc.cache, lc.backing)
+        assert code, output
+        log = sh.run("dmesg")
+        assert re.search(r"the log has \d+ record headers or more: a start takes 1 MiB of RAM", log)
+        assert "Out of memory" not in log, log
+        assert image(ctx.ssd) == crash[ctx.ssd], "the refused start has written"
+        lc.activate(writeback="off")
+        with lc.open() as raw:
+            for block in range(300):
+                assert raw.read(block * 8192, 4096) == block.to_bytes(4, "little") * 1024, block
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=400)

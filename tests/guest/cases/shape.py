@@ -196,3 +196,36 @@ def headers_are_fetched_together(ctx):
             for block in range(200):
                 assert raw.read(block * 8192, 4096) == block.to_bytes(4, "little") * 1024, block
     assert most >= 8, most
+
+
+def bytes_of_a_start(ctx, records, blocks):
+    """What a start after a crash reads of the SSD: the log has so many records of fsync."""
+    with LcStack(ctx.hdd, ctx.ssd, format=("--segment-size=64K",), writeback="off",
+                 idle_seal_ms=0) as lc:
+        with lc.open() as raw:
+            for record in range(records):
+                raw.write(record * 32768, record.to_bytes(4, "little") * 1024 * blocks)
+                raw.flush()
+        crash = {path: image(path) for path in (ctx.ssd, ctx.hdd)}
+        lc.remove()
+        for path, data in crash.items():
+            put(path, data)
+        before = commands(ctx.ssd)["sectors_read"]
+        lc.activate()
+        read = (commands(ctx.ssd)["sectors_read"] - before) * 512
+        assert f"replayed {records} records" in sh.run("dmesg"), "something else was replayed"
+    return read
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "16M"), Disk("hdd", "32M")))
+def start_reads_headers(ctx):
+    """What a start after a crash reads grows by two slots for each record, whatever its data."""
+    few, many = 100, 260  # of the larger ones less than the log holds before it must be drained
+    for blocks in (1, 7):
+        first = bytes_of_a_start(ctx, few, blocks)
+        more = bytes_of_a_start(ctx, many, blocks) - first
+        each = more / (many - few)
+        ctx.figure(f"bytes a record of {blocks}", each)
+        ctx.figure(f"bytes for {few} records of {blocks}", first)
+        # A record of 7 has 28 KiB of data.  A few slots more: where the segments end.
+        assert 4096 <= each <= 2.25 * 4096, each

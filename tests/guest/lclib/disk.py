@@ -35,11 +35,11 @@ def by_serial(wanted):
 
 
 def commands(path):
-    """How many commands of each kind the kernel has sent to a disk so far, and sectors written."""
+    """How many commands of each kind the kernel has sent to a disk so far, and sectors."""
     words = pathlib.Path("/sys/block", pathlib.Path(path).name, "stat").read_text(encoding="ascii")
     words = words.split()
     return {"read": int(words[0]), "write": int(words[4]), "flush": int(words[15]),
-            "sectors": int(words[6])}
+            "sectors": int(words[6]), "sectors_read": int(words[2])}
 
 
 class Device:
