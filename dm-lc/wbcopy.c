@@ -2,11 +2,11 @@
 /*
  * Copying sorted slots from the SSD to the HDD.
  *
- * The items are cut into runs of neighbouring blocks.  A run has RAM of its own
- * and a worker of its own that goes through it in order: read the slots (those
- * next to each other in one go), verify every checksum, write the valid sectors
- * (those next to each other in one go).  At most `depth` runs are in flight, all
- * preallocated, started in the order of the HDD.
+ * The items are cut into runs of neighbouring blocks, or of what lies in one stripe of a RAID
+ * (stripe.h).  A run has a worker of its own that goes through it in order: read the slots
+ * (those next to each other in one go), verify every checksum, write the valid sectors (those
+ * next to each other in one go).  At most `depth` runs are in flight, started in the order of
+ * the HDD.  Runs and the pages of all of them are preallocated.
  *
  * Reads of others go first.  A drive takes writes into its cache at once, so few in flight
  * would not keep it free for them: its head is at the writes whenever a read comes.  Pauses do.
@@ -15,6 +15,9 @@
  *  Y  While others read the HDD, no run is started behind `depth` others before a rest is
  *     over, or no read has come or ended for YIELD_CALM.  It takes lc_writeback_rest(), a tick
  *     more or less, and ends within YIELD_STEP when that becomes 0, or the batch is to be given up.
+ *     A run counts as many as would be without stripes.
+ *  RS2 The writes of a run are sent in the order of the HDD, by one task under one plug, so that
+ *     a RAID sees all that is written of a stripe before it begins to read for its parity.
  *
  * A run only records its error; lc_wbcopy_run() returns one, the HDD's first, after all
  * runs have ended.  A slot that does not verify is read once more; it is never written to
@@ -35,12 +38,9 @@
 #include "discard.h"
 #include "index.h"
 #include "io.h"
+#include "stripe.h"
 #include "wbcopy.h"
 #include "writeback.h"
-
-#define RUN_ORDER	4
-#define RUN_CHUNKS	4
-#define RUN_BLOCKS	(RUN_CHUNKS << RUN_ORDER)	/* 256 KiB */
 
 #define YIELD_CALM	(HZ / 4 ?: 1)
 #define YIELD_STEP	(HZ / 100 ?: 1)	/* how often it is looked whether there is still reason */
@@ -55,7 +55,7 @@ struct run {
 	blk_status_t status;		/* any of them failed */
 	bool writing;			/* the phase */
 	struct work_struct work;	/* behind a phase */
-	struct page *pages[RUN_BLOCKS];
+	struct page **pages;		/* of its blocks; copy->most pointers */
 };
 
 struct lc_wbcopy {
@@ -65,6 +65,12 @@ struct lc_wbcopy {
 	spinlock_t lock;		/* in completion context too */
 	struct list_head idle;		/* runs; lock */
 	u32 nr_idle;			/* lock */
+	/*
+	 * Pages that no run holds; lock.  There are enough for a run of any length once no run
+	 * is in flight, and a run that is in flight waits for no page: so each gets its own.
+	 */
+	struct page **spare;
+	u32 nr_spare;			/* lock */
 	int error;			/* the first, or the HDD's; lock; READ_ONCE() */
 	struct lc_wb_how how;
 	atomic_t row;			/* blocks the HDD refused since it took one */
@@ -75,7 +81,10 @@ struct lc_wbcopy {
 	u32 streak_blocks;		/* thread only */
 	unsigned long rested;		/* jiffies, in this batch; thread only */
 	u32 depth;
+	u32 most;			/* blocks of a run */
+	struct lc_stripe stripe;	/* in this batch; thread only */
 	struct run *runs;
+	struct page **pages;		/* what runs and spare point into */
 };
 
 static void run_end(struct run *run, int error)
@@ -90,6 +99,8 @@ static void run_end(struct run *run, int error)
 	/* Behind the error: who waits for a claim looks at that, too. */
 	lc_claims_drop(copy->core->claims, &run->claim);
 	lc_discard_kick(copy->core);
+	memcpy(copy->spare + copy->nr_spare, run->pages, run->nr * sizeof(*run->pages));
+	copy->nr_spare += run->nr;
 	list_add(&run->list, &copy->idle);
 	copy->nr_idle++;
 	/* Inside the lock: lc_wbcopy_run() may return as soon as it is released. */
@@ -136,13 +147,19 @@ static void write_bio_end(struct bio *bio)
 static struct bio *run_bio(struct run *run, struct block_device *bdev, blk_opf_t opf,
 			   sector_t sector, bio_end_io_t *end_io)
 {
-	struct bio *bio = bio_alloc_bioset(bdev, RUN_BLOCKS, opf, GFP_NOIO, &run->copy->bios);
+	struct bio *bio = bio_alloc_bioset(bdev, LC_RUN_BLOCKS, opf, GFP_NOIO, &run->copy->bios);
 
 	bio->bi_iter.bi_sector = sector;
 	bio->bi_private = run;
 	bio->bi_end_io = end_io;
 	atomic_inc(&run->pending);
 	return bio;
+}
+
+/* Does sector @at need another bio? */
+static bool must_submit(const struct bio *bio, sector_t at)
+{
+	return bio && (bio_end_sector(bio) != at || bio->bi_vcnt == LC_RUN_BLOCKS);
 }
 
 /* How many sectors from @first on are all in or all out of @mask? */
@@ -156,16 +173,18 @@ static u32 stretch(u8 mask, u32 first)
 	return n;
 }
 
-/* Write the valid sectors, each stretch of neighbours as one bio. */
+/* Write the valid sectors, neighbours in the fewest bios (RS2). */
 static void run_write(struct run *run)
 {
 	struct lc_core *core = run->copy->core;
 	struct bio *bio = NULL;
+	struct blk_plug plug;
 	u32 i, j, n;
 
 	run->status = BLK_STS_OK;
 	run->writing = true;
 	atomic_set(&run->pending, 1);
+	blk_start_plug(&plug);
 	for (i = 0; i < run->nr; i++) {
 		const struct lc_wb_item *item = &run->items[i];
 		u8 mask = item->fate == LC_WB_COPIED ? item->mask : 0;
@@ -177,7 +196,7 @@ static void run_write(struct run *run)
 			n = stretch(mask, j);
 			if (!(mask & 1u << j))
 				continue;
-			if (bio && bio_end_sector(bio) != at) {
+			if (must_submit(bio, at)) {
 				submit_bio(bio);
 				bio = NULL;
 			}
@@ -189,6 +208,7 @@ static void run_write(struct run *run)
 	}
 	if (bio)
 		submit_bio(bio);
+	blk_finish_plug(&plug);
 	write_done(run);
 }
 
@@ -359,7 +379,7 @@ static void read_bio_end(struct bio *bio)
 	read_done(run);
 }
 
-/* Read the slots, each stretch of neighbours as one bio. */
+/* Read the slots, neighbours in the fewest bios. */
 static void run_start(struct run *run)
 {
 	struct lc_core *core = run->copy->core;
@@ -373,7 +393,7 @@ static void run_start(struct run *run)
 		sector_t at = (core->sb.geo.segments_offset >> 9) +
 			      ((sector_t)run->items[i].slot << LC_BLOCK_SHIFT);
 
-		if (bio && bio_end_sector(bio) != at) {
+		if (must_submit(bio, at)) {
 			submit_bio(bio);
 			bio = NULL;
 		}
@@ -386,15 +406,21 @@ static void run_start(struct run *run)
 	read_done(run);
 }
 
-static struct run *idle_run(struct lc_wbcopy *copy)
+/* An idle run with @nr pages, or NULL. */
+static struct run *take_run(struct lc_wbcopy *copy, u32 nr)
 {
 	struct run *run;
 
 	spin_lock_irq(&copy->lock);
 	run = list_first_entry_or_null(&copy->idle, struct run, list);
+	if (run && copy->nr_spare < nr)
+		run = NULL;
 	if (run) {
 		list_del(&run->list);
 		copy->nr_idle--;
+		copy->nr_spare -= nr;
+		memcpy(run->pages, copy->spare + copy->nr_spare, nr * sizeof(*run->pages));
+		run->nr = nr;
 	}
 	spin_unlock_irq(&copy->lock);
 	return run;
@@ -410,13 +436,14 @@ static bool all_idle(struct lc_wbcopy *copy)
 	return idle;
 }
 
-static u32 run_length(const struct lc_wb_item *items, u32 nr)
+/* Stretches of neighbours that begin in a run, but for its first block. */
+static u32 inner_moves(const struct lc_wb_item *items, u32 nr)
 {
-	u32 n = 1;
+	u32 moves = 0, i;
 
-	while (n < nr && n < RUN_BLOCKS && items[n].block == items[n - 1].block + 1)
-		n++;
-	return n;
+	for (i = 1; i < nr; i++)
+		moves += items[i].block != items[i - 1].block + 1;
+	return moves;
 }
 
 static bool given_up(const struct lc_wbcopy *copy)
@@ -429,13 +456,17 @@ static bool run_given_up(const void *run)
 	return given_up(((const struct run *)run)->copy);
 }
 
-/* Wait for discards of its blocks, and keep those that come behind it out (C5). */
+/*
+ * Wait for discards of its blocks, and keep those that come behind it out (C5).  Blocks of one
+ * stripe may have others between them, which are claimed, too, for as long as the run takes.
+ */
 static void run_claim(struct run *run)
 {
 	struct lc_claims *claims = run->copy->core->claims;
 	unsigned long begun = jiffies;
 
-	lc_claim_init(&run->claim, LC_CLAIM_COPY, run->items[0].block, run->nr);
+	lc_claim_init(&run->claim, LC_CLAIM_COPY, run->items[0].block,
+		      run->items[run->nr - 1].block - run->items[0].block + 1);
 	lc_claims_add(claims, &run->claim);
 	lc_claims_wait(claims, &run->claim, run_given_up, run);
 	run->copy->rested += jiffies - begun;
@@ -492,6 +523,28 @@ static void yield_to_reads(struct lc_wbcopy *copy)
 	copy->streak_blocks = 0;
 }
 
+/* What Y, and the length of a rest, must know of a run that is about to be started. */
+static void count_run(struct lc_wbcopy *copy, const struct lc_wb_item *items, u32 i, u32 nr)
+{
+	u32 moves = inner_moves(items + i, nr);
+
+	copy->streak += max(1 + moves, DIV_ROUND_UP(nr, LC_RUN_BLOCKS));
+	copy->streak_moves += moves + (!i || items[i].block != items[i - 1].block + 1);
+	copy->streak_blocks += nr;
+}
+
+/* As the backing device is now; stripes longer than when the room was made are none. */
+static void look_at_stripes(struct lc_wbcopy *copy)
+{
+	struct block_device *bdev = copy->core->backing;
+	u32 blocks = lc_stripe_blocks(bdev_io_opt(bdev));
+
+	copy->stripe = (struct lc_stripe) {
+		.start = get_start_sect(bdev),
+		.blocks = blocks <= copy->most ? blocks : 0,
+	};
+}
+
 /* Jiffies that the last batch rested for the sake of reads, or waited for discards. */
 unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy)
 {
@@ -522,14 +575,14 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 	copy->rested = 0;
 	atomic_set(&copy->row, 0);
 	atomic_set(&copy->nr_bad, 0);
+	look_at_stripes(copy);
 	for (n = 0; n < nr; n++)
 		items[n].done = false;
 	while (i < nr) {
 		yield_to_reads(copy);
-		wait_event(copy->wait, (run = idle_run(copy)));
-		n = run_length(items + i, nr - i);
+		n = lc_stripe_run(&copy->stripe, &copy->core->place, items + i, nr - i, copy->most);
+		wait_event(copy->wait, (run = take_run(copy, n)));
 		run->items = items + i;
-		run->nr = n;
 		if (!given_up(copy))
 			run_claim(run);
 		if (given_up(copy)) {
@@ -537,9 +590,7 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 			break;
 		}
 		run_refresh(run);
-		copy->streak++;
-		copy->streak_moves += !i || items[i].block != items[i - 1].block + 1;
-		copy->streak_blocks += n;
+		count_run(copy, items, i, n);
 		run_start(run);
 		i += n;
 	}
@@ -551,33 +602,40 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 
 static void free_runs(struct lc_wbcopy *copy)
 {
-	u32 i, c;
+	u32 i;
 
-	for (i = 0; i < copy->depth; i++) {
-		for (c = 0; c < RUN_BLOCKS; c++) {
-			if (copy->runs[i].pages[c])
-				__free_page(copy->runs[i].pages[c]);
-		}
-	}
+	for (i = 0; i < copy->nr_spare; i++)
+		__free_page(copy->spare[i]);
+	kvfree(copy->pages);
 	kvfree(copy->runs);
 }
 
+/* RAM for runs without long stripes, and for two stripes: one is read while one is written. */
 static int alloc_runs(struct lc_wbcopy *copy)
 {
-	u32 i, c;
+	u32 nr = copy->depth * LC_RUN_BLOCKS, i;
 
+	if (copy->most > LC_RUN_BLOCKS)
+		nr = max(nr, 2 * copy->most);
+	copy->runs = kvcalloc(copy->depth, sizeof(*copy->runs), GFP_KERNEL);
+	copy->pages = kvcalloc(nr + (size_t)copy->depth * copy->most, sizeof(*copy->pages),
+			       GFP_KERNEL);
+	if (!copy->runs || !copy->pages)
+		return -ENOMEM;
+	copy->spare = copy->pages;
 	for (i = 0; i < copy->depth; i++) {
 		struct run *run = &copy->runs[i];
 
 		run->copy = copy;
+		run->pages = copy->pages + nr + (size_t)i * copy->most;
 		INIT_WORK(&run->work, run_work);
-		for (c = 0; c < RUN_BLOCKS; c++) {
-			run->pages[c] = alloc_page(GFP_KERNEL);
-			if (!run->pages[c])
-				return -ENOMEM;
-		}
 		list_add(&run->list, &copy->idle);
 		copy->nr_idle++;
+	}
+	for (; copy->nr_spare < nr; copy->nr_spare++) {
+		copy->spare[copy->nr_spare] = alloc_page(GFP_KERNEL);
+		if (!copy->spare[copy->nr_spare])
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -599,12 +657,10 @@ struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, struct workqueue_struct
 	copy->core = core;
 	copy->wq = wq;
 	copy->depth = depth;
+	copy->most = max(LC_RUN_BLOCKS, lc_stripe_blocks(bdev_io_opt(core->backing)));
 	spin_lock_init(&copy->lock);
 	INIT_LIST_HEAD(&copy->idle);
 	init_waitqueue_head(&copy->wait);
-	copy->runs = kvcalloc(depth, sizeof(*copy->runs), GFP_KERNEL);
-	if (!copy->runs)
-		goto free_copy;
 	if (alloc_runs(copy))
 		goto free_runs;
 	if (bioset_init(&copy->bios, 2 * depth, 0, BIOSET_NEED_BVECS))
@@ -613,7 +669,6 @@ struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, struct workqueue_struct
 
 free_runs:
 	free_runs(copy);
-free_copy:
 	kfree(copy);
 	return NULL;
 }

@@ -10,7 +10,7 @@ from lclib import case, dm, kmsg, sh
 from lclib.disk import commands, image, put
 from lclib.lc import LcStack
 from lclib.registry import Disk
-from lclib.scatter import Scatter
+from lclib.scatter import Scatter, queue
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
 TRACE = pathlib.Path("/sys/kernel/tracing")
@@ -147,12 +147,84 @@ def raid_geometry_is_passed_up(ctx):
                         ctx.hdd, 2 * third)
     with dm.Device("striped", stripes) as hdd, \
             LcStack(hdd.path, ctx.ssd, format=("--segment-size=256K",)) as lc:
-        number = os.stat(lc.path).st_rdev
-        queue = pathlib.Path("/sys/dev/block", f"{os.major(number)}:{os.minor(number)}", "queue")
-        sizes = [int((queue / name).read_text(encoding="ascii"))
-                 for name in ("minimum_io_size", "optimal_io_size")]
+        sizes = [queue(lc.path, name) for name in ("minimum_io_size", "optimal_io_size")]
     ctx.figure("minimum and optimal", sizes)
     assert sizes == [chunk, 3 * chunk], sizes
+
+
+@contextlib.contextmanager
+def raid5(path, chunk):
+    """A RAID 5 of four pieces of a disk, and the pieces."""
+    piece = dm.sectors(path) // 4 * 512 // chunk * chunk // 512
+    with contextlib.ExitStack() as stack:
+        pieces = [stack.enter_context(dm.Device(f"piece{i}", dm.linear(path, piece, i * piece)))
+                  for i in range(4)]
+        devices = [word for one in pieces for word in ("-", one.path)]
+        yield stack.enter_context(dm.Device("raid", dm.Target(
+            "raid", 3 * piece, "raid5_ls", 2, chunk // 512, "nosync", 4, *devices))), pieces
+
+
+def sectors_read(devices):
+    """How many so far from all of these mapped devices."""
+    total = 0
+    for device in devices:
+        number = os.stat(device.path).st_rdev
+        stat = pathlib.Path("/sys/dev/block", f"{os.major(number)}:{os.minor(number)}", "stat")
+        total += int(stat.read_text("ascii").split()[2])
+    return total
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=120)
+def raid5_gets_whole_stripes(ctx):
+    """A RAID 5 need not read for its parity when whole stripes are drained, of any length (RS1).
+
+    One run at a time, so that the pieces of a stripe that is cut never meet.
+    """
+    most, counts = 0, {}
+    for chunk, layout, start in ((64 << 10, (), MIB), (512 << 10, ("--in-place",), 0)):
+        stripe = 3 * chunk
+        first = 2 * stripe - start
+        length = 6 * MIB // stripe * stripe
+        with raid5(ctx.hdd, chunk) as (hdd, pieces), \
+                LcStack(hdd.path, ctx.ssd, format=layout, writeback="off",
+                        writeback_depth=1) as lc, \
+                lc.open() as raw:
+            while first < MIB:      # not in the head, which is elsewhere
+                first += stripe
+            for at in range(first, first + length, 64 << 10):
+                raw.write(at, at.to_bytes(8, "little") * (8 << 10))
+            raw.flush()
+            before = sectors_read(pieces)
+            lc.drain()
+            read = sectors_read(pieces) - before
+            with hdd.open() as bare:
+                for at in range(first, first + length, 64 << 10):
+                    assert bare.read(start + at, 64 << 10) == \
+                        at.to_bytes(8, "little") * (8 << 10), at
+        counts[f"stripes of {stripe >> 10} KiB"] = read
+        most = max(most, read)
+    ctx.figure("sectors read to write 6 MiB", counts)
+    assert most <= 6 * MIB // 512 // 20, counts
+
+
+@case(kernels=("stock",), disks=PAIR)
+def stripe_is_sent_in_one_go(ctx):
+    """What is written of a long stripe reaches the disks as the fewest commands (RS2)."""
+    chunk, third = 512 << 10, dm.sectors(ctx.hdd) // 3 // 1024 * 1024
+    stripes = dm.Target("striped", 3 * third, 3, chunk // 512, ctx.hdd, 0, ctx.hdd, third,
+                        ctx.hdd, 2 * third)
+    first = 3 * chunk - MIB         # where a stripe begins
+    with dm.Device("striped", stripes) as hdd, \
+            LcStack(hdd.path, ctx.ssd, writeback="off") as lc, lc.open() as raw:
+        assert queue(ctx.hdd, "max_sectors_kb") << 10 >= chunk
+        raw.write(first, b"x" * (4 * 3 * chunk))
+        raw.flush()
+        with traced("block_rq_issue") as lines:
+            lc.drain()
+        writes = [count for kind, _, count in bios(lines, "block_rq_issue", number(ctx.hdd))
+                  if "W" in kind and count]
+    ctx.figure("sectors of each command", writes)
+    assert sum(writes) == 4 * 3 * chunk // 512 and len(writes) <= 18, writes
 
 
 def most_in_flight(lines, device):
