@@ -30,6 +30,7 @@
 #include "checkpoint.h"
 #include "core.h"
 #include "discard.h"
+#include "doubt.h"
 #include "fingerprint.h"
 #include "foreign.h"
 #include "index.h"
@@ -319,6 +320,8 @@ static int start(struct lc_core *core)
 	ret = lc_meta_begin_epoch(core, next_seq, next_segment);
 	if (ret)
 		return ret;
+	if (core->sb.mark_offset != LC_NO_MARK)
+		lc_doubt_marked(&core->doubt);
 	lc_info(core, "epoch %llu: %llu blocks cached, %llu dirty", core->sb.epoch,
 		lc_index_cached(core->index), lc_index_dirty(core->index));
 	return 0;
@@ -334,8 +337,10 @@ static void stop_clean(struct lc_core *core)
 	/* A late write must not be acknowledged any more. */
 	core->ended = true;
 	WRITE_ONCE(core->mode, LC_MODE_FAIL);
-	/* A fingerprint of what is gone after a power cut would refuse the next start (S5). */
-	ret = lc_writeback_hdd_doubtful(core->wb) ? -EIO : lc_io_flush(core->backing);
+	/* A fingerprint of what is gone after a power cut would refuse the next start (F8). */
+	ret = lc_doubt_flush(core);
+	if (!ret && lc_doubt_any(&core->doubt))
+		ret = -EIO;
 	if (!ret)
 		ret = lc_fingerprint_take(core, &print);
 	if (!ret)
@@ -730,6 +735,7 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 	}
 	core->nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) >> LC_BLOCK_SHIFT;
 	lc_place_init(&core->place, &core->sb);
+	lc_doubt_init(&core->doubt, core->nr_blocks);
 	ret = check_devices(core, ti, error);
 	if (!ret)
 		ret = choose_lanes(core, &nr_lanes, error);

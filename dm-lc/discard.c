@@ -35,6 +35,7 @@
 #include "buffer.h"
 #include "claims.h"
 #include "discard.h"
+#include "doubt.h"
 #include "index.h"
 #include "lane.h"
 #include "log.h"
@@ -143,8 +144,12 @@ static void discard_end(struct lc_core *core, struct lc_io *io, int ret)
 
 static void below_put(struct lc_core *core, struct lc_io *io)
 {
-	if (atomic_dec_and_test(&io->discard.pending))
-		discard_end(core, io, READ_ONCE(io->discard.error));
+	const struct lc_claim *claim = &io->discard.claim;
+
+	if (!atomic_dec_and_test(&io->discard.pending))
+		return;
+	lc_doubt_discarded(&core->doubt, claim->first, claim->last);
+	discard_end(core, io, READ_ONCE(io->discard.error));
 }
 
 static void below_end(struct bio *bio)
@@ -185,6 +190,7 @@ static void send_below(struct lc_core *core, struct lc_io *io)
 		return;
 	}
 	io->discard.error = 0;
+	lc_doubt_discarded(&core->doubt, claim->first, claim->last);
 	atomic_set(&io->discard.pending, 1);
 	send_piece(core, io, sector, n);
 	if (n < nr)

@@ -1,35 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Fingerprint of the HDD.  See fingerprint.h. */
-#include <linux/math64.h>
 #include <linux/slab.h>
 
 #include "lc.h"
 #include "fingerprint.h"
 #include "io.h"
 
-#define HEAD	16			/* blocks at the start: file system superblocks */
-#define SPREAD	(LC_SB_SAMPLES - HEAD)	/* and spread over the rest */
-
-/* The sampled blocks: the first ones, then one from each equal stretch of the rest. */
-static u64 sample_block(const struct lc_core *core, u32 i)
-{
-	u64 rest;
-
-	if (i < HEAD)
-		return i;
-	rest = core->nr_blocks - HEAD;
-	return HEAD + div_u64(rest, SPREAD) * (i - HEAD);
-}
-
 static u64 sample_address(const struct lc_core *core, u32 i)
 {
-	return lc_place_sector(&core->place, sample_block(core, i) << LC_BLOCK_SHIFT) << 9;
+	u64 block = lc_sample_block(core->nr_blocks, i);
+
+	return lc_place_sector(&core->place, block << LC_BLOCK_SHIFT) << 9;
 }
 
 static void add_sample(struct lc_core *core, struct lc_fingerprint *print, u32 i,
 		       const struct lc_io_read *read)
 {
-	u64 block = sample_block(core, i);
+	u64 block = lc_sample_block(core->nr_blocks, i);
 
 	if (read->status) {
 		print->unreadable++;
@@ -47,8 +34,9 @@ static void add_sample(struct lc_core *core, struct lc_fingerprint *print, u32 i
  * @core: the volume
  * @print: gets the sums
  *
- * All HDD writes are complete and flushed.  May sleep.  Names what cannot be read in the
- * log.  Return: 0, -ENOMEM, or -EIO if less than half of the blocks can be read.
+ * All HDD writes are complete and flushed, and no sample is doubtful (doubt.h).  May sleep.
+ * Names what cannot be read in the log.  Return: 0, -ENOMEM, or -EIO if less than half of the
+ * blocks can be read.
  */
 int lc_fingerprint_take(struct lc_core *core, struct lc_fingerprint *print)
 {
@@ -59,7 +47,7 @@ int lc_fingerprint_take(struct lc_core *core, struct lc_fingerprint *print)
 
 	*print = (struct lc_fingerprint) {
 		.sum = core->sb.generation,
-		.nr = core->nr_blocks < LC_SB_SAMPLES ? 1 : LC_SB_SAMPLES,
+		.nr = lc_samples(core->nr_blocks),
 	};
 	reads = kcalloc(print->nr, sizeof(*reads), GFP_NOIO);
 	if (!reads)

@@ -22,6 +22,7 @@
  *   discards->lock (spin)  discards that wait
  *   copy->lock (spin, irqsave)  runs of a batch
  *   claims->lock (spin, irqsave)  who is at work at which places of the HDD
+ *   doubt.lock (spin, irqsave)  sampled blocks that went to the HDD
  *   bypass->lock (spin, irqsave)  writes and the rescue, in mode degraded
  *   name->lock (spin, irqsave)  the name seen last
  * Bucket locks are never nested and never taken in completion context.
@@ -42,6 +43,7 @@
 #include <linux/workqueue.h>
 
 #include "claims.h"
+#include "doubt.h"
 #include "format.h"
 #include "name.h"
 #include "params.h"
@@ -96,6 +98,7 @@ struct lc_core {
 	struct block_device *backing;
 	u32 ssd_blocks, ssd_memory;	/* what reads must fit, see fit.h; READ_ONCE() */
 	struct lc_place place;		/* of the volume on the backing device */
+	struct lc_doubt doubt;		/* about sampled blocks of it */
 	u64 nr_blocks;
 
 	struct lc_sb sb;		/* identity and geometry: constant; the rest: meta->lock */

@@ -36,6 +36,7 @@
 #include "lc.h"
 #include "claims.h"
 #include "discard.h"
+#include "doubt.h"
 #include "index.h"
 #include "io.h"
 #include "stripe.h"
@@ -189,6 +190,7 @@ static void run_write(struct run *run)
 		const struct lc_wb_item *item = &run->items[i];
 		u8 mask = item->fate == LC_WB_COPIED ? item->mask : 0;
 
+		lc_doubt_sent(&core->doubt, item->block, mask);
 		for (j = 0; j < LC_BLOCK_SECTORS; j += n) {
 			sector_t at = lc_place_sector(&core->place,
 						      (item->block << LC_BLOCK_SHIFT) + j);
@@ -221,7 +223,7 @@ static void run_write(struct run *run)
  * @mask: sectors
  * @data: of the whole block, physically contiguous
  *
- * May sleep.  Return: 0 or a negative errno.
+ * May sleep; while the mode is rw, from a run only.  Return: 0 or a negative errno.
  */
 int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data)
 {
@@ -229,6 +231,7 @@ int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data)
 	u32 i, n;
 	int ret = 0;
 
+	lc_doubt_sent(&core->doubt, block, mask);
 	for (i = 0; i < LC_BLOCK_SECTORS && !ret; i += n) {
 		n = stretch(mask, i);
 		if (mask & 1u << i)

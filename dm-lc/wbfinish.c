@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What follows copying a batch (steps 5 to 7 of writeback.c): what the HDD holds becomes clean,
+ * What follows copying a batch (steps 4 to 7 of writeback.c): what the HDD holds becomes clean,
  * what it does not is logged again, and the tail moves.
  */
 #include <linux/blkdev.h>
 #include <linux/jiffies.h>
 
 #include "lc.h"
+#include "doubt.h"
 #include "index.h"
 #include "io.h"
 #include "lane.h"
@@ -45,6 +46,21 @@ int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
 	return ret;
 }
 
+/* Step 4, for what is done.  Return: 0 or -EIO: nothing of it is believed (W3). */
+int lc_wb_flush(struct lc_writeback *wb)
+{
+	struct lc_doubt *doubt = &wb->core->doubt;
+	u32 i;
+
+	for (i = 0; i < wb->list.nr && lc_doubt_any(doubt); i++) {
+		const struct lc_wb_item *item = &wb->list.items[i];
+
+		if (item->done && item->fate == LC_WB_COPIED)
+			lc_doubt_taken(doubt, item->block, item->mask);
+	}
+	return lc_doubt_flush(wb->core) ? -EIO : 0;
+}
+
 static void clean_item(struct lc_core *core, const struct lc_wb_item *item)
 {
 	u32 bucket = lc_index_lock(core->index, item->block);
@@ -69,10 +85,8 @@ void lc_wb_keep_done(struct lc_writeback *wb)
 		done += wb->list.items[i].done;
 	if (!done)
 		return;
-	if (lc_io_flush(core->backing)) {
-		WRITE_ONCE(wb->hdd_doubtful, true);
+	if (lc_wb_flush(wb))
 		return;
-	}
 	for (i = 0; i < wb->list.nr; i++) {
 		const struct lc_wb_item *item = &wb->list.items[i];
 

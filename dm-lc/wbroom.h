@@ -48,7 +48,6 @@ struct lc_writeback {
 	u32 relog_stuck;	/* tries without a buffer, in a row; thread only */
 	unsigned long relog_since;	/* jiffies of the first of them */
 	u64 relog_rounds;	/* batches while writes are held off; thread only */
-	bool hdd_doubtful;	/* a FLUSH of it failed; stays; READ_ONCE() */
 	const char *state;	/* for status; READ_ONCE() */
 	void *header;		/* two slots; as the list */
 };
@@ -69,6 +68,7 @@ static inline enum lc_wb_judge lc_wb_judge(const struct lc_writeback *wb)
 }
 
 int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq);
+int lc_wb_flush(struct lc_writeback *wb);
 int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b);
 void lc_wb_keep_done(struct lc_writeback *wb);
 int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b);

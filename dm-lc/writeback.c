@@ -278,10 +278,8 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	if (ret == -EINTR || ret == -EREMOTEIO || ret == -ENODATA) {
 		lc_wb_keep_done(wb);
 	} else if (!ret && wb->list.nr) {
-		ret = lc_io_flush(core->backing) ? -EIO : 0;
-		if (ret)
-			WRITE_ONCE(wb->hdd_doubtful, true);
-		else
+		ret = lc_wb_flush(wb);
+		if (!ret)
 			lc_pace_end(&wb->pace, wb->list.nr, runs, jiffies - begun,
 				    lc_wbcopy_rested(wb->copy));
 	}
@@ -570,18 +568,6 @@ void lc_writeback_drain(struct lc_writeback *wb)
 	lc_head_seal(wb->core, true);
 	WRITE_ONCE(wb->drain_to, lc_head_used(wb->core));
 	wake_up_all(&wb->wait);
-}
-
-/**
- * lc_writeback_hdd_doubtful() - may the HDD show what it does not hold?
- * @wb: the room
- *
- * After a FLUSH of it that failed: what it dropped it may still show (F3).  No block was
- * marked clean for that.  Any context.
- */
-bool lc_writeback_hdd_doubtful(const struct lc_writeback *wb)
-{
-	return READ_ONCE(wb->hdd_doubtful);
 }
 
 struct lc_wb_list *lc_writeback_list(struct lc_writeback *wb)

@@ -18,7 +18,6 @@ void lc_writeback_resume(struct lc_writeback *wb);
 void lc_writeback_pause(struct lc_writeback *wb);
 void lc_writeback_kick(struct lc_writeback *wb);
 void lc_writeback_drain(struct lc_writeback *wb);
-bool lc_writeback_hdd_doubtful(const struct lc_writeback *wb);
 const char *lc_writeback_state(struct lc_writeback *wb);
 unsigned long lc_writeback_pace(const struct lc_writeback *wb);
 unsigned long lc_writeback_rest(const struct lc_writeback *wb, u32 runs, u32 blocks);

@@ -143,12 +143,14 @@ static void copy_run(struct drain *d)
 	struct cmd *cmd = NULL;
 
 	while (nr--) {
-		const struct item *item = &d->items[d->next_item++];
+		struct item *item = &d->items[d->next_item++];
 		u32 page = world->data_page + item->block;
 		u8 mask;
 
 		if (!still_newest(item))
 			continue;
+		item->sent = true;
+		lc_doubt_sent(&world->core->doubt, item->block, item->mask);
 		for (i = 0; i < PAGE_SECTORS; i++) {
 			if (!(item->mask & 1u << i))
 				continue;
@@ -164,6 +166,20 @@ static void copy_run(struct drain *d)
 			next = page * PAGE_SECTORS + i + 1;
 		}
 	}
+}
+
+/* As wbfinish.c's lc_wb_flush(). */
+static void flush_hdd(const struct drain *d)
+{
+	struct lc_doubt *doubt = &world->core->doubt;
+	u32 i;
+
+	for (i = 0; i < d->nr_items; i++) {
+		if (d->items[i].sent)
+			lc_doubt_taken(doubt, d->items[i].block, d->items[i].mask);
+	}
+	lc_doubt_begin(doubt);
+	cmd_new(world->life, HDD, OWNER_WRITEBACK_FLUSH)->flush = true;
 }
 
 static void mark_clean(struct drain *d)
@@ -365,7 +381,7 @@ void drain_step(void)
 			/* Told to stop: the batch is given up, its blocks stay dirty. */
 			d->state = DRAIN_REST;
 		} else if (d->nr_items) {
-			cmd_new(world->life, HDD, OWNER_WRITEBACK_FLUSH)->flush = true;
+			flush_hdd(d);
 			d->state = DRAIN_FLUSHING;
 		} else {
 			copy_done(d);
@@ -390,9 +406,10 @@ void drain_ended(struct cmd *cmd)
 		d->flying--;
 	} else if (cmd->failed) {
 		/* F3: all of the batch stays dirty, the tail stays. */
-		world->writer->hdd_failed = true;
+		lc_doubt_end(&world->core->doubt, false);
 		d->state = DRAIN_REST;
 	} else {
+		lc_doubt_end(&world->core->doubt, true);
 		copy_done(d);
 	}
 }
@@ -432,6 +449,7 @@ static void discard_on_hdd(struct discard *d)
 	u32 i;
 
 	d->state = DISCARD_HDD;
+	lc_doubt_discarded(&world->core->doubt, d->first, d->first + d->nr - 1);
 	cmd = cmd_new(life, HDD, OWNER_DISCARD);
 	/* A hint: some blocks are zeroed, others not. */
 	for (i = 0; i < d->nr; i++) {
@@ -522,6 +540,8 @@ void discard_ended(void)
 {
 	struct writer *w = world->writer;
 
+	lc_doubt_discarded(&world->core->doubt, w->discard.first,
+			   w->discard.first + w->discard.nr - 1);
 	world->ops[w->discard.op].acked = world->life->now;
 	w->discard.state = DISCARD_REST;
 }
@@ -578,12 +598,6 @@ unsigned long lc_writeback_pace(const struct lc_writeback *wb)
 {
 	(void)wb;
 	return 0;
-}
-
-bool lc_writeback_hdd_doubtful(const struct lc_writeback *wb)
-{
-	(void)wb;
-	return world->writer->hdd_failed;
 }
 
 static bool resting(const void *arg)

@@ -230,6 +230,8 @@ struct lock_class_key { int unused; };
 #define spin_lock(lock)		((void)(lock))
 #define spin_unlock(lock)	((void)(lock))
 #define spin_lock_irq(lock)	((void)(lock))
+#define spin_lock_irqsave(lock, flags)	((void)(lock), (void)(flags = 0))
+#define spin_unlock_irqrestore(lock, flags)	((void)(lock), (void)(flags))
 #define spin_unlock_irq(lock)	((void)(lock))
 #define lockdep_assert_held(lock) ((void)(lock))
 #define mutex_init(lock)	((lock)->held = 0)

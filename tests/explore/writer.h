@@ -56,6 +56,7 @@ struct item {
 	u32 block;
 	u32 slot;
 	u8 mask;
+	bool sent;
 	const struct dpage *data;
 };
 
@@ -106,7 +107,6 @@ struct writer {
 	u32 nr_old_cuts;	/* of earlier lives */
 	/* who else is at work */
 	bool meta_busy;		/* the superblock is being written */
-	bool hdd_failed;	/* a FLUSH of it, in this life */
 	struct drain drain;
 	struct discard discard;
 };

@@ -7,6 +7,7 @@ itself, that it is late matters to a broken module only.
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import threading
@@ -104,6 +105,61 @@ def failed_hdd_flush_is_not_believed(ctx):
             lc.drain()
             assert hits(disks, writes) == 2, hits(disks, writes)
             disks.fault_clear()
+
+
+def stopped_cleanly(ctx):
+    """Whether the next start takes the checkpoint."""
+    return json.loads(sh.run("lc-dump", "--json", ctx.ssd))["superblock"]["clean"]
+
+
+@case(disks=RECORDED, timeout=60, long=("debug",),
+      fault=("HDD", "a FLUSH fails, writes do not",
+             "its batch is written again; then all is well, and the next start replays nothing"))
+def failed_hdd_flush_costs_no_replay(ctx):
+    """A FLUSH that the HDD failed is forgotten when all of its batch is written again (F8)."""
+    with Disks() as disks:
+        disks.fault_clear()
+        with LcStack(ctx.hdd, ctx.ssd, format=SMALL, writeback="off") as lc, lc.open() as raw:
+            fill(raw, 0, 20, "mine")
+            raw.write(21 * BLOCK + 512, b"p" * 1024)
+            raw.flush()
+            failed = disks.fault(disk="hdd", op="flush", count=1)["id"]
+            lc.drain()
+            assert hits(disks, failed) == 1, hits(disks, failed)
+            disks.fault_clear()
+        assert stopped_cleanly(ctx)
+
+
+@case(disks=RECORDED, timeout=120, long=("debug",))
+def doubt_outlives_other_flushes(ctx):
+    """A block of a failed batch that is overwritten in the cache, or discarded, is not written
+    again: the HDD may show what it does not hold, and no stop is clean (F8)."""
+    with Disks() as disks:
+        for change in ("overwritten", "discarded"):
+            disks.fault_clear()
+            stack = LcStack(ctx.hdd, ctx.ssd, format=SMALL, writeback="off", idle_seal_ms=0)
+            with stack as lc, lc.open() as raw:
+                fill(raw, 7, 1, "old")
+                fill(raw, 100, 1, "other")
+                raw.flush()
+                failed = disks.fault(disk="hdd", op="flush")["id"]
+                lc.message("writeback")
+                wait.until(lambda rule=failed: hits(disks, rule), 60, "a FLUSH of the batch")
+                if change == "overwritten":
+                    fill(raw, 7, 1, "new")
+                else:
+                    raw.discard(7 * BLOCK, BLOCK)
+                raw.flush()
+                disks.fault_clear()
+                left = int(change == "overwritten")
+                lc.wait(lambda fields, left=left: fields["dirty"] == left, what="the rest drained")
+            assert not stopped_cleanly(ctx), change
+            with stack as lc, lc.open() as raw:
+                if change == "overwritten":
+                    assert raw.read(7 * BLOCK, BLOCK) == content(7, "new")
+                assert raw.read(100 * BLOCK, BLOCK) == content(100, "other")
+                lc.drain()
+            assert stopped_cleanly(ctx), change
 
 
 # --- coming and going ---------------------------------------------------------------------------

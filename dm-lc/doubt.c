@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Sampled blocks in which the HDD may show what it does not hold.  See doubt.h. */
+#include "lc.h"
+#include "doubt.h"
+#include "fingerprint.h"
+#include "io.h"
+
+/**
+ * lc_doubt_init() - a life begins
+ * @doubt: of the core
+ * @nr_blocks: of the volume
+ */
+void lc_doubt_init(struct lc_doubt *doubt, u64 nr_blocks)
+{
+	memset(doubt, 0, sizeof(*doubt));
+	spin_lock_init(&doubt->lock);
+	doubt->nr_blocks = nr_blocks;
+	memset(doubt->sent, 0xff, sizeof(doubt->sent));
+}
+
+/**
+ * lc_doubt_marked() - the mark was written with a FLUSH, and nothing else in this life
+ * @doubt: of the core
+ */
+void lc_doubt_marked(struct lc_doubt *doubt)
+{
+	memset(doubt->sent, 0, sizeof(doubt->sent));
+}
+
+/**
+ * lc_doubt_sent() - these sectors go to the HDD
+ * @doubt: of the core
+ * @block: of the volume
+ * @mask: its sectors
+ *
+ * Any context, before they are sent, and no FLUSH begins before they have ended.
+ */
+void lc_doubt_sent(struct lc_doubt *doubt, u64 block, u8 mask)
+{
+	int i = lc_sample_of(doubt->nr_blocks, block);
+	unsigned long flags;
+
+	if (i < 0)
+		return;
+	spin_lock_irqsave(&doubt->lock, flags);
+	doubt->sent[i] |= mask;
+	spin_unlock_irqrestore(&doubt->lock, flags);
+}
+
+/**
+ * lc_doubt_discarded() - these blocks are discarded on the HDD
+ * @doubt: of the core
+ * @first: block of the volume
+ * @last: block of the volume
+ *
+ * Any context.  Before the discard is sent, and once more when it has ended: a FLUSH that begins
+ * in between covers it or not.
+ */
+void lc_doubt_discarded(struct lc_doubt *doubt, u64 first, u64 last)
+{
+	unsigned long flags;
+	u32 i;
+
+	spin_lock_irqsave(&doubt->lock, flags);
+	for (i = 0; i < lc_samples(doubt->nr_blocks); i++) {
+		u64 block = lc_sample_block(doubt->nr_blocks, i);
+
+		if (block >= first && block <= last)
+			doubt->sent[i] = 0xff;
+	}
+	spin_unlock_irqrestore(&doubt->lock, flags);
+}
+
+/**
+ * lc_doubt_taken() - the HDD has taken a write of these sectors
+ * @doubt: of the core
+ * @block: of the volume
+ * @mask: its sectors
+ *
+ * From whoever sends the FLUSHes, before lc_doubt_begin(); for writes that began behind the last
+ * FLUSH only.
+ */
+void lc_doubt_taken(struct lc_doubt *doubt, u64 block, u8 mask)
+{
+	int i = lc_sample_of(doubt->nr_blocks, block);
+	unsigned long flags;
+
+	if (i < 0)
+		return;
+	spin_lock_irqsave(&doubt->lock, flags);
+	doubt->taken[i] |= mask;
+	spin_unlock_irqrestore(&doubt->lock, flags);
+}
+
+/**
+ * lc_doubt_begin() - a FLUSH of the HDD begins
+ * @doubt: of the core
+ */
+void lc_doubt_begin(struct lc_doubt *doubt)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&doubt->lock, flags);
+	memcpy(doubt->covered, doubt->sent, sizeof(doubt->covered));
+	memset(doubt->sent, 0, sizeof(doubt->sent));
+	spin_unlock_irqrestore(&doubt->lock, flags);
+}
+
+/**
+ * lc_doubt_end() - it has ended
+ * @doubt: of the core
+ * @well: without an error
+ */
+void lc_doubt_end(struct lc_doubt *doubt, bool well)
+{
+	unsigned long flags;
+	u32 i;
+
+	spin_lock_irqsave(&doubt->lock, flags);
+	for (i = 0; i < LC_SB_SAMPLES; i++) {
+		if (well)
+			doubt->doubtful[i] &= ~doubt->taken[i];	/* DB2 */
+		else
+			doubt->doubtful[i] |= doubt->covered[i];
+	}
+	memset(doubt->covered, 0, sizeof(doubt->covered));
+	memset(doubt->taken, 0, sizeof(doubt->taken));
+	spin_unlock_irqrestore(&doubt->lock, flags);
+}
+
+/**
+ * lc_doubt_any() - must no fingerprint be taken?
+ * @doubt: of the core
+ *
+ * From whoever sends the FLUSHes.
+ */
+bool lc_doubt_any(struct lc_doubt *doubt)
+{
+	u32 i;
+
+	for (i = 0; i < lc_samples(doubt->nr_blocks); i++) {
+		if (doubt->doubtful[i])
+			return true;
+	}
+	return false;
+}
+
+/**
+ * lc_doubt_flush() - FLUSH the HDD
+ * @core: the volume
+ *
+ * May sleep.  Return: 0 or a negative errno.
+ */
+int lc_doubt_flush(struct lc_core *core)
+{
+	int ret;
+
+	lc_doubt_begin(&core->doubt);
+	ret = lc_io_flush(core->backing);
+	lc_doubt_end(&core->doubt, !ret);
+	return ret;
+}
