@@ -17,7 +17,7 @@ import charts  # noqa: E402
 import plan  # noqa: E402
 import real  # noqa: E402
 import report  # noqa: E402
-from lcbench import common, fio, instructions, jobs, load, locks, service, systems  # noqa: E402
+from lcbench import beside, common, fio, instructions, jobs, load, locks, service, systems  # noqa: E402
 from rows import MISSED, REACHED, ROWS, UNKNOWN, Figures  # noqa: E402
 
 # Whatever a row looks at, by job: figures that reach every target, for dm-lc and for the rest.
@@ -67,6 +67,12 @@ def tree(job, good):
         "endurance": {"ssd_per_user_byte": cost},
         "fua_disk": {"writes": 1 if good else 2, "flushes": 0 if good else 1},
         "mixed": {"hdd_none": {"read_p99": cost}},
+        "copy": {kind: {"max": cost} for kind in ("direct", "cached")},
+        "dirty_flood": {"max": cost},
+        "full_flood": {"max": cost},
+        "trim": {what: {"seconds": cost} for what in ("cached", "dropped")} | {
+            "fsync_alone": {"p990": 1, "max": 1}, "fsync_beside": {"p990": cost, "max": cost}},
+        "shares": {"direct_direct": {"fairness": rate / 10}},
         "instructions": dict.fromkeys(instructions.KINDS, cost),
         "locks": {"contended": {"own": 0 if good else 1, "all": 1}},
     }[job]
@@ -88,9 +94,9 @@ def test_every_row_can_be_reached_missed_and_unknown(row):
 
 
 def test_rows_of_the_table_are_measured():
-    """None is forgotten: 1 to 18."""
+    """None is forgotten: 1 to 22."""
     have = {row.number.rstrip("ab") for row in ROWS}
-    assert have == {str(number) for number in range(1, 19)}
+    assert have == {str(number) for number in range(1, 23)}
 
 
 def test_every_system_has_a_line_in_the_charts():
@@ -127,7 +133,7 @@ class FakeDisks:
     def stats(self, seen=[0]):  # noqa: B006
         """Never quiet."""
         seen[0] += 1
-        names = ("reads", "read_bytes", "writes", "write_bytes", "flushes")
+        names = ("reads", "read_bytes", "writes", "write_bytes", "flushes", "trims")
         return {disk: dict.fromkeys(names, 512 * seen[0]) for disk in ("ssd", "hdd")}
 
     def model_time(self, **_):
@@ -159,6 +165,44 @@ def fake_system(kind):
         return {"buffers": 64, "segment_bytes": plan.MIB, "buffers_used": 64}
     verbs = dict.fromkeys(("wipe", "start", "stop", "restart", "drain", "warm"), nothing)
     return type(kind.__name__, (kind,), {**verbs, "fields": fields})
+
+
+class FakeDurable:
+    """Everything is durable at once."""
+
+    seconds = (0.1, 0.3, 0.2)
+
+    def __init__(self, *_, **__):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def figures(self):
+        """Of three."""
+        return beside.summary(self.seconds)
+
+
+def stand_in_beside(monkeypatch, folder):
+    """What lcbench.beside does to the machine."""
+    volume, knobs = folder / "above", folder / "vm"
+    volume.touch()
+    knobs.mkdir()
+    for name in ("dirty_ratio", "dirty_background_ratio", "dirty_expire_centisecs",
+                 "dirty_writeback_centisecs"):
+        (knobs / name).write_text("20\n", encoding="ascii")
+    monkeypatch.setattr(beside, "VM", knobs)
+    monkeypatch.setattr(beside, "Durable", FakeDurable)
+    monkeypatch.setattr(beside, "above", lambda *_: contextlib.nullcontext(str(volume)))
+    monkeypatch.setattr(beside, "sectors", lambda _: 1 << 20)
+    monkeypatch.setattr(beside, "dirty_pages", lambda: 0)
+    monkeypatch.setattr(beside, "file_system", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(beside, "fstrim", lambda: 1.0)
+    monkeypatch.setattr(beside, "side_by_side", lambda *_: [1.0, 2.0])
+    return knobs
 
 
 def fake_tracing(folder):
@@ -193,6 +237,7 @@ def test_jobs_give_what_the_rows_look_at(monkeypatch, tmp_path):
     monkeypatch.setattr(jobs, "scheduled", lambda *_: contextlib.nullcontext())
     for name in ("STAT", "SWITCH"):
         monkeypatch.setattr(locks, name, tmp_path / name)
+    knobs = stand_in_beside(monkeypatch, tmp_path)
     monkeypatch.setattr(service, "TRACING", fake_tracing(tmp_path / "tracing"))
     bench = common.Bench(str(tmp_path / "ssd"), str(tmp_path / "hdd"), plan.SMOKE, 1, FakeDisks())
     made = [{"job": name, "system": system, "error": "", "repetition": 0,
@@ -203,6 +248,36 @@ def test_jobs_give_what_the_rows_look_at(monkeypatch, tmp_path):
         assert row.judge(figures)[0] != UNKNOWN, row.number
         for job, path, _ in row.shown:
             assert figures.systems(job, path), (row.number, path)
+    assert (knobs / "dirty_ratio").read_text(encoding="ascii") == "20\n"
+    assert (knobs / "dirty_expire_centisecs").read_text(encoding="ascii") == "20\n"
+
+
+def test_durable_writes_are_ranked():
+    """By rank, and of nothing there is no figure."""
+    got = beside.summary([n / 1000 for n in range(200, 0, -1)])
+    assert got == {"p500": pytest.approx(1e5), "p990": pytest.approx(198e3),
+                   "max": pytest.approx(200e3), "count": 200}
+    assert beside.summary([0.5])["p990"] == pytest.approx(5e5)
+    with pytest.raises(AssertionError, match="nothing was made durable"):
+        beside.summary([])
+
+
+def test_durable_writes_are_made(tmp_path, monkeypatch):
+    """Each is a block of the volume's beginning; an error is told by who asks for figures."""
+    monkeypatch.setattr(beside.os, "O_DIRECT", 0)
+    volume = tmp_path / "volume"
+    with open(volume, "wb") as sparse:
+        sparse.truncate(2 * beside.SYNCED)
+    for dsync in (False, True):
+        with beside.Durable(str(volume), 7, 0, dsync) as durable:
+            while not durable.seconds:
+                assert durable.is_alive()
+        assert durable.figures()["count"] == len(durable.seconds)
+    assert not any(volume.read_bytes()[beside.SYNCED:])
+    with beside.Durable(str(tmp_path / "nowhere"), 7, 0) as durable:
+        durable.join()
+    with pytest.raises(FileNotFoundError):
+        durable.figures()
 
 
 @pytest.mark.parametrize("lasts", (True, False))
@@ -239,7 +314,8 @@ def test_report_is_whole(tmp_path):
         assert f"| {row.number} | {row.what} |" in text
     assert "* read, dm-cache: LoadError: 3 errors\n" in text
     assert ("\nLeft out here: drain (bcache); read_while_draining (bcache); memory "
-            "(dm-writeboost).\n") in text
+            "(dm-writeboost); copy (dm-writeboost, dm-writecache, dm-cache, bcache); "
+            "dirty_flood (") in text
     assert "MISSED" not in text and "**The guest (lockstat): hang**: no word\n" in text
     for name, _ in report.CHARTS:
         assert (tmp_path / name).stat().st_size > 1000 and f"({name})" in text
@@ -325,7 +401,7 @@ def test_real_disks_are_counted_by_the_kernel(tmp_path, monkeypatch):
     monkeypatch.setattr(load, "stat", lambda _: dict(counts))
     disks = real.Disks(ssd=tmp_path, hdd=tmp_path)
     assert disks.stats()["ssd"] == {"reads": 10, "read_bytes": 5120, "writes": 0,
-                                    "write_bytes": 5120, "flushes": 10}
+                                    "write_bytes": 5120, "flushes": 10, "trims": 10}
     disks.model_time(reset=True)
     counts.update(busy_ms=2010, writes=13)
     assert disks.model_time()["hdd"] == {"seconds": pytest.approx(2), "commands": 3}

@@ -5,10 +5,12 @@ MIB = 1 << 20
 GIB = 1 << 30
 
 SYSTEMS = ("dm-lc", "dm-writeboost", "dm-writecache", "dm-cache", "bcache", "dm-linear", "raw")
+PEERS = SYSTEMS[1:5]
 JOBS = ("random_write", "synced_write", "journal_write", "read", "programs", "commands",
         "format_and_start", "ssd_bound", "sequential", "drain", "full", "read_while_draining",
         "restart", "memory", "nowait", "throttled", "swap_table", "endurance", "fua_disk",
-        "mixed", "locks", "instructions", "native_write")
+        "mixed", "copy", "trim", "dirty_flood", "full_flood", "shares", "locks", "instructions",
+        "native_write")
 
 # Jobs that want another guest than the first (bench.py).
 BOOTS = {"locks": "lockstat", "instructions": "counted", "native_write": "native"}
@@ -36,22 +38,35 @@ COMMON = {
     "lock_writes": 100_000,
     "icount_writes": 65_536,     # 256 MiB
     "mixed_seconds": 4,
+    "sync_pause": 0.02,          # s
+    "dsync_pause": 0.01,
+    "slow_rate": 3e6,
+    "flood_ms": 20_000,
+    "flood_cache": 64 * MIB,
+    "flood_fill_ms": 6000,
+    "share_ms": 4000,
+    "share_span": 64 * MIB,
     "left_out": {},              # job: systems
     # Nothing is gained by repeating these: they count, or take long for what they say.
     "once": ("programs", "commands", "format_and_start", "restart", "memory", "nowait",
-             "endurance", "fua_disk", "mixed"),
-    # The same of single systems: bcache drains at its own pace, which is slow.
-    "once_of": {"drain": ("bcache",), "read_while_draining": ("bcache",)},
+             "endurance", "fua_disk", "mixed", "trim", "dirty_flood", "full_flood", "shares"),
+    # The same of single systems: bcache drains at its own pace, which is slow; a worst of one run
+    # says little, but with the peers it takes long.
+    "once_of": {"drain": ("bcache",), "read_while_draining": ("bcache",), "copy": PEERS},
 }
 
 # Without what takes minutes: the boot of another kernel, draining with bcache, which does so at its
-# own pace, and dm-writeboost's start on 16 GiB.
+# own pace, dm-writeboost's start on 16 GiB, and the peers beside a copy and dirty pages.
 QUICK = {
     **COMMON,
-    "jobs": tuple(job for job in JOBS if job not in ("programs", "mixed", "locks",
-                                                    "instructions", "native_write")),
+    "jobs": tuple(job for job in JOBS if job not in ("programs", "mixed", "full_flood", "shares",
+                                                    "locks", "instructions", "native_write")),
     "left_out": {"drain": ("bcache",), "read_while_draining": ("bcache",),
-                 "memory": ("dm-writeboost",)},
+                 "memory": ("dm-writeboost",), "copy": PEERS, "dirty_flood": PEERS},
+    "copy_bytes": 160 * MIB,
+    "dirty_pages": 2048,
+    "trim_pieces": 500,
+    "quiet_ms": 1000,
     "memory_caches": (4 * GIB, 16 * GIB),
     "repetitions": 1,
     "ram_ms": 1500,
@@ -76,6 +91,10 @@ QUICK = {
 
 LONG = {
     **COMMON,
+    "copy_bytes": 320 * MIB,     # less than the SSD holds: nothing has to drain for it
+    "dirty_pages": 4096,
+    "trim_pieces": 2000,
+    "quiet_ms": 2000,
     "repetitions": 3,
     "ram_ms": 3000,
     "ram_writes": 180_000,
@@ -123,6 +142,13 @@ SMOKE = {
     "nowait_bytes": 4 * MIB,
     "endurance_set": 64 * MIB,
     "endurance_writes": 4096,
+    "copy_bytes": 16 * MIB,
+    "dirty_pages": 256,
+    "flood_ms": 1000,
+    "flood_fill_ms": 1000,
+    "share_ms": 500,
+    "trim_pieces": 64,
+    "quiet_ms": 200,
     "lock_writes": 4000,
     "icount_writes": 2048,
 }

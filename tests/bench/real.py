@@ -33,10 +33,11 @@ import report  # noqa: E402
 FOLDER = host.BUILD / "bench-real"
 GIB = 1 << 30
 LEAST = {"ssd": GIB, "hdd": 8 * GIB}
-# Of a crash, of memory and of what wants a guest of its own only a guest can tell; a pool's write
-# has no known time here.
+# Of a crash, of memory, of disks that are slow on purpose and of what wants a guest of its own
+# only a guest can tell; a pool's write has no known time here.
 JOBS = tuple(job for job in plan.JOBS
-             if job not in ("restart", "memory", "swap_table", *plan.BOOTS))
+             if job not in ("restart", "memory", "swap_table", "dirty_flood", "full_flood",
+                            *plan.BOOTS))
 # What `dmsetup targets` or sysfs must show for a system to be there.
 TARGETS = {"dm-lc": "lc", "dm-writeboost": "writeboost", "dm-writecache": "writecache",
            "dm-cache": "cache", "dm-linear": "linear"}
@@ -64,7 +65,8 @@ class Disks:
             got = load.stat(path)
             found[name] = {"reads": got["reads"], "read_bytes": got["read_sectors"] << 9,
                            "writes": got["writes"] - got["flushes"],
-                           "write_bytes": got["write_sectors"] << 9, "flushes": got["flushes"]}
+                           "write_bytes": got["write_sectors"] << 9, "flushes": got["flushes"],
+                           "trims": got["trims"]}
         return found
 
     def model_time(self, reset=False):

@@ -236,6 +236,22 @@ def row_17(figures):
             for key, what in (("suspend", "suspend, resume"), ("swap", "table exchanged"))]
 
 
+def under_linear(figures, job, path, bound):
+    """dm-lc's figure at most so many times dm-linear's."""
+    value = figures.get(job, path, LC) / figures.get(job, path, "dm-linear")
+    return Test(f"{path}: x dm-linear", value, bound, False)
+
+
+def row_21(figures):
+    """Discards: how long, and how long others wait beside them."""
+    beside, alone = ({key: figures.get("trim", f"{when}.{key}", LC) for key in ("p990", "max")}
+                     for when in ("fsync_beside", "fsync_alone"))
+    return [*(under_linear(figures, "trim", f"{what}.seconds", 2.0)
+              for what in ("cached", "dropped")),
+            *(Test(f"fsync beside them, {key}: x alone", beside[key] / alone[key], 2.0, False)
+              for key in beside)]
+
+
 def shown(job, *pairs):
     """(job, path, unit) triples."""
     return tuple((job, path, unit) for path, unit in pairs)
@@ -339,4 +355,38 @@ ROWS = (
         lambda figures: [under_best(figures, "endurance", "ssd_per_user_byte", 1.0)],
         shown("endurance", ("ssd_per_user_byte", "B"), ("per_write.hdd.commands", "commands"),
               ("per_write.hdd.kib", "KiB"))),
+    Row("19", "fsync after a 4 KiB write beside a large sequential write, modelled SSD",
+        "the longest at most 2.3 x dm-linear's (0.3 s for 0.13 s), O_DIRECT and page cache",
+        lambda figures: [under_linear(figures, "copy", f"{kind}.max", 2.3)
+                         for kind in ("direct", "cached")],
+        shown("copy", *((f"{kind}.{what}", unit) for kind in ("direct", "cached")
+                        for what, unit in (("p500", "us"), ("p990", "us"), ("max", "us"),
+                                           ("count", "fsyncs"), ("bytes_s", "B/s"))))),
+    Row("20a", "O_DSYNC write beside dirty pages that are written, SSD of 3 MB/s",
+        "the longest at most 2 x dm-linear's",
+        lambda figures: [under_linear(figures, "dirty_flood", "max", 2.0)],
+        shown("dirty_flood", ("p500", "us"), ("p990", "us"), ("max", "us"), ("count", "writes"),
+              ("dirty", "pages"), ("left", "pages"))),
+    Row("20b", "the same with a full log and a hard disk of 400 commands a second",
+        "the longest at most 2 x dm-linear's on the SSD",
+        lambda figures: [under_linear(figures, "full_flood", "max", 2.0)],
+        shown("full_flood", ("p500", "us"), ("p990", "us"), ("max", "us"), ("count", "writes"),
+              ("dirty", "pages"), ("left", "pages"))),
+    Row("21", "fstrim of many pieces; fsync beside it",
+        "at most 2 x dm-linear's time on the hard disk; p99 and longest fsync at most 2 x those "
+        "without", row_21,
+        shown("trim", ("cached.seconds", "s"), ("dropped.seconds", "s"), ("beside.seconds", "s"),
+              *((f"{when}.per_piece.{disk}.{what}", what) for when in ("cached", "dropped")
+                for disk in ("ssd", "hdd") for what in ("trims", "writes", "flushes")),
+              *((f"fsync_{when}.{what}", "us") for when in ("alone", "beside")
+                for what in ("p500", "p990", "max")))),
+    Row("22", "random writers in two cgroups of equal weight, modelled SSD",
+        "the slower one at least 0.9 x the faster one if both write with O_DIRECT",
+        lambda figures: [Test("direct: slower / faster",
+                              figures.get("shares", "direct_direct.fairness", LC), 0.9, True)],
+        shown("shares", *((f"{kinds}.{what}", unit)
+                          for kinds in ("direct_direct", "cached_cached", "direct_cached")
+                          for what, unit in (("fairness", "slower / faster"),
+                                             ("first_bytes_s", "B/s"),
+                                             ("second_bytes_s", "B/s"))))),
 )

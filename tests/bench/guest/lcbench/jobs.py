@@ -14,7 +14,7 @@ import re
 import threading
 import time
 
-from . import fio, instructions, load, locks, null_blk, service
+from . import beside, fio, instructions, load, locks, null_blk, service
 from .common import CACHES, EVERY, MIB, Job, latencies, timed
 from .systems import wait, write_sysfs
 
@@ -424,6 +424,11 @@ JOBS = {
     "endurance": Job(service.endurance, "plain", CACHES),
     "fua_disk": Job(fua_disk, "ram", ("dm-lc", "dm-writeboost", "dm-writecache", "dm-cache")),
     "mixed": Job(mixed, "modelled", ("dm-lc", "raw")),
+    "copy": Job(beside.copy, "modelled", (*CACHES, "dm-linear")),
+    "trim": Job(beside.trim, "modelled", ("dm-lc", "dm-linear")),
+    "dirty_flood": Job(beside.dirty_flood, "modelled", (*CACHES, "dm-linear")),
+    "full_flood": Job(beside.full_flood, "modelled", (*CACHES, "dm-linear")),
+    "shares": Job(beside.shares, "modelled", (*CACHES, "dm-linear")),
     "instructions": Job(instructions.count, "ram", EVERY),
     "native_write": Job(random_write, "ram", ("dm-lc", "dm-linear")),
     # dm-writeboost does not build on the kernel this wants.

@@ -16,7 +16,7 @@ PROFILER = "/opt/dm-lc/bench/lcprof.ko"
 FUNCTIONS = 40               # of a profile, those with the most samples
 # Places of /sys/block/*/stat (Documentation/block/stat.rst).
 STAT = {"reads": 0, "read_sectors": 2, "writes": 4, "write_sectors": 6,
-        "busy_ms": 9, "flushes": 15}
+        "busy_ms": 9, "trims": 11, "flushes": 15}
 PROFILES = []
 
 
@@ -104,7 +104,7 @@ def counted(disks):
     def now():
         return {name: {"reads": got["reads"], "read_sectors": got["read_bytes"] >> 9,
                        "writes": got["writes"], "write_sectors": got["write_bytes"] >> 9,
-                       "flushes": got["flushes"]}
+                       "flushes": got["flushes"], "trims": got["trims"]}
                 for name, got in disks.stats().items()}
     before = now()
     seen = {}

@@ -19,6 +19,7 @@ from . import load
 
 NAME = "bench"
 SLICE = "bench-slice"         # of the SSD, for jobs that want a smaller one
+ABOVE = ("bench-above", "bench-above-2")  # devices over parts of the volume
 MAPPED = f"/dev/mapper/{NAME}"
 MIB = 1 << 20
 DRAIN_SECONDS = 300
@@ -283,7 +284,8 @@ class Bcache(System):
 
 def clear():
     """Take away what a system left that failed half way."""
-    sh.result("dmsetup", "remove", "--force", NAME)
+    for name in (*ABOVE, NAME):
+        sh.result("dmsetup", "remove", "--force", name)
     for path in (*pathlib.Path("/sys/block").glob("*/bcache/stop"),
                  *pathlib.Path("/sys/fs/bcache").glob("*-*/stop")):
         with contextlib.suppress(OSError):  # it goes away with the one before it
