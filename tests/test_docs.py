@@ -3,7 +3,7 @@
 
 import re
 
-from lib import guests, host
+from lib import guests, host, mutation
 
 DOCS = host.TOP / "docs"
 MODULE = host.TOP / "dm-lc"
@@ -134,7 +134,7 @@ def test_names_of_tests():
              if f'"{name}":' not in host_tests]
     for folder, where in (("mutants", "mutants"), ("explore", "explore/mutants")):
         gone += [f"{folder}/{name}" for name in re.findall(rf"\b{folder}/([\w-]+)", table)
-                 if not (host.TESTS / where / f"{name}.patch").exists()]
+                 if not (host.TESTS / where / f"{name}{mutation.SUFFIX}").exists()]
     gone += [f"{model} {name}" for model, name in re.findall(r"\bmodel/(\w+) (MUT_\w+)", table)
              if f" {name} " not in text_of(host.TESTS / f"model/{model}.pml")]
     assert not gone, gone
@@ -162,9 +162,8 @@ def hazards():
     design = section(text_of(DOCS / "design.rst"), "Hazards")
     found = {number: [] for number in re.findall(r"^   \* - ([A-Z]\d+)$", design, re.M)}
     for folder in ("mutants", "explore/mutants"):
-        for path in sorted((host.TESTS / folder).glob("*.patch")):
-            tags = re.search(r"^Hazard: (.*)$", text_of(path), re.M)[1]
-            for number in re.findall(r"\b[A-Z]\d+\b", tags):
+        for path in mutation.records(host.TESTS / folder):
+            for number in re.findall(r"\b[A-Z]\d+\b", mutation.read(path).field("Hazard")):
                 found.get(number, []).append(f"{folder.removesuffix('/mutants')}/{path.stem}")
     for path in sorted((host.TESTS / "model").glob("*.pml")):
         for number, name in re.findall(r"^ \*  Hazard: (\w\d+) +(MUT_\w+)", text_of(path), re.M):

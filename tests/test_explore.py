@@ -2,7 +2,7 @@
 """The crash explorer: the module's recovery in a process, over modelled disks.
 
 tests/explore/world.h tells how it works. Its own mistakes are looked for, too: with each of the
-patches in tests/explore/mutants/ it must find a violation.
+records in tests/explore/mutants/ it must find a violation.
 """
 
 import os
@@ -14,10 +14,10 @@ import time
 
 import pytest
 
-from lib import host
+from lib import host, mutation
 
 EXPLORE = host.TESTS / "explore"
-MUTANTS = sorted((EXPLORE / "mutants").glob("*.patch"))
+MUTANTS = mutation.records(EXPLORE / "mutants")
 CORPUS = sorted((EXPLORE / "corpus").glob("*.path"))
 # What the module does not get right yet: replayed so that it is noticed when it does.
 GAPS = "gap-"
@@ -184,25 +184,21 @@ def tree(explorer, tmp_path_factory):
     return top
 
 
-def field(patch, name):
-    """A line "Name: value" of the head of a patch."""
-    found = re.search(rf"^{name}: (.*)$", patch.read_text(encoding="utf-8"), re.M)
-    return found[1] if found else ""
-
-
-@pytest.mark.parametrize("patch", MUTANTS, ids=lambda patch: patch.stem)
-def test_mutants(tree, patch, tmp_path):
+@pytest.mark.parametrize("path", MUTANTS, ids=lambda path: path.stem)
+def test_mutants(tree, path, tmp_path):
     """With the rule left out, the explorer finds a violation."""
-    assert field(patch, "Hazard"), "which hazard is that?"
+    record = mutation.read(path)
+    assert record.field("Breaks") and record.field("Hazard")
     top = tmp_path / "tree"
     host.run("cp", "-a", tree, top)
-    host.run("patch", "-s", "-p1", "-d", top, "-i", patch)
+    mutation.apply(path, top)
     binary = make(top / "build/explore", top=top)
-    if field(patch, "Corpus"):
-        done = run(binary, "--replay", EXPLORE / "corpus" / field(patch, "Corpus"))
+    corpus = record.field("Corpus", "")
+    if corpus:
+        done = run(binary, "--replay", EXPLORE / "corpus" / corpus)
     else:
         done = run(binary, "--no-minimise", "--states", STATES_MUTANT,
-                   *shlex.split(field(patch, "Options")))
+                   *shlex.split(record.field("Options", "")))
     shutil.rmtree(top)
     print(done.stdout)
     assert done.returncode == 1, "the mutant survived"

@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 
-from lib import apt, host
+from lib import apt, host, mutation
 
 FUZZ = host.TESTS / "fuzz"
 BUILD = host.BUILD / "fuzz"
@@ -157,32 +157,26 @@ def test_every_target_is_run():
 
 # -- proof that the targets find something ---------------------------------------------------------
 
-MUTANTS = sorted((FUZZ / "mutants").glob("*.patch"))
+MUTANTS = mutation.records(FUZZ / "mutants")
 
 
-def mutant_target(patch):
-    """Which target its head says will notice."""
-    head = patch.read_text(encoding="ascii").split("\n--- ", 1)[0]
-    assert re.search(r"^Hazard: \S", head, re.M), f"{patch.name}: no Hazard:"
-    return re.search(r"^Proves: (\w+)$", head, re.M)[1]
-
-
-def apply_mutant(patch, folder):
+def apply_mutant(path, folder):
     """A copy of the sources with the break in it, and of the objects built without it."""
     for part in ("dm-lc", "userland"):
         shutil.copytree(host.TOP / part, folder / part,
                         ignore=shutil.ignore_patterns("build", "build-san"))
-    host.run("patch", "-p1", "-s", "-F0", "-d", folder, "-i", patch)
-    # The dates are kept, so make builds what the patch has touched and nothing else.
+    mutation.apply(path, folder)
+    # The dates are kept, so make builds what the mutant has touched and nothing else.
     shutil.copytree(BUILD / "obj", folder / "out/obj")
 
 
-@pytest.mark.parametrize("patch", MUTANTS, ids=lambda path: path.stem)
-def test_mutant_is_caught(patch, built, clang, tmp_path):
+@pytest.mark.parametrize("path", MUTANTS, ids=lambda path: path.stem)
+def test_mutant_is_caught(path, built, clang, tmp_path):
     """A small break is found within the runs of a normal run."""
-    target = mutant_target(patch)
-    assert built and target in RUNS
-    apply_mutant(patch, tmp_path)
+    record = mutation.read(path)
+    target = record.field("Proves")
+    assert record.field("Hazard") and built and target in RUNS
+    apply_mutant(path, tmp_path)
     make(f"CLANG={clang}", "WARNINGS=-w", f"TREE={tmp_path}", f"O={tmp_path}/out",
          f"{tmp_path}/out/{target}")
     code, output = fuzz(tmp_path / "out" / target, target, tmp_path / "new",
@@ -196,8 +190,8 @@ def test_mutant_is_caught(patch, built, clang, tmp_path):
 
 def test_there_are_mutants():
     """Of the code of the module and of the tools."""
-    touched = " ".join(path.read_text(encoding="ascii") for path in MUTANTS)
-    assert len(MUTANTS) >= 4 and "+++ b/dm-lc/" in touched and "+++ b/userland/" in touched
+    touched = {edit.file.split("/")[0] for path in MUTANTS for edit in mutation.read(path).edits}
+    assert len(MUTANTS) >= 4 and touched >= {"dm-lc", "userland"}
 
 
 # -- the tools on hostile images -------------------------------------------------------------------

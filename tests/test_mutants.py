@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Would it be noticed? Broken variants of the module, each of which some case must catch.
 
-Every tests/mutants/*.patch breaks one rule. With --long each is built and booted, and one
-of the cases it names must fail; the same cases must pass without it. The table of what
-caught what is written to build/mutants.md and build/mutants.json.
+Each record in tests/mutants/ breaks one rule; tests/lib/mutation.py has the format. With --long
+each is built and booted, and one of the cases it names must fail; the same cases must pass
+without it. The table of what caught what is written to build/mutants.md and build/mutants.json.
 """
-
-import subprocess
 
 import pytest
 
-from lib import host, mutants
+from lib import host, mutants, mutation
 
 HAZARDS = host.TOP / "docs/design.rst"
 
@@ -31,17 +29,23 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A folder for a copy of the module's sources."""
+    return tmp_path_factory.mktemp("module")
+
+
+@pytest.fixture(scope="module")
 def lab(request):
     """Where mutants are built and booted."""
     return mutants.Lab(request.config.seed)
 
 
-def test_mutant_is_complete(name):
-    """The patch applies to the sources as they are, and its head names what exists."""
+def test_mutant_is_complete(name, copy):
+    """It applies to the sources as they are, changes the module, and names what exists."""
     mutant = mutants.load(name)
-    done = subprocess.run(["patch", "-p1", "--dry-run", "--batch", "--fuzz=0", "-i", mutant.path],
-                          cwd=host.TOP, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    mutants.refresh(copy)
+    changed = mutation.apply(mutant.path, copy)
+    assert all(path.is_relative_to(copy / "dm-lc") for path in changed)
     for case in mutant.cases:
         mutants.find_case(case, mutant.kernel)
     known = HAZARDS.read_text(encoding="utf-8").split()
@@ -49,11 +53,11 @@ def test_mutant_is_complete(name):
     assert mutant.hazards and not [one for one in mutant.hazards if one not in known]
 
 
-@pytest.mark.parametrize("missing", mutants.FIELDS)
+@pytest.mark.parametrize("missing", ("Breaks", "Hazard", "Caught-by", "Kernel"))
 def test_incomplete_head_is_refused(missing, tmp_path):
     """The check above can fail: each line of the head is wanted."""
-    whole = (mutants.FOLDER / f"{mutants.names()[0]}.patch").read_text(encoding="ascii")
-    path = tmp_path / "x.patch"
+    whole = mutants.load(mutants.names()[0]).path.read_text(encoding="ascii")
+    path = tmp_path / "x.mutant"
     path.write_text(whole.replace(f"{missing}: ", "X: "), encoding="ascii")
     with pytest.raises(ValueError, match=missing):
         mutants.read(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Deliberately broken modules: read their patches, build them, run the cases against them."""
+"""Deliberately broken modules: build them, run the cases against them."""
 
 import dataclasses
 import json
@@ -9,11 +9,10 @@ import time
 
 from lclib import CASES, registry
 
-from . import host, kernels, payload, products, vm
+from . import host, kernels, mutation, payload, products, vm
 
 FOLDER = host.TESTS / "mutants"
 WORK = host.BUILD / "mutants"
-FIELDS = ("Breaks", "Hazard", "Caught-by", "Kernel")
 SUITE = "dm-lc-kunit"
 # A case that fails for one of these says nothing about the mutant.
 UNRELATED = re.compile(r"modprobe dm-lc:|: insmod \S+ ended with|the guest does not know this case"
@@ -23,7 +22,7 @@ UNRELATED = re.compile(r"modprobe dm-lc:|: insmod \S+ ended with|the guest does 
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """One patch and what its head says."""
+    """One record and what its head says."""
 
     name: str
     path: pathlib.Path
@@ -34,26 +33,20 @@ class Mutant:
 
 
 def read(path):
-    """Parse one patch; ValueError if its head is not complete."""
-    head, mark, _ = path.read_text(encoding="ascii").partition("\n--- a/dm-lc/")
-    if not mark:
-        raise ValueError(f"{path.name}: no change of dm-lc/")
-    fields = dict(re.findall(r"^([A-Z][a-z-]+): (\S.*)$", head, re.M))
-    for field in FIELDS:
-        if field not in fields:
-            raise ValueError(f"{path.name}: no line {field}:")
-    return Mutant(path.stem, path, fields["Breaks"], tuple(fields["Hazard"].split()),
-                  tuple(fields["Caught-by"].split()), fields["Kernel"])
+    """Parse one record; ValueError if its head is not complete."""
+    record = mutation.read(path)
+    return Mutant(record.name, path, record.field("Breaks"), tuple(record.field("Hazard").split()),
+                  tuple(record.field("Caught-by").split()), record.field("Kernel"))
 
 
 def names():
-    """Of all patches."""
-    return sorted(path.stem for path in FOLDER.glob("*.patch"))
+    """Of all records."""
+    return sorted(path.stem for path in mutation.records(FOLDER))
 
 
 def load(name):
     """The mutant of this name."""
-    return read(FOLDER / f"{name}.patch")
+    return read(FOLDER / f"{name}{mutation.SUFFIX}")
 
 
 def find_case(name, kernel):
@@ -82,16 +75,15 @@ def refresh(tree):
             target.write_bytes(data)
 
 
-def build(kernel, patch, kunit):
-    """The module with the patch (None: without any), built in a copy of the sources."""
+def build(kernel, record, kunit):
+    """The module with the mutant (None: without any), built in a copy of the sources."""
     tree = WORK / f"{kernel.release}{'-kunit' if kunit else ''}"
     tree.mkdir(parents=True, exist_ok=True)
     refresh(tree)
-    log = WORK / f"{patch.stem if patch else 'none'}-{kernel.name}.log"
+    log = WORK / f"{record.stem if record else 'none'}-{kernel.name}.log"
     log.unlink(missing_ok=True)
-    if patch:
-        host.run("patch", "-p1", "--batch", "--fuzz=0", "--no-backup-if-mismatch", "-i", patch,
-                 "-d", tree, log=log)
+    if record:
+        mutation.apply(record, tree)
     return products.build_tree(kernel, tree, kunit, log)
 
 
@@ -113,8 +105,8 @@ class Lab:
         self.ready = {}     # kernel name: kernel and the unchanged products
         self.results = []
 
-    def guest(self, kernel_name, module_kind, patch):
-        """Kernel and payload with the module a case of this kind loads, patched."""
+    def guest(self, kernel_name, module_kind, record):
+        """Kernel and payload with the module a case of this kind loads, with the mutant."""
         WORK.mkdir(parents=True, exist_ok=True)
         with host.locked("build", host.run_folder().parent):
             if kernel_name not in self.ready:
@@ -122,15 +114,15 @@ class Lab:
                 self.ready[kernel_name] = kernel, products.build(kernel)
             kernel, made = self.ready[kernel_name]
             kunit = module_kind == SUITE
-            module = build(kernel, patch, kunit)
+            module = build(kernel, record, kunit)
             made = dataclasses.replace(made, **{"kunit_module" if kunit else "module": module})
             folder = host.run_folder() / "payload" / f"mutants-{kernel_name}"
             return kernel, payload.make(kernel, made, folder)
 
-    def run(self, kernel_name, case, patch):
+    def run(self, kernel_name, case, record):
         """The outcome of one case; RuntimeError if the harness failed, not the case."""
-        kernel, files = self.guest(kernel_name, case.module, patch)
-        name = patch.stem if patch else "none"
+        kernel, files = self.guest(kernel_name, case.module, record)
+        name = record.stem if record else "none"
         folder = host.run_folder() / "logs" / f"mutant-{name}-{kernel_name}-{case.name}"
         outcome = vm.booted(kernel, files, [case], folder, self.seed).outcomes.get(case.name)
         if outcome is None or not started(folder, case):
