@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 
-from lib import apt, host, mutation
+from lib import apt, host, mutation, seeds
 
 FUZZ = host.TESTS / "fuzz"
 BUILD = host.BUILD / "fuzz"
@@ -103,7 +103,8 @@ def fuzz(binary, target, scratch, *options):
     scratch.mkdir(exist_ok=True)
     findings = BUILD / "findings"
     findings.mkdir(parents=True, exist_ok=True)
-    corpus = FUZZ / "corpus" / target
+    corpus = scratch.parent / "corpus"
+    seeds.unpack(target, corpus)
     argv = [binary, *options, f"-seed={seed() % (1 << 32) or 1}", "-print_final_stats=1",
             f"-max_len={LONGEST_INPUT.get(target, 4200)}", "-len_control=0", "-timeout=120",
             f"-artifact_prefix={findings}/{target}-", scratch, corpus]
@@ -150,9 +151,29 @@ def test_every_target_is_run():
     """And has a corpus that is small."""
     assert sorted(RUNS) == sorted(path.name.removesuffix("_fuzz.c")
                                   for path in FUZZ.glob("*_fuzz.c"))
-    sizes = [path.stat().st_size for path in (FUZZ / "corpus").glob("*/*.bin")]
-    assert {path.name for path in (FUZZ / "corpus").iterdir()} == set(RUNS)
+    sizes = [path.stat().st_size for path in seeds.SEEDS.iterdir()]
+    assert seeds.targets() == sorted(RUNS)
+    assert {path.parent.name for path in (FUZZ / "corpus").rglob("*.bin")} <= set(RUNS)
     assert sum(sizes) < 200 << 10
+
+
+def test_seeds_are_packed_and_unpacked(monkeypatch, tmp_path):
+    """What is packed is unpacked; it is packed once, and not if it has a name."""
+    monkeypatch.setattr(seeds, "CORPUS", tmp_path / "corpus")
+    monkeypatch.setattr(seeds, "SEEDS", tmp_path)
+    (tmp_path / "corpus/mark").mkdir(parents=True)
+    (tmp_path / "corpus/mark/has-a-name.bin").write_bytes(b"one")
+    (tmp_path / "new").mkdir()
+    for name, data in (("a", b"one"), ("b", b"two"), ("c", b"two"), ("d", b"")):
+        (tmp_path / "new" / name).write_bytes(data)
+    assert seeds.pack("mark", tmp_path / "new") == 2
+    first = seeds.archive("mark").read_bytes()
+    seeds.unpack("mark", tmp_path / "all")
+    assert sorted(path.read_bytes() for path in (tmp_path / "all").iterdir()) == \
+        [b"", b"one", b"two"]
+    assert (tmp_path / "all/has-a-name.bin").exists()
+    seeds.pack("mark", tmp_path / "all")
+    assert seeds.archive("mark").read_bytes() == first
 
 
 # -- proof that the targets find something ---------------------------------------------------------
