@@ -20,6 +20,7 @@ help:
 	@echo 'make test                build all, boot the guests, run every test'
 	@echo 'make test-long           the same, and the tests that take long'
 	@echo 'make check               style, sparse, warnings, with gcc and clang'
+	@echo 'make tables              docs/coverage.rst, made from the tests'
 	@echo 'make xfstests XFSTESTS=DIR [TESTS=...] [FS=ext4|xfs]'
 	@echo '                         a built xfstests on lc and on dm-linear, differences told'
 	@echo 'make blktests BLKTESTS=DIR [TESTS=...]    the same for blktests'
@@ -46,6 +47,9 @@ test-long:
 
 check:
 	tests/check
+
+tables:
+	cd tests && python3 -m lib.coverage
 
 # What runs is kept: a second make goes on where the first one stopped.
 xfstests:
@@ -86,4 +90,4 @@ clean:
 	if [ -e userland/Makefile ]; then $(MAKE) -C userland clean; fi
 
 .PHONY: all help module tools test test-long check xfstests blktests demo bench bench-quick
-.PHONY: bench-real install clean
+.PHONY: bench-real install tables clean

@@ -3,53 +3,12 @@
 
 import re
 
-from lib import guests, host, mutation
+from lib import coverage, host, mutation
+from lib.coverage import section, text_of
 
 DOCS = host.TOP / "docs"
 MODULE = host.TOP / "dm-lc"
-# The numbered bugs of dm-writeboost 2.2.19, and what fails if they are built into dm-lc.
-PEER_BUGS = (
-    ("Wrapped log, torn write, header sector not landed: replay stops at its first step and all "
-     "dirty data is gone",
-     "explore/stop-rule-early, explore/r3-tail-ignored, states.three_hundred"),
-    ("Ids are not checked for rising order: behind a lost segment the last lap's are replayed over "
-     "flushed data", "explore/r4-gap, explore/r7-off, dm_lc_replay/gap, mutant R4-gap-L1"),
-    ("One rotten segment, even one already written back, hides all newer ones",
-     "mutants/bad_header_ends_its_segment, explore/look-behind-off, explore/r5-off, "
-     "test_check_lost_segment"),
-    ("Write-around mode never flushes the hard disk",
-     "mutants/degraded_flush_is_dropped, hazards.degraded_flush_reaches_the_hdd"),
-    ("The error of the hard disk's FLUSH after writeback is ignored",
-     "mutants/failed_hdd_flush_is_ignored, hazards.failed_hdd_flush_is_not_believed, "
-     "explore/writer-hdd-failure-ignored"),
-    ("32-bit segment offsets: caches over 2 TiB overwrite sector 0",
-     "dm_lc_geometry/far_end"),
-    ("Formats any device that lacks its magic", "test_format_refuses, test_resume_refuses"),
-    ("A read of data in the RAM buffer always reads the hard disk first and stalls everybody",
-     "faults.hung_hdd_is_waited_for"),
-    ("Lost wake-up of up to 1 s on the flush path",
-     "model/ring MUT_NO_WAKE, model/ring MUT_NO_RELIEF (no timer runs there), dm_lc_log/sleepers, "
-     "dm_lc_segment/no_lost_wakeup"),
-    ("Its own writeback counts as load, so it throttles itself",
-     "mutants/writeback_counts_as_load, hazards.idle_drain_does_not_stop_itself"),
-    ("Cache full: batches of one segment with a FLUSH of the hard disk each",
-     "mutants/batches_of_one_segment, hazards.full_cache_drains_in_large_batches"),
-    ("A clean block that the SSD cannot deliver is an I/O error although the hard disk has it",
-     "errors.clean_block_is_read_from_the_hdd"),
-    ("Buffers leak on remove", "life.table_round_trips (kmemleak), life.ten_rounds_debug"),
-)
 SIZES = {"u8": 1, "char": 1, "le16": 2, "le32": 4, "le64": 8}
-
-
-def text_of(path):
-    """A source file."""
-    return path.read_text(encoding="utf-8")
-
-
-def section(text, title):
-    """What stands below a heading, up to the next one."""
-    body = re.split(rf"^{re.escape(title)}\n[=-]+$", text, maxsplit=1, flags=re.M)[1]
-    return re.split(r"^[^\n=-].*\n(?:={3,}|-{3,})$", body, maxsplit=1, flags=re.M)[0]
 
 
 def test_options():
@@ -115,7 +74,7 @@ def test_invariants():
 
 def test_names_of_tests():
     """The tests that the tables of hazards and of the peer's bugs name exist."""
-    table = section(text_of(DOCS / "design.rst"), "Hazards") + peer_table()
+    table = section(text_of(DOCS / "design.rst"), "Hazards") + coverage.peer_table()
     gone = []
     for suite, case in re.findall(r"\b(dm_lc_\w+)(?:/(\w+))?", table):
         files = [text for path in (MODULE / "tests").glob("*_kunit.c")
@@ -140,63 +99,7 @@ def test_names_of_tests():
     assert not gone, gone
 
 
-def fault_table():
-    """The table of faults, made from the cases."""
-    rows = sorted((case.fault, case.name) for case in guests.cases(host.TESTS / "guest/cases")
-                  if case.fault)
-    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 6 24 44 26", "",
-             "   * - where", "     - what", "     - required", "     - test"]
-    for (where, what, required), name in rows:
-        lines += [f"   * - {where}", f"     - {what}", f"     - {required}", f"     - {name}"]
-    return "\n".join(lines) + "\n"
-
-
-def test_fault_table():
-    """The table in docs/testing.rst is that of the cases; if not, the right one is printed."""
-    table = fault_table()
-    assert table in text_of(DOCS / "testing.rst"), table
-
-
-def hazards():
-    """{number: what fails without the rule}: mutants of the module and of the models."""
-    design = section(text_of(DOCS / "design.rst"), "Hazards")
-    found = {number: [] for number in re.findall(r"^   \* - ([A-Z]\d+)$", design, re.M)}
-    for folder in ("mutants", "explore/mutants"):
-        for path in mutation.records(host.TESTS / folder):
-            for number in re.findall(r"\b[A-Z]\d+\b", mutation.read(path).field("Hazard")):
-                found.get(number, []).append(f"{folder.removesuffix('/mutants')}/{path.stem}")
-    for path in sorted((host.TESTS / "model").glob("*.pml")):
-        for number, name in re.findall(r"^ \*  Hazard: (\w\d+) +(MUT_\w+)", text_of(path), re.M):
-            found.get(number, []).append(f"model/{path.stem} {name}")
-    return found
-
-
-def hazard_table():
-    """The table of hazards and what shows that their rules are needed."""
-    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 8 92", "",
-             "   * - hazard", "     - fails without its rule"]
-    for number, names in hazards().items():
-        lines += [f"   * - {number}", f"     - {', '.join(names) or 'not shown'}"]
-    return "\n".join(lines) + "\n"
-
-
-def test_hazard_table():
-    """The table in docs/testing.rst is that of the mutants; if not, the right one is printed."""
-    table = hazard_table()
-    assert table in text_of(DOCS / "testing.rst"), table
-    assert not [number for number, names in hazards().items() if not names]
-
-
-def peer_table():
-    """The table of the peer's bugs and what shows that they are not here."""
-    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 5 50 45", "",
-             "   * - no.", "     - bug", "     - fails if it were here"]
-    for number, (bug, names) in enumerate(PEER_BUGS, 1):
-        lines += [f"   * - {number}", f"     - {bug}", f"     - {names}"]
-    return "\n".join(lines) + "\n"
-
-
-def test_peer_table():
-    """The table in docs/testing.rst is that above; if not, the right one is printed."""
-    table = peer_table()
-    assert table in text_of(DOCS / "testing.rst"), table
+def test_coverage():
+    """docs/coverage.rst is what the tests make of it, and no hazard is without a mutant."""
+    assert (DOCS / "coverage.rst").read_text(encoding="utf-8") == coverage.page(), "make tables"
+    assert not [number for number, names in coverage.hazards().items() if not names]

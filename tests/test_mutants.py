@@ -49,7 +49,7 @@ def test_mutant_is_complete(name, copy):
     for case in mutant.cases:
         mutants.find_case(case, mutant.kernel)
     known = HAZARDS.read_text(encoding="utf-8").split()
-    known += [f"writeboost-{number}" for number in range(1, 14)]    # see docs/testing.rst
+    known += [f"writeboost-{number}" for number in range(1, 14)]    # see docs/coverage.rst
     assert mutant.hazards and not [one for one in mutant.hazards if one not in known]
 
 

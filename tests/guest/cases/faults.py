@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One fault each, where it strikes and what must come of it; see the table in docs/testing.rst."""
+"""One fault each, where it strikes and what must come of it; see the table in docs/coverage.rst."""
 
 import errno
 

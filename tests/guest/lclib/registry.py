@@ -82,7 +82,7 @@ def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=
     """Register the function below as a guest case; it must have a docstring.
 
     `long` (True, or names of kernels) keeps it for --long.  `fault` (device, what goes
-    wrong, required behaviour) puts it into the table of faults in docs/testing.rst.
+    wrong, required behaviour) puts it into the table of faults in docs/coverage.rst.
     `no_memory` forgives the kernel's reports of allocations that failed.
     `timeout` is in seconds on the stock kernel; the debug kernel gets three times that.
     """
