@@ -127,7 +127,7 @@ Bugs of dm-writeboost
 =====================
 
 The bugs that reading dm-writeboost 2.2.19 has shown, and what fails if the same is built into this
-module. Mutants are named as above, ``suite/case`` is KUnit, ``test_...`` is of ``test_tools.py``,
+module. Mutants are named as above, ``suite/case`` is KUnit, ``test_...`` is in ``tests/tools/``,
 ``mutant`` of ``test_replay_mutants`` there, and the rest are guest cases. Where only tests are
 named, that they would fail is argued, not seen.
 

@@ -8,20 +8,15 @@ import subprocess
 
 import pytest
 
-from test_tools import (
+from lib.tools import (
     MIB,
     USERLAND,
-    built_tools,
     dump,
-    fixture_disks,
-    fixture_fake,
-    fixture_pair,
     lc_format,
     mklog,
     run_tool,
 )
 
-__all__ = ["built_tools", "fixture_disks", "fixture_fake", "fixture_pair"]
 MARK_LABEL_AT = 128
 LABEL_AT, OPTIONS_AT, SERIAL_AT, HOST_AT = 56, 760, 496, 368
 # As bytes, and as they are shown.

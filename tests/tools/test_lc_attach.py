@@ -10,9 +10,13 @@ import random
 import pytest
 
 from lib import host
-from test_tools import MIB, USERLAND, built_tools, fixture_disks, mklog, run_tool
+from lib.tools import (
+    MIB,
+    USERLAND,
+    mklog,
+    run_tool,
+)
 
-__all__ = ["built_tools", "fixture_disks"]
 HDD_BYTES = 6 * MIB
 SSD_BYTES = 4 * MIB
 END = HDD_BYTES - MIB

@@ -5,19 +5,15 @@ import re
 
 import pytest
 
-from test_repair import CUT, preload
-from test_tools import (
+from lib.tools import (
+    CUT,
     MIB,
-    built_tools,
     dump,
-    fixture_disks,
-    fixture_fake,
-    fixture_pair,
     lc_format,
+    preload,
     run_tool,
 )
 
-__all__ = ["built_tools", "fixture_disks", "fixture_fake", "fixture_pair"]
 LAYOUTS = {"default": (), "crc32c": ("--checksum", "crc32c", "--segment-size", "64K")}
 # An old pair is formatted anew with these.
 ANEW = ("--force=paired", "--force=dirty-cache")

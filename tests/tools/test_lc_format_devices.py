@@ -12,21 +12,14 @@ import pytest
 
 from lclib import ondisk
 from lib import host
-from test_tools import (  # noqa: F401  (fixtures)
+from lib.tools import (
     MIB,
-    SLOT,
     USERLAND,
     add_partitions,
-    built_tools,
     cache_on,
-    dump,
-    fixture_disks,
-    fixture_fake,
-    fixture_pair,
     lc_format,
     make_mbr,
     make_md,
-    make_paired,
     run_tool,
 )
 

@@ -7,34 +7,22 @@ import struct
 
 import pytest
 
-from test_tools import (
+from lib.tools import (
     CLEAN,
+    CUT,
     LANES,
     LOG,
     MIB,
     SB_VERSION_AT,
     SLOT,
-    USERLAND,
     Disk,
-    built_tools,
     check,
     dump,
-    fixture_disks,
-    fixture_fake,
-    fixture_image,
-    fixture_pair,
     lc_format,
+    preload,
     run_tool,
     slot_at,
 )
-
-__all__ = ["built_tools", "fixture_disks", "fixture_fake", "fixture_image", "fixture_pair"]
-CUT = 99
-
-
-def preload(name, **env):
-    """The environment of a tool behind one of the stand-ins in userland/tests."""
-    return {"LD_PRELOAD": str(USERLAND / f"build/tests/{name}.so"), **env}
 
 
 def bad_reads(tmp_path, *lines, of=None):

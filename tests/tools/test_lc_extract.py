@@ -8,21 +8,18 @@ import time
 
 import pytest
 
-from test_repair import preload
-from test_tools import (
+from lib.tools import (
     CLEAN,
     LANES,
     LOG,
     MIB,
-    built_tools,
     dump,
-    fixture_image,
     mklog,
+    preload,
     run_tool,
     slot_at,
 )
 
-__all__ = ["built_tools", "fixture_image"]
 SECTORS = 1 << 20
 BLOCK = 8
 

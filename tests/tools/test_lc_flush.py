@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""lc-flush, lc-remove and lc-status, with a stand-in for libdevmapper."""
+
+import json
+
+
+def test_old_name_is_explained(fake):
+    """Whoever names a volume as it was called before is told how it is called now."""
+    fake.volume((500, 100, 10))
+    status = (fake.folder / "status").read_text(encoding="ascii").strip()
+    fake.put("status", status + " former_names a\\x20b,music,12")
+    for tool in ("status", "flush", "remove"):
+        for name in ("a b", "a\\x20b", "music", "12"):
+            done = fake.tool(tool, name)
+            assert done.code == 1 and f"{name}: no such device: the volume was renamed to lc0" \
+                in done.err.replace("\\\\", "\\"), done.err
+        for name in ("usic", "music,12", "1", "a", "-"):
+            done = fake.tool(tool, name)
+            assert done.code == 1 and "renamed" not in done.err, done.err
+    assert not fake.log()
+    shown = json.loads(fake.tool("status", "--json", "lc0").out)[0]["status"]
+    assert shown["former_names"].endswith(",music,12")
+    fake.put("status", status + " former_names 12")
+    assert json.loads(fake.tool("status", "--json").out)[0]["status"]["former_names"] == "12"
+
+
+def test_flush_waits_for_the_tail(fake):
+    """Until the head of the first look is behind the tail, however much comes after it."""
+    fake.volume((500, 100, 10), (600, 110, 40), (700, 130, 99), (700, 140, 100), (1, 1, 1))
+    done = fake.tool("flush", "lc0")
+    assert done.code == 0, done.err
+    assert fake.log() == ["message lc0 flush", "message lc0 writeback"]
+    assert "written to the hard disk" in done.out
+    assert "tail_seq 1 " in (fake.folder / "status").read_text(encoding="ascii")
+
+
+def test_flush_of_buffers_only(fake):
+    """No draining."""
+    fake.volume((500, 100, 10))
+    assert fake.tool("flush", "--buffers", "lc0").code == 0
+    assert fake.log() == ["message lc0 flush"]
+
+
+def test_flush_refuses(fake):
+    """A broken volume, another target, a suspended one, none."""
+    assert "no such device" in fake.tool("flush", "lc0").err
+    fake.volume((500, 100, 10))
+    fake.put("status", "mode fail dirty 1 head_seq 2 tail_seq 1")
+    done = fake.tool("flush", "lc0")
+    assert done.code == 1 and "mode fail" in done.err
+    fake.put("suspended")
+    assert "is suspended" in fake.tool("flush", "lc0").err
+    fake.put("target", "linear")
+    done = fake.tool("flush", "lc0")
+    assert done.code == 1 and "not an lc device" in done.err
+
+
+def test_remove(fake):
+    """Flushes first, refuses while in use, --no-flush leaves the data."""
+    fake.volume((5, 10, 1), (0, 10, 1))
+    fake.put("open", "1")
+    done = fake.tool("remove", "lc0")
+    assert done.code == 1 and "in use" in done.err and not fake.log()
+    fake.put("open", "0")
+    assert fake.tool("remove", "lc0").code == 0
+    assert fake.log() == ["message lc0 flush", "message lc0 writeback", "remove lc0"]
+    fake.volume((5, 10, 1))
+    assert fake.tool("remove", "--no-flush", "lc0").code == 0
+    assert fake.log()[3:] == ["remove lc0"]
+
+
+def test_status(fake):
+    """A table, all of one, JSON; keys of later kernels are shown."""
+    assert "No lc volume" in fake.tool("status").out
+    fake.volume((500, 100, 10))
+    assert "rw" in fake.tool("status").out.splitlines()[1]
+    assert "shiny" in fake.tool("status", "lc0").out
+    status = json.loads(fake.tool("status", "--json").out)[0]["status"]
+    assert status["dirty"] == 500 and status["shiny"] == 7
+    assert status["generation"] == "00000000000000ff"

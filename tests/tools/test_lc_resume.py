@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""lc-resume, with a stand-in for libdevmapper."""
+
+import os
+
+import pytest
+
+from lib.tools import (
+    HIGH,
+    MIB,
+    dump,
+    lc_format,
+    make_newer,
+    mklog,
+    run_tool,
+)
+
+MARK_VERSION_AT = 72
+
+
+def test_resume_finds_the_hard_disk(pair, fake):
+    """By its mark: loop devices have no identity.  Options on the line win over stored ones."""
+    assert lc_format(pair, "-o", "buffers=16", "-o", "writeback=off").code == 0
+    done = fake.tool("resume", "-o", "buffers=32", "-o", "writeback=", "-o", "idle_seal_ms=5",
+                     "lc0", pair[0].dev)
+    assert done.code == 0, done.err
+    numbers = [os.stat(disk.dev).st_rdev for disk in pair]
+    ssd, hdd = (f"{os.major(number)}:{os.minor(number)}" for number in numbers)
+    assert (f"create lc0 0 {95 * 2048} lc {hdd} {ssd} "
+            "4 buffers 32 idle_seal_ms 5") in fake.log()
+    uuid = dump(pair[0].path)["superblock"]["cache_uuid"]
+    assert f"uuid LC-{uuid}" in fake.log()
+
+
+def mark(pair, facts="", **values):
+    """Rewrite the pair as one with odd facts in superblock and mark."""
+    words = " ".join(f"{key}={value}" for key, value in values.items())
+    mklog(pair[0].path,
+          f"sb epoch=5 volume={95 * 2048} {facts}\nmark file={pair[1].path} {words}\n")
+
+
+@pytest.mark.parametrize("prepare, says", [
+    (lambda p: lc_format((p[0], p[1])) and p[1].write(0, bytes(MIB)), "not the hard disk"),
+    (lambda p: mark(p, epoch=5, state=2), "out of date"),
+    (lambda p: mark(p, epoch=6), "has seen life 6"),
+    (lambda p: mark(p, "clean=1", epoch=4), "was used in life 5"),
+    (lambda p: mark(p, "mark_epoch=4", epoch=3), "was used in life 4"),
+    (lambda p: mark(p, "clean_epoch=3", epoch=1), "was used in life 3"),
+    (lambda p: mark(p, epoch=5, forge=f"{MARK_VERSION_AT}:0"), "mark version 0"),
+    (lambda p: None, "not formatted"),
+    (lambda p: make_newer(*p), "newer dm-lc"),
+    (lambda p: mklog(p[0].path, f"sb volume={200 * 2048}\nmark file={p[1].path}\n"),
+     "when it was formatted"),
+    (lambda p: mklog(p[0].path, "sb copies=2\n"), "superblock is damaged"),
+], ids=["wrong", "abandoned", "mark-ahead", "old-clean", "old-drained", "old-stopped",
+        "mark-version", "unformatted", "newer", "smaller", "no-superblock"])
+def test_resume_refuses(pair, fake, prepare, says):
+    """With reason; nothing is created and nothing written."""
+    prepare(pair)
+    before = [disk.digest() for disk in pair]
+    done = fake.tool("resume", "lc0", pair[0].dev, pair[1].dev)
+    assert done.code == 1 and says in done.err, done.err
+    assert not fake.log()
+    assert [disk.digest() for disk in pair] == before
+
+
+def test_resume_needs_something_that_tells_the_disk(pair, fake):
+    """No mark and no identity: only with the fingerprint of a clean stop, or before any life."""
+    def resume(facts, *args):
+        mklog(pair[0].path, f"sb volume={96 * 2048} no_mark=1 {facts}\n")
+        return fake.tool("resume", *args, "lc0", pair[0].dev, pair[1].dev)
+    done = resume("epoch=2")
+    assert done.code == 1 and "nothing tells whether a disk is the right one" in done.err
+    assert not fake.log()
+    done = resume("epoch=2", "--print-table")
+    assert done.code == 0 and done.out == f"0 {96 * 2048} lc {pair[1].dev} {pair[0].dev}\n"
+    assert resume("epoch=0", "--print-table").code == 0
+    assert resume("epoch=2 clean=1").code == 0 and fake.log()
+
+
+def test_resume_refuses_names_and_doubles(pair, fake, disks):
+    """A name that is taken, the kernel's no, an SSD in use, two disks that fit."""
+    assert lc_format(pair).code == 0
+    fake.put("refuse", "the kernel has its reasons")
+    done = fake.tool("resume", "lc0", pair[0].dev)
+    assert done.code == 1 and "the kernel has its reasons" in done.err
+    (fake.folder / "refuse").unlink()
+    copy = disks("copy", 96 * MIB)
+    copy.write(0, pair[1].read(0, MIB))
+    done = fake.tool("resume", "lc0", pair[0].dev)
+    assert done.code == 1 and "more than one disk fits" in done.err
+    assert copy.dev in done.err and pair[1].dev in done.err
+    copy.detach()
+    holder = os.open(pair[0].dev, os.O_RDONLY | os.O_EXCL)
+    assert "in use" in fake.tool("resume", "lc0", pair[0].dev).err
+    os.close(holder)
+    assert fake.tool("resume", "lc0", pair[0].dev, pair[0].dev).code == 1
+    assert fake.tool("resume", "lc0", pair[0].dev).code == 0
+    done = fake.tool("resume", "lc0", pair[0].dev)
+    assert done.code == 1 and "name is taken" in done.err
+
+
+@pytest.mark.parametrize("facts", [
+    f"epoch={HIGH}", f"first={HIGH} tail={HIGH}", f"tail_segment={HIGH}", f"tail={HIGH + 1}",
+    f"clean=1 next={HIGH} head=1", f"clean=1 next=1 tail_segment={HIGH} head={HIGH}",
+], ids=["epoch", "first-seq", "tail-segment", "tail-seq", "next-seq", "head"])
+def test_numbers_too_high_for_another_life(pair, fake, facts):
+    """A start would write a superblock that nobody can read: refused, and told by lc-check."""
+    lines = f"sb volume={95 * 2048} {facts}\nmark file={pair[1].path}\n"
+    mklog(pair[0].path, lines)
+    before = [disk.digest() for disk in pair]
+    done = fake.tool("resume", "lc0", pair[0].dev, pair[1].dev)
+    assert done.code == 1 and "too high for another life" in done.err, done.err
+    for options in ((), ("--repair",)):
+        done = run_tool("check", *options, pair[0].path, san=True)
+        assert done.code == 4 and "too high for another life" in done.out, done.out
+    assert not fake.log() and [disk.digest() for disk in pair] == before
+    for number in (HIGH, HIGH + 1):
+        lines = lines.replace(str(number), str(HIGH - 1))
+    mklog(pair[0].path, lines)
+    assert run_tool("check", pair[0].path, san=True).code == 0
+    assert fake.tool("resume", "lc0", pair[0].dev, pair[1].dev).code == 0
