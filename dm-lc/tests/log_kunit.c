@@ -4,7 +4,6 @@
  * (G1 to G4 of log.h), FUA, and that a failure is never forgotten.
  */
 #include <kunit/test.h>
-#include <linux/completion.h>
 #include <linux/kthread.h>
 #include <linux/sched.h>
 
@@ -270,14 +269,12 @@ struct sleeper {
 	struct fake *fake;
 	u64 seq;
 	int ret;
-	struct completion begun;
 };
 
 static int sleeper_thread(void *data)
 {
 	struct sleeper *s = data;
 
-	complete(&s->begun);
 	s->ret = lc_log_wait_durable(s->fake->core.log, s->seq);
 	while (!kthread_should_stop())
 		schedule_timeout_uninterruptible(1);
@@ -294,12 +291,10 @@ static void sleepers(struct kunit *test)
 	fake_record(fake, 1);
 	fake_record(fake, 1);
 	for (i = 0; i < 2; i++) {
-		init_completion(&s[i].begun);
 		tasks[i] = kthread_run(sleeper_thread, &s[i], "lc-test");
 		KUNIT_ASSERT_FALSE(test, IS_ERR(tasks[i]));
 		/* One that is stopped before it has begun never calls what is tested. */
-		wait_for_completion(&s[i].begun);
-		while (task_is_running(tasks[i]))
+		while (READ_ONCE(tasks[i]->__state) != TASK_UNINTERRUPTIBLE)
 			schedule_timeout_uninterruptible(1);
 	}
 	fake_finish(fake, 1, BLK_STS_OK);
