@@ -25,9 +25,10 @@
  *  B6 A block that is in an open record, whosever lane that is, is overwritten there: of
  *     two records open at once none is the newer one yet.  A writer looks for it before
  *     slots are reserved: slots that others reserved behind cannot be given back (B4).
- *  B7 Who holds a reference on a record, or has closed one, is not preempted until it has let
- *     go, and handed the record over if it was the last one: see lc_hold().  It copies no more
- *     than LC_HOLD_SLOTS slots meanwhile.  So a writer that gets no CPU keeps nobody waiting.
+ *  B7 A task that holds a reference on a record, or has closed one, is not preempted until it
+ *     has dropped the reference, and has handed the record over if it was the last one: see
+ *     lc_hold().  It copies at most LC_HOLD_SLOTS slots meanwhile.  So a writer that gets no CPU
+ *     delays no FLUSH.
  */
 #ifndef LC_BUFFER_H
 #define LC_BUFFER_H

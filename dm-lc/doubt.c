@@ -77,7 +77,7 @@ void lc_doubt_discarded(struct lc_doubt *doubt, u64 first, u64 last)
  * @block: of the volume
  * @mask: its sectors
  *
- * From whoever sends the FLUSHes, before lc_doubt_begin(); for writes that began behind the last
+ * By the sender of the FLUSHes, before lc_doubt_begin(); for writes that began behind the last
  * FLUSH only.
  */
 void lc_doubt_taken(struct lc_doubt *doubt, u64 block, u8 mask)
@@ -132,7 +132,7 @@ void lc_doubt_end(struct lc_doubt *doubt, bool well)
  * lc_doubt_any() - must no fingerprint be taken?
  * @doubt: of the core
  *
- * From whoever sends the FLUSHes.
+ * By the sender of the FLUSHes.
  */
 bool lc_doubt_any(struct lc_doubt *doubt)
 {

@@ -9,7 +9,7 @@
  * there are none.  Of other blocks nothing needs to be known.
  *
  * Invariants
- *  DB1 A sector of a sample that went to the HDD, whoever sent it and however that ended, is in
+ *  DB1 A sector of a sample that went to the HDD, by any sender and with any result, is in
  *      `sent` until a FLUSH begins behind its end, then in `covered` until that has ended, and
  *      then in `doubtful` if that has failed.  At the start of a life all are in `sent`, for an
  *      earlier one may have left them in the HDD's cache; behind the mark, which is written with

@@ -2,11 +2,11 @@
 /*
  * What the volume is called, in the kernel log and the status line.
  *
- * A mapped device keeps its number, as "253:0", but `dmsetup rename` may give it another name at
- * any time, and tells no target.  Device mapper tells the name to those who may sleep.  So
- * each line of the log has both, and the name is asked for again before each line by who may
- * sleep.  Who may not writes the name that was seen last and has a work ask behind that.
- * Whoever finds another name says so in the log.
+ * A mapped device keeps its number, as "253:0".  `dmsetup rename` may give it another name at
+ * any time, and no target is told.  Device mapper gives the name to callers that may sleep.  So
+ * each line of the log has both.  A caller that may sleep asks for the name before each line.
+ * Any other writes the name that was seen last, and queues a work that asks afterwards.  A
+ * change of the name is logged when it is found.
  *
  * Invariants
  *  NM1 A line that lc_say() writes has the name of that moment.  Behind one that

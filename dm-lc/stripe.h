@@ -26,7 +26,7 @@
 #include "wbcopy.h"
 
 #define LC_RUN_BLOCKS		64u	/* of a run, if a stripe is no longer; of a bio */
-#define LC_STRIPE_MOST		1024u	/* blocks: what is longer is no stripe but an odd disk */
+#define LC_STRIPE_MOST		1024u	/* blocks; a longer io_opt is no stripe */
 
 struct lc_stripe {
 	u64 start;	/* sectors of the disk before the backing device */

@@ -352,8 +352,8 @@ static bool may_send(const struct bio *bio)
 /*
  * What a task submits waits in its plug until the task is through or sleeps, also while it is
  * kept from the CPU.  A bio submitted within map() gets to the queue when map() has returned, so
- * that putting the plug aside around submit_bio() would not help.  So the plug ends here: what is
- * in it is sent, as if the task slept.  Whoever began it ends it without effect.
+ * that putting the plug aside around submit_bio() would not help.  So the plug ends here, and its
+ * requests are sent, as if the task slept.  When the owner of the plug ends it, nothing is left.
  */
 static void leave_plug(void)
 {
