@@ -42,6 +42,7 @@
 #include "lc.h"
 #include "segment.h"
 
+struct bio_list;
 struct lc_lane;
 struct lc_record_header;
 

@@ -39,6 +39,7 @@
 #include <linux/blk_types.h>
 #include <linux/types.h>
 
+struct bio_list;
 struct lc_core;
 struct lc_buffer;
 struct lc_io;

@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 
+struct bio_list;
 struct bio;
 struct lc_core;
 struct lc_record;

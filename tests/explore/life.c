@@ -184,26 +184,6 @@ void lc_name_look(struct lc_core *core)
 	(void)core;
 }
 
-void lc_say(struct lc_core *core, int level, const char *fmt, ...)
-{
-	va_list args;
-
-	(void)core;
-	va_start(args, fmt);
-	explore_log(level, fmt, args);
-	va_end(args);
-}
-
-void lc_say_atomic(struct lc_core *core, int level, const char *fmt, ...)
-{
-	va_list args;
-
-	(void)core;
-	va_start(args, fmt);
-	explore_log(level, fmt, args);
-	va_end(args);
-}
-
 struct lc_park *lc_park_create(struct lc_core *core)
 {
 	return (struct lc_park *)core;

@@ -76,14 +76,10 @@ void explore_free(const void *pointer)
 	free(memory);
 }
 
-void explore_log(const char *level, const char *format, ...)
+void explore_log(int level, const char *format, va_list args)
 {
-	va_list args;
-
 	(void)level;
-	va_start(args, format);
 	vsnprintf(said, sizeof(said), format, args);
-	va_end(args);
 }
 
 /* --- logs ------------------------------------------------------------------ */

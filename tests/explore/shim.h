@@ -233,6 +233,11 @@ struct lock_class_key { int unused; };
 #define spin_lock_irqsave(lock, flags)	((void)(lock), (void)(flags = 0))
 #define spin_unlock_irqrestore(lock, flags)	((void)(lock), (void)(flags))
 #define spin_unlock_irq(lock)	((void)(lock))
+/* One thread, which is never preempted. */
+#define CONFIG_PREEMPT_RT 0
+#define IS_ENABLED(option) (option)
+#define preempt_disable() do { } while (0)
+#define preempt_enable() do { } while (0)
 #define lockdep_assert_held(lock) ((void)(lock))
 #define mutex_init(lock)	((lock)->held = 0)
 #define mutex_destroy(lock)	((void)(lock))

@@ -37,15 +37,12 @@ void explore_free(const void *memory)
 	free((void *)memory);
 }
 
-void explore_log(const char *level, const char *format, ...)
+void explore_log(int level, const char *format, va_list args)
 {
 	char text[sizeof(kernel.said)];
-	va_list args;
 
-	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (!strcmp(level, "error"))
+	if (level <= LOGLEVEL_ERR)
 		memcpy(kernel.said, text, sizeof(text));
 }
 
