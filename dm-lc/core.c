@@ -177,17 +177,27 @@ static bool paced(struct lc_core *core)
  * written yet has half of its buffers; the others are for what waits for a FLUSH.  So writes go on
  * meanwhile, as fast as the SSD takes them, and a FLUSH or suspend has to wait for no more
  * than that half.  An SSD without a volatile cache needs no FLUSH for a buffer, so that
- * writes may have all of them.  When the last record of a closed buffer is written,
- * refill_work is queued (log.c).
+ * writes may have all of them.  In both cases no more than @most, which is what a slow SSD writes
+ * soon (D23).  When the last record of a closed buffer is written, refill_work is queued (log.c).
  */
-static bool crowded(struct lc_core *core, const struct lc_lane *lane)
+static bool crowded(struct lc_core *core, const struct lc_lane *lane, u32 most)
 {
 	const struct lc_home *home = &core->pool->homes[lane->index];
 	u32 nr = READ_ONCE(home->nr), used = nr - min(nr, READ_ONCE(home->nr_free));
 
-	if (READ_ONCE(core->head->relog_starved) || !bdev_write_cache(core->cache))
+	if (READ_ONCE(core->head->relog_starved))
 		return false;
-	return used - min(used, lc_lane_unflushed(lane)) >= nr - nr / 2;
+	if (bdev_write_cache(core->cache))
+		most = min(most, nr - nr / 2);
+	return used - min(used, lc_lane_unflushed(lane)) >= most;
+}
+
+/* With fewer than there may be at hand, half of that is plenty, too (M2). */
+static void set_most_ready(struct lc_core *core, u32 most)
+{
+	u64 ready = (most - 1ull) * core->nr_lanes;
+
+	WRITE_ONCE(core->head->most_ready, min_t(u64, READ_ONCE(core->head->max_ready), ready));
 }
 
 static void pace_work(struct work_struct *work)
@@ -200,15 +210,16 @@ static void pace_work(struct work_struct *work)
 static void refill_work(struct work_struct *work)
 {
 	struct lc_core *core = container_of(work, struct lc_core, refill_work);
+	u32 most = lc_send_most(core->send), i;
 	bool short_of = false, added = false;
-	u32 i;
 
+	set_most_ready(core, most);
 	for (i = 0; i < core->nr_lanes; i++) {
 		struct lc_lane *lane = core->lanes[i];
 
 		short_of |= lc_lane_unflushed(lane) > READ_ONCE(core->pool->homes[i].nr) / 4;
 		while (READ_ONCE(lane->nr_ready) < READ_ONCE(lane->max_ready) &&
-		       !crowded(core, lane)) {
+		       !crowded(core, lane, most)) {
 			if (!refill_buffer(core, lane)) {
 				short_of = true;
 				break;
@@ -374,6 +385,7 @@ static void set_ready(struct lc_core *core, const struct lc_params *params)
 	for (i = 0; i < core->nr_lanes; i++)
 		WRITE_ONCE(core->lanes[i]->max_ready, nr);
 	WRITE_ONCE(core->head->max_ready, nr * core->nr_lanes);
+	WRITE_ONCE(core->head->most_ready, nr * core->nr_lanes);
 }
 
 /* [life_lock] What cannot be had now stays as it is, and is put into @params. */

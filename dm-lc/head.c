@@ -500,6 +500,7 @@ int lc_head_create(struct lc_core *core, u32 nr_lanes)
 		return -ENOMEM;
 	head->core = core;
 	head->max_ready = 1;
+	head->most_ready = 1;
 	spin_lock_init(&head->turn_lock);
 	spin_lock_init(&head->lock);
 	if (nr_lanes > 1)

@@ -81,7 +81,7 @@ static u64 room(const struct lc_core *core)
 
 static u64 most_room(const struct lc_core *core)
 {
-	return READ_ONCE(core->head->max_ready);
+	return READ_ONCE(core->head->most_ready);
 }
 
 /* --- writers ---------------------------------------------------------------- */

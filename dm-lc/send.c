@@ -29,6 +29,7 @@
 #include <linux/slab.h>
 
 #include "lc.h"
+#include "backlog.h"
 #include "buffer.h"
 #include "io.h"
 #include "log.h"
@@ -55,6 +56,7 @@ struct lc_send {
 	spinlock_t lock;		/* in completion context too */
 	struct list_head waiting;	/* records; lock */
 	u64 on_way;			/* slots; lock */
+	struct lc_backlog backlog;	/* lock, but for lc_backlog_most() */
 };
 
 /**
@@ -117,6 +119,8 @@ static bool has_room(const struct lc_send *send, const struct lc_record *rec)
 /* [lock] Have a worker send it. */
 static void give_turn(struct lc_send *send, struct lc_record *rec)
 {
+	if (!send->on_way)
+		lc_backlog_begin(&send->backlog, ktime_get_ns());
 	send->on_way += record_slots(rec);
 	lc_log_turn(send->core->log, rec);
 }
@@ -172,9 +176,23 @@ static void leave(struct lc_send *send, const struct lc_record *rec)
 	unsigned long flags;
 
 	spin_lock_irqsave(&send->lock, flags);
+	lc_backlog_end(&send->backlog, ktime_get_ns(), record_slots(rec));
 	send->on_way -= record_slots(rec);
 	take_turns(send);
 	spin_unlock_irqrestore(&send->lock, flags);
+}
+
+/**
+ * lc_send_most() - how much may there be that is not on the SSD?
+ * @send: the room
+ *
+ * Any context.  Return: segments of each lane, those that are open or ready included.
+ */
+u32 lc_send_most(const struct lc_send *send)
+{
+	const struct lc_core *core = send->core;
+
+	return lc_backlog_most(&send->backlog, core->sb.geo.seg_slots, core->nr_lanes);
 }
 
 /* Nothing waits, and nothing that waited is on its way. */

@@ -39,6 +39,13 @@ struct lc_send *lc_send_create(struct lc_core *core)
 	return kzalloc(sizeof(u64), GFP_KERNEL);
 }
 
+/* The paths say when a record is written, so that no SSD is slow here. */
+u32 lc_send_most(const struct lc_send *send)
+{
+	(void)send;
+	return ~0U;
+}
+
 void lc_send_destroy(struct lc_send *send)
 {
 	kfree(send);

@@ -519,7 +519,8 @@ def full_buffers_slow_writes(ctx):
     assert sum(waited) > segments // 2, f"{sum(waited)} commands: the SSD was not the limit"
     ctx.figure("buffers", buffers)
     ctx.figure("longest wait, in writes of the SSD", max(waited))
-    assert max(waited) <= buffers // 3, f"a write waited for {max(waited)} of the SSD"
+    # That long once, when the SSD's rate becomes known (D23).
+    assert max(waited) <= buffers // 2, f"a write waited for {max(waited)} of the SSD"
 
 
 class Reader:

@@ -105,9 +105,9 @@ class Flood(threading.Thread):
 class Held:
     """A volume whose SSD answers nothing until it is let go, with all of its buffers taken."""
 
-    def __init__(self, ctx, **options):
+    def __init__(self, ctx, ssd="", **options):
         self.ctx = ctx
-        self.ssd = Breakable("ssd1", ctx.ssd)
+        self.ssd = Breakable("ssd1", ssd or ctx.ssd)
         self.lc = LcStack(ctx.hdd, self.ssd.path, format=SMALL, writeback="off", stats="on",
                           **{"buffers": BUFFERS, "idle_seal_ms": 0, "ssd_patience_ms": 0,
                              **options})
@@ -225,6 +225,51 @@ def order_per_block_is_kept(ctx):
             wrong = [block for block, data in sorted(last.items())
                      if raw.read(block * BLOCK, BLOCK) != data]
         assert not wrong, f"an earlier write came later: {wrong}; seed {ctx.seed}"
+
+
+# --- how much may wait for the SSD (D23) ---------------------------------------------------------
+
+
+def flood_before_a_slow_ssd(ctx):
+    """The SSD is known to be slow, and answers nothing: of a flood little gets into the log."""
+    slots = 15              # blocks of a segment
+    with (dm.Device("slow", dm.delay(ctx.ssd, 0, 100)) as slow,
+          Held(ctx, ssd=slow.path, buffers=128) as held, held.lc.open() as raw):
+        held.ssd.resume()
+        # Segments that were at hand before the SSD's rate was known are taken by the second time.
+        for _ in range(2):
+            raw.write(COMMIT * BLOCK, b"".join(content(COMMIT + block, "slow")
+                                               for block in range(40 * slots)))
+            raw.flush()
+        held.ssd.suspend("--noflush", "--nolockfs")
+        before = held.lc.fields()["dirty"]
+        with soon_written():
+            held.pages.write(0, b"".join(content(block, "page") for block in range(FLOOD)))
+            held.lc.wait(lambda fields: fields["dirty"] - before + fields["parked_blocks"] == FLOOD,
+                         what="a flood")
+        # What may get in by then has got in by the time that nothing changes any more.
+        seen = []
+        held.lc.wait(lambda fields: seen.append(fields["dirty"]) or
+                     seen[-20:] == [seen[-1]] * 20, what="a log that takes no more")
+        taken = seen[-1] - before
+        ctx.figure("segments that were let in", taken / slots)
+        held.let_go()
+        held.check()
+    # Of 128 buffers, half may be full.
+    assert taken <= 10 * slots, f"{taken} blocks wait for a slow SSD"
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=100)
+def little_is_let_in_before_a_slow_ssd(ctx):
+    """Writers do not fill half of the buffers, for which each commit would wait (D23)."""
+    flood_before_a_slow_ssd(ctx)
+
+
+@case(kernels=("stock",), timeout=100,
+      disks=(Disk("ssd", "64M", cache="writethrough"), Disk("hdd", "128M")))
+def little_is_let_in_without_a_volatile_cache(ctx):
+    """Nor all of the buffers, if the SSD needs no FLUSH (D23)."""
+    flood_before_a_slow_ssd(ctx)
 
 
 # --- how much is parked (D15) -------------------------------------------------------------------
