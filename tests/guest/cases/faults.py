@@ -174,7 +174,8 @@ def rot_is_never_returned(ctx):
 def unreadable_header_hides_only_its_own(ctx):
     """Sums that are not known yet are found behind a header that cannot be read."""
     with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, writeback="off", verify_reads="on")
+        # Each four blocks are one record: an idle moment between them must not close it.
+        lc = LcStack(ctx.hdd, ssd.path, writeback="off", verify_reads="on", idle_seal_ms=0)
         lc.format()
         lc.activate()
         with lc.open() as raw:
