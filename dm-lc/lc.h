@@ -235,10 +235,26 @@ static inline void lc_noio_restore(unsigned int flags)
 	data_race(({ memalloc_noio_restore(flags); 0; }));
 }
 
-/* May sleep, all but those that end in _atomic: see name.h. */
-#define lc_err(core, fmt, ...) lc_say(core, LOGLEVEL_ERR, fmt, ##__VA_ARGS__)
-#define lc_warn(core, fmt, ...) lc_say(core, LOGLEVEL_WARNING, fmt, ##__VA_ARGS__)
-#define lc_info(core, fmt, ...) lc_say(core, LOGLEVEL_INFO, fmt, ##__VA_ARGS__)
+/* All but those that end in _atomic may sleep, as lc_name_look(): see name.h. */
+#define lc_say_now(core, level, fmt, ...)					\
+do {										\
+	struct lc_core *core_ = (core);						\
+										\
+	lc_name_look(core_);							\
+	lc_say(core_, level, fmt, ##__VA_ARGS__);				\
+} while (0)
+
+#define lc_say_atomic(core, level, fmt, ...)					\
+do {										\
+	struct lc_core *core_ = (core);						\
+										\
+	lc_say(core_, level, fmt, ##__VA_ARGS__);				\
+	lc_name_look_later(core_);						\
+} while (0)
+
+#define lc_err(core, fmt, ...) lc_say_now(core, LOGLEVEL_ERR, fmt, ##__VA_ARGS__)
+#define lc_warn(core, fmt, ...) lc_say_now(core, LOGLEVEL_WARNING, fmt, ##__VA_ARGS__)
+#define lc_info(core, fmt, ...) lc_say_now(core, LOGLEVEL_INFO, fmt, ##__VA_ARGS__)
 #define lc_err_atomic(core, fmt, ...) lc_say_atomic(core, LOGLEVEL_ERR, fmt, ##__VA_ARGS__)
 #define lc_info_atomic(core, fmt, ...) lc_say_atomic(core, LOGLEVEL_INFO, fmt, ##__VA_ARGS__)
 
@@ -250,7 +266,7 @@ do {										\
 		say(core, LOGLEVEL_ERR, fmt, ##__VA_ARGS__);			\
 } while (0)
 
-#define lc_err_limit(core, fmt, ...) lc_limited(lc_say, core, fmt, ##__VA_ARGS__)
+#define lc_err_limit(core, fmt, ...) lc_limited(lc_say_now, core, fmt, ##__VA_ARGS__)
 #define lc_err_limit_atomic(core, fmt, ...) lc_limited(lc_say_atomic, core, fmt, ##__VA_ARGS__)
 
 /**

@@ -2,8 +2,8 @@
 /*
  * The name of the volume.  See name.h.
  *
- * Teardown: the work is queued by lc_say_atomic() only.  lc_name_stop() comes when all bios and
- * workers of the volume have ended, so nobody calls that any more.
+ * Teardown: the work is queued by lc_name_look_later() only.  lc_name_stop() comes when all bios
+ * and workers of the volume have ended, so that nothing calls that any more.
  */
 #include <linux/ctype.h>
 #include <linux/device-mapper.h>
@@ -46,32 +46,25 @@ static void remember(struct lc_name *name, const char *old, const char *new)
 	strscpy(name->former[0], old, DM_NAME_LEN);
 }
 
-static void say(struct lc_core *core, int level, struct va_format *text)
+void lc_say(struct lc_core *core, int level, const char *fmt, ...)
 {
 	struct lc_name *name = &core->name;
+	struct va_format text = { .fmt = fmt };
 	char now[DM_NAME_LEN];
 	unsigned long flags;
+	va_list args;
 
 	spin_lock_irqsave(&name->lock, flags);
 	strscpy(now, name->now, sizeof(now));
 	spin_unlock_irqrestore(&name->lock, flags);
-	if (level <= LOGLEVEL_ERR)
-		DMERR("%s (%s): %pV", name->number, now, text);
-	else if (level <= LOGLEVEL_WARNING)
-		DMWARN("%s (%s): %pV", name->number, now, text);
-	else
-		DMINFO("%s (%s): %pV", name->number, now, text);
-}
-
-__printf(3, 4)
-static void say_now(struct lc_core *core, int level, const char *fmt, ...)
-{
-	struct va_format text = { .fmt = fmt };
-	va_list args;
-
 	va_start(args, fmt);
 	text.va = &args;
-	say(core, level, &text);
+	if (level <= LOGLEVEL_ERR)
+		DMERR("%s (%s): %pV", name->number, now, &text);
+	else if (level <= LOGLEVEL_WARNING)
+		DMWARN("%s (%s): %pV", name->number, now, &text);
+	else
+		DMINFO("%s (%s): %pV", name->number, now, &text);
 	va_end(args);
 }
 
@@ -93,7 +86,7 @@ void lc_name_look(struct lc_core *core)
 	strscpy(name->now, now, sizeof(name->now));
 	spin_unlock_irq(&name->lock);
 	if (old[0])
-		say_now(core, LOGLEVEL_INFO, "renamed, the name was %s", old);
+		lc_say(core, LOGLEVEL_INFO, "renamed, the name was %s", old);
 unlock:
 	mutex_unlock(&name->look_lock);
 }
@@ -101,6 +94,11 @@ unlock:
 static void look_work(struct work_struct *work)
 {
 	lc_name_look(container_of(work, struct lc_core, name.work));
+}
+
+void lc_name_look_later(struct lc_core *core)
+{
+	schedule_work(&core->name.work);
 }
 
 void lc_name_init(struct lc_core *core, const char *number)
@@ -129,28 +127,4 @@ void lc_name_former(struct lc_core *core, char *text)
 	mutex_unlock(&name->look_lock);
 	if (!n)
 		strscpy(text, "-", DM_NAME_LEN);
-}
-
-void lc_say(struct lc_core *core, int level, const char *fmt, ...)
-{
-	struct va_format text = { .fmt = fmt };
-	va_list args;
-
-	lc_name_look(core);
-	va_start(args, fmt);
-	text.va = &args;
-	say(core, level, &text);
-	va_end(args);
-}
-
-void lc_say_atomic(struct lc_core *core, int level, const char *fmt, ...)
-{
-	struct va_format text = { .fmt = fmt };
-	va_list args;
-
-	va_start(args, fmt);
-	text.va = &args;
-	say(core, level, &text);
-	va_end(args);
-	schedule_work(&core->name.work);
 }

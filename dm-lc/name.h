@@ -9,8 +9,8 @@
  * change of the name is logged when it is found.
  *
  * Invariants
- *  NM1 A line that lc_say() writes has the name of that moment.  Behind one that
- *     lc_say_atomic() writes under an older name stands another one, which has both names.
+ *  NM1 A line of lc_err(), lc_warn() or lc_info() has the name of that moment.  If a line of
+ *     their _atomic variants has an older name, another line follows that has both names.
  *  NM2 An answer of device mapper never replaces a later one: they are asked for and stored
  *     under one mutex.
  */
@@ -56,12 +56,11 @@ void lc_name_look(struct lc_core *core);
  */
 void lc_name_former(struct lc_core *core, char *text);
 
-/* A line in the kernel log.  @level: LOGLEVEL_*.  May sleep, as lc_name_look(). */
+/* The same by a worker, soon.  Any context. */
+void lc_name_look_later(struct lc_core *core);
+
+/* A line in the kernel log, with the name that was seen last.  @level: LOGLEVEL_*.  Any context. */
 __printf(3, 4)
 void lc_say(struct lc_core *core, int level, const char *fmt, ...);
-
-/* The same in any context.  The name may be an older one (NM1). */
-__printf(3, 4)
-void lc_say_atomic(struct lc_core *core, int level, const char *fmt, ...);
 
 #endif /* LC_NAME_H */

@@ -179,11 +179,6 @@ void lc_name_stop(struct lc_core *core)
 	(void)core;
 }
 
-void lc_name_look(struct lc_core *core)
-{
-	(void)core;
-}
-
 struct lc_park *lc_park_create(struct lc_core *core)
 {
 	return (struct lc_park *)core;

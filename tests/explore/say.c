@@ -13,12 +13,12 @@ void lc_say(struct lc_core *core, int level, const char *fmt, ...)
 	va_end(args);
 }
 
-void lc_say_atomic(struct lc_core *core, int level, const char *fmt, ...)
+void lc_name_look(struct lc_core *core)
 {
-	va_list args;
-
 	(void)core;
-	va_start(args, fmt);
-	explore_log(level, fmt, args);
-	va_end(args);
+}
+
+void lc_name_look_later(struct lc_core *core)
+{
+	(void)core;
 }
