@@ -46,7 +46,7 @@ struct bio_list;
 struct lc_lane;
 struct lc_record_header;
 
-/* 64 KiB: about 10 us to copy, and some 60 us from memory that is far and slow. */
+/* 64 KiB: by estimate 10 us to copy, and 60 us from memory that is far and slow. */
 #define LC_HOLD_SLOTS	16u
 
 enum lc_record_stage {
