@@ -27,6 +27,16 @@ void lc_doubt_marked(struct lc_doubt *doubt)
 	memset(doubt->sent, 0, sizeof(doubt->sent));
 }
 
+/* These sectors of sample @i are in @sectors, which is one of @doubt, from now on. */
+static void add(struct lc_doubt *doubt, u8 *sectors, int i, u8 mask)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&doubt->lock, flags);
+	sectors[i] |= mask;
+	spin_unlock_irqrestore(&doubt->lock, flags);
+}
+
 /**
  * lc_doubt_sent() - these sectors go to the HDD
  * @doubt: of the core
@@ -38,13 +48,9 @@ void lc_doubt_marked(struct lc_doubt *doubt)
 void lc_doubt_sent(struct lc_doubt *doubt, u64 block, u8 mask)
 {
 	int i = lc_sample_of(doubt->nr_blocks, block);
-	unsigned long flags;
 
-	if (i < 0)
-		return;
-	spin_lock_irqsave(&doubt->lock, flags);
-	doubt->sent[i] |= mask;
-	spin_unlock_irqrestore(&doubt->lock, flags);
+	if (i >= 0)
+		add(doubt, doubt->sent, i, mask);
 }
 
 /**
@@ -58,17 +64,14 @@ void lc_doubt_sent(struct lc_doubt *doubt, u64 block, u8 mask)
  */
 void lc_doubt_discarded(struct lc_doubt *doubt, u64 first, u64 last)
 {
-	unsigned long flags;
 	u32 i;
 
-	spin_lock_irqsave(&doubt->lock, flags);
 	for (i = 0; i < lc_samples(doubt->nr_blocks); i++) {
 		u64 block = lc_sample_block(doubt->nr_blocks, i);
 
 		if (block >= first && block <= last)
-			doubt->sent[i] = 0xff;
+			add(doubt, doubt->sent, i, 0xff);
 	}
-	spin_unlock_irqrestore(&doubt->lock, flags);
 }
 
 /**
@@ -83,13 +86,9 @@ void lc_doubt_discarded(struct lc_doubt *doubt, u64 first, u64 last)
 void lc_doubt_taken(struct lc_doubt *doubt, u64 block, u8 mask)
 {
 	int i = lc_sample_of(doubt->nr_blocks, block);
-	unsigned long flags;
 
-	if (i < 0)
-		return;
-	spin_lock_irqsave(&doubt->lock, flags);
-	doubt->taken[i] |= mask;
-	spin_unlock_irqrestore(&doubt->lock, flags);
+	if (i >= 0)
+		add(doubt, doubt->taken, i, mask);
 }
 
 /**

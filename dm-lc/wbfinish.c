@@ -50,9 +50,9 @@ int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
 int lc_wb_flush(struct lc_writeback *wb)
 {
 	struct lc_doubt *doubt = &wb->core->doubt;
-	u32 i;
+	u32 nr = lc_doubt_any(doubt) ? wb->list.nr : 0, i;
 
-	for (i = 0; i < wb->list.nr && lc_doubt_any(doubt); i++) {
+	for (i = 0; i < nr; i++) {
 		const struct lc_wb_item *item = &wb->list.items[i];
 
 		if (item->done && item->fate == LC_WB_COPIED)
