@@ -8,9 +8,9 @@ import re
 import tempfile
 
 from lclib import case, dm, kmsg, sh, wait
-from lclib.disk import image, put
+from lclib.disk import image
 from lclib.faulty import BLOCK, content, fill
-from lclib.lc import LcStack
+from lclib.lc import LcStack, check_log, crash_with_log
 from lclib.registry import Disk
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
@@ -54,26 +54,20 @@ def long_log_is_refused_without_ram(ctx):
     """A start that RAM does not suffice for says what it takes, and nobody is killed for it."""
     with LcStack(ctx.hdd, ctx.ssd, format=("--segment-size=64K",), writeback="off",
                  idle_seal_ms=0) as lc:
-        with lc.open() as raw:
-            for block in range(300):
-                raw.write(block * 8192, block.to_bytes(4, "little") * 1024)
-                raw.flush()
-        crash = {path: image(path) for path in (ctx.ssd, ctx.hdd)}
-        lc.remove()
-        for path, data in crash.items():
-            put(path, data)
+        crash = crash_with_log(lc, 300)
+        log = kmsg.Log()
+        log.fresh()
         with little_memory(memory("MemTotal") // 16 - (6 << 20)):
             ctx.figure("MiB available", memory("MemAvailable") >> 20)
             code, output = sh.result("lc-resume", lc.name, lc.cache, lc.backing)
         assert code, output
-        log = sh.run("dmesg")
-        assert re.search(r"the log has \d+ record headers or more: a start takes 1 MiB of RAM", log)
-        assert "Out of memory" not in log, log
+        said = "\n".join(log.fresh())
+        assert re.search(r"the log has \d+ record headers or more: a start takes 1 MiB of RAM",
+                         said), said
+        assert "Out of memory" not in said, said
         assert image(ctx.ssd) == crash[ctx.ssd], "the refused start has written"
         lc.activate(writeback="off")
-        with lc.open() as raw:
-            for block in range(300):
-                assert raw.read(block * 8192, 4096) == block.to_bytes(4, "little") * 1024, block
+        check_log(lc, 300)
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=400)

@@ -7,7 +7,7 @@ import pathlib
 import threading
 
 from lclib import case, dm, sh, wait
-from lclib.faulty import BLOCK, Breakable, content
+from lclib.faulty import BLOCK, Breakable, content, fill
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
@@ -83,8 +83,7 @@ def tools_follow(ctx):
     stack.format()
     stack.activate()
     with stack.open() as raw:
-        for block in range(64):
-            raw.write(block * BLOCK, content(block, "one"))
+        fill(raw, 0, 64, "one")
         raw.flush()
     rename(stack, "odd name,7")
     assert json.loads(sh.run("lc-status", "--json", stack.name))[0]["name"] == stack.name
@@ -122,8 +121,7 @@ def renamed_while_it_is_removed(ctx):
         stack.format()
         stack.activate()
         with stack.open() as raw:
-            for block in range(64):
-                raw.write(block * BLOCK, content(block, "one"))
+            fill(raw, 0, 64, "one")
             raw.flush()
         for tool, name in (("lc-flush", "jazz"), ("lc-remove", "blues")):
             with stack.open() as raw:

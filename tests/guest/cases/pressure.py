@@ -6,6 +6,7 @@ import json
 import pathlib
 
 from lclib import case, dm, sh
+from lclib.disk import swap_on
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
@@ -19,17 +20,6 @@ MOUNT = pathlib.Path("/mnt/pressure")
 FIO = ("fio", "--name=pressure", f"--directory={MOUNT}", "--rw=randwrite", "--bsrange=4k-64k",
        "--size=16M", "--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--fsync=16",
        "--end_fsync=1", "--unlink=1", "--output-format=terse")
-
-
-@contextlib.contextmanager
-def swap_on(path):
-    """The device is swap inside the block, all of which is read back at its end."""
-    sh.run("mkswap", path)
-    sh.run("swapon", path)
-    try:
-        yield
-    finally:
-        sh.run("swapoff", path)
 
 
 @contextlib.contextmanager

@@ -7,8 +7,8 @@ import pathlib
 import re
 
 from lclib import case, dm, kmsg, sh
-from lclib.disk import commands, image, put
-from lclib.lc import LcStack
+from lclib.disk import commands
+from lclib.lc import LcStack, check_log, crash_with_log
 from lclib.registry import Disk
 from lclib.scatter import Scatter, queue
 
@@ -248,14 +248,7 @@ def headers_are_fetched_together(ctx):
     """A start after a crash reads the headers of many records at a time, also those of fsync."""
     with LcStack(ctx.hdd, ctx.ssd, format=("--segment-size=64K",), writeback="off",
                  idle_seal_ms=0) as lc:
-        with lc.open() as raw:
-            for block in range(200):
-                raw.write(block * 8192, block.to_bytes(4, "little") * 1024)
-                raw.flush()
-        crash = {path: image(path) for path in (ctx.ssd, ctx.hdd)}
-        lc.remove()
-        for path, data in crash.items():
-            put(path, data)
+        crash_with_log(lc, 200)
         log = kmsg.Log()
         log.fresh()
         with traced("block_rq_issue", "block_rq_complete") as lines:
@@ -264,9 +257,7 @@ def headers_are_fetched_together(ctx):
         ctx.figure("headers in flight", most)
         said = log.fresh()
         assert any("replayed" in line for line in said), said
-        with lc.open() as raw:
-            for block in range(200):
-                assert raw.read(block * 8192, 4096) == block.to_bytes(4, "little") * 1024, block
+        check_log(lc, 200)
     assert most >= 8, most
 
 
@@ -274,18 +265,14 @@ def bytes_of_a_start(ctx, records, blocks):
     """What a start after a crash reads of the SSD: the log has so many records of fsync."""
     with LcStack(ctx.hdd, ctx.ssd, format=("--segment-size=64K",), writeback="off",
                  idle_seal_ms=0) as lc:
-        with lc.open() as raw:
-            for record in range(records):
-                raw.write(record * 32768, record.to_bytes(4, "little") * 1024 * blocks)
-                raw.flush()
-        crash = {path: image(path) for path in (ctx.ssd, ctx.hdd)}
-        lc.remove()
-        for path, data in crash.items():
-            put(path, data)
+        crash_with_log(lc, records, blocks)
+        log = kmsg.Log()
+        log.fresh()
         before = commands(ctx.ssd)["sectors_read"]
         lc.activate()
         read = (commands(ctx.ssd)["sectors_read"] - before) * 512
-        assert f"replayed {records} records" in sh.run("dmesg"), "something else was replayed"
+        said = log.fresh()
+        assert any(f"replayed {records} records" in line for line in said), said
     return read
 
 

@@ -7,7 +7,7 @@ import os
 import pathlib
 
 from lclib import case, dm, kmsg, scsi, sh, wait
-from lclib.disk import Device, loop
+from lclib.disk import Device, loop, swap_on
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
@@ -68,17 +68,6 @@ def opened(path):
 
 
 @contextlib.contextmanager
-def swapping(path):
-    """The device is swap."""
-    sh.run("mkswap", path)
-    sh.run("swapon", path)
-    try:
-        yield
-    finally:
-        sh.run("swapoff", path)
-
-
-@contextlib.contextmanager
 def mounted(path, where="/mnt/other"):
     """A file system that is there already is mounted, and nothing is written to it."""
     os.makedirs(where, exist_ok=True)
@@ -128,7 +117,7 @@ def mapped_parts_are_refused(ctx):
             # The disk is claimed by its parts.
             disks.format_refused(ctx.ssd, over, f"{over}: is in use through another name: "
                                  f"{short(over)} on {disk}, and ", "cannot be forced")
-            with swapping(low.path):
+            with swap_on(low.path):
                 disks.format_refused(ctx.ssd, over, f"and low on {disk} is in use")
             with opened(high.path):
                 disks.format_refused(ctx.ssd, over, f"and high on {disk} is in use")
@@ -180,7 +169,7 @@ def check_bare_paths(ctx, disks, one, two):
         disks.format_refused(ctx.ssd, one, f"{one}: {used}", f"and {short(two)} is in use",
                              "--force=other-path", **other)
         disks.format_refused(one, ctx.hdd, f"{one}: {used}", "--force=other-path", **other)
-    with swapping(two):
+    with swap_on(two):
         disks.format_refused(ctx.ssd, one, f"{one}: {used}", "--force=other-path", **other)
     sh.run("mkfs.ext4", "-q", two)
     with mounted(two) as where:

@@ -149,6 +149,17 @@ def loop(path, *options):
         sh.run("losetup", "--detach", device)
 
 
+@contextlib.contextmanager
+def swap_on(path):
+    """The device is swap inside the block; all of it is read back at its end."""
+    sh.run("mkswap", path)
+    sh.run("swapon", path)
+    try:
+        yield
+    finally:
+        sh.run("swapoff", path)
+
+
 def drop_caches():
     """Forget the page cache, so that the next read reaches the device."""
     ctypes.CDLL(None).sync()

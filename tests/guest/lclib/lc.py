@@ -3,6 +3,7 @@
 
 from . import dm, sh, status, wait
 from .disk import Device as Raw
+from .disk import image, put
 
 MIB_SECTORS = 2048
 
@@ -14,6 +15,33 @@ def bare_volume(backing, in_place, name="bare"):
         return dm.Device(name, dm.linear(backing, length, MIB_SECTORS))
     return dm.Device(name, dm.linear(backing, MIB_SECTORS, length),
                      dm.linear(backing, length - MIB_SECTORS, MIB_SECTORS))
+
+
+RECORD_STEP = 32768     # from one record of crash_with_log() to the next, on the volume
+
+
+def crash_with_log(lc, records, blocks=1):
+    """Stop the volume as a power cut would: its log has so many records of fsync, of `blocks` each.
+
+    Returns what is on the disks, {path: bytes}.
+    """
+    with lc.open() as raw:
+        for record in range(records):
+            raw.write(record * RECORD_STEP, record.to_bytes(4, "little") * 1024 * blocks)
+            raw.flush()
+    crash = {path: image(path) for path in (lc.cache, lc.backing)}
+    lc.remove()
+    for path, data in crash.items():
+        put(path, data)
+    return crash
+
+
+def check_log(lc, records):
+    """What crash_with_log() has written is there."""
+    with lc.open() as raw:
+        for record in range(records):
+            assert raw.read(record * RECORD_STEP, 4096) == record.to_bytes(4, "little") * 1024, \
+                record
 
 
 class LcStack(dm.Device):
