@@ -5,14 +5,22 @@
  * A FLUSH waits for all that was put into the log before it (G3), and so do a suspend and a
  * removal.  Writers fill half of the buffers in no time, which a slow SSD takes seconds to write.
  * So no more may wait than the SSD writes in LC_BACKLOG_MS, and as much as keeps it busy.  Beyond
- * that, writers run at the speed of the SSD, as they would a little later anyway.
+ * that, writers run at the speed of the SSD, as they would a little later anyway.  An SSD whose
+ * rate is not known yet passes for a slow one: a fast one is known soon.
  *
  * Invariants
  *  BL1 The rate is that of the time in which something is on its way.  An SSD with little to do
  *     does not pass for a slow one.
- *  BL2 The bound is at least LC_BACKLOG_LEAST segments: one is open, one is ready or waits for its
- *     turn, one is on its way.  So if writers find no segment that is ready, something is being
+ *  BL2 The bound is at least LC_BACKLOG_LEAST segments: one is on its way, and writers fill the
+ *     other one meanwhile.  So if writers find no segment that is ready, something is being
  *     written, and the refill worker looks again when that ends.
+ *
+ * Two segments are seconds of an SSD that writes less than a segment in LC_BACKLOG_MS.  There
+ * records are pieces of what it writes in that time, so that a commit does not wait for the rest of
+ * a segment, and writes that are no commits wait in the queue while two pieces are unwritten.
+ *
+ *  BL3 Writes are held back only while a closed record is on its way.  When it is written, they are
+ *     looked at again by the clock of the meter (M1), while the other piece keeps the SSD busy.
  *
  * Time is in ns.
  */
@@ -25,9 +33,11 @@
 #include <linux/time64.h>
 #include <linux/types.h>
 
-#define LC_BACKLOG_MS		100u
-#define LC_BACKLOG_SPAN		(NSEC_PER_SEC / 10)	/* that is measured, at least */
-#define LC_BACKLOG_LEAST	3u			/* segments (BL2) */
+#define LC_BACKLOG_MS		50u
+#define LC_BACKLOG_SPAN		(NSEC_PER_SEC / 20)	/* that is measured, or */
+#define LC_BACKLOG_SLOTS	1024u			/* if that is less; 4 MiB */
+#define LC_BACKLOG_LEAST	2u			/* segments (BL2) */
+#define LC_BACKLOG_PIECE	32u			/* slots, at least */
 
 struct lc_backlog {
 	u64 since;	/* something is on its way, and counted up to here */
@@ -50,23 +60,34 @@ static inline void lc_backlog_end(struct lc_backlog *log, u64 now, u32 slots)
 	log->busy += now - log->since;
 	log->since = now;
 	log->nr += slots;
-	if (log->busy < LC_BACKLOG_SPAN)
+	if (log->busy < LC_BACKLOG_SPAN && log->nr < LC_BACKLOG_SLOTS)
 		return;
-	rate = div64_u64(log->nr * NSEC_PER_SEC, log->busy);
+	rate = div64_u64(log->nr * NSEC_PER_SEC, max_t(u64, log->busy, 1));
 	WRITE_ONCE(log->rate, clamp_t(u64, rate, 1, U32_MAX));
 	log->busy = 0;
 	log->nr = 0;
 }
 
-/* Segments that each of @lanes may have open, ready and not written; U32_MAX: not known yet. */
+/* Slots that the SSD writes in LC_BACKLOG_MS, as far as is known. */
+static inline u64 lc_backlog_slots(const struct lc_backlog *log)
+{
+	return div_u64((u64)READ_ONCE(log->rate) * LC_BACKLOG_MS, MSEC_PER_SEC);
+}
+
+/* Segments that each of @lanes may have open, ready and not written. */
 static inline u32 lc_backlog_most(const struct lc_backlog *log, u32 seg_slots, u32 lanes)
 {
-	u64 rate = READ_ONCE(log->rate);
+	return div64_u64(lc_backlog_slots(log), (u64)seg_slots * lanes) + LC_BACKLOG_LEAST;
+}
 
-	if (!rate)
-		return U32_MAX;
-	return div64_u64(rate * LC_BACKLOG_MS, (u64)MSEC_PER_SEC * seg_slots * lanes) +
-	       LC_BACKLOG_LEAST;
+/* Blocks of a record, at most; 0: the SSD is not slow, or not known. */
+static inline u32 lc_backlog_piece(const struct lc_backlog *log, u32 seg_slots, u32 lanes)
+{
+	u64 slots = lc_backlog_slots(log);
+
+	if (!READ_ONCE(log->rate) || slots >= (u64)seg_slots * lanes)
+		return 0;
+	return max_t(u32, slots, LC_BACKLOG_PIECE);
 }
 
 #endif /* LC_BACKLOG_H */

@@ -180,6 +180,7 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
 {
 	u32 seg_slots = buf->core->sb.geo.seg_slots, first = lc_buffer_end(buf);
 	u32 needed = LC_HEADER_SLOTS + (type == LC_RECORD_DATA), limit = 0;
+	u32 most = READ_ONCE(buf->core->head->piece) ?: LC_RECORD_ENTRIES;
 	struct lc_record *rec;
 
 	if (first + needed > seg_slots)
@@ -192,7 +193,7 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
 	 * opened again here: it must not get slots of a tombstone.
 	 */
 	if (type == LC_RECORD_DATA)
-		limit = min_t(u32, LC_RECORD_ENTRIES, seg_slots - first - LC_HEADER_SLOTS);
+		limit = min3(most, LC_RECORD_ENTRIES, seg_slots - first - LC_HEADER_SLOTS);
 	WRITE_ONCE(rec->limit, limit);
 	rec->nr_slots = 0;
 	rec->nr_ranges = 0;

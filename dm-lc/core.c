@@ -198,6 +198,7 @@ static void set_most_ready(struct lc_core *core, u32 most)
 	u64 ready = (most - 1ull) * core->nr_lanes;
 
 	WRITE_ONCE(core->head->most_ready, min_t(u64, READ_ONCE(core->head->max_ready), ready));
+	WRITE_ONCE(core->head->piece, lc_send_piece(core->send));
 }
 
 static void pace_work(struct work_struct *work)

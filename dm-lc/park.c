@@ -4,7 +4,8 @@
  *
  * Their turn is decided in queue.h: commits do not wait behind the page cache (D12), no class
  * starves, and writes to one block keep the order in which they came.  Their rate is decided in
- * meter.h: room comes by the segment, and each writer gets its turn (D10).
+ * meter.h: room comes by the segment, and each writer gets its turn (D10).  A slow SSD gets no more
+ * than it writes soon (backlog.h).
  *
  * While something is parked, other writes are parked, too.  Otherwise a write that comes at the
  * right moment would take the room that parked ones wait for (C7).  With plenty of room they pass:
@@ -43,6 +44,7 @@
 #include "meter.h"
 #include "park.h"
 #include "queue.h"
+#include "send.h"
 #include "stats.h"
 #include "write.h"
 
@@ -229,7 +231,7 @@ static struct lc_io *first_parked(struct lc_park *park, bool *requeue)
 	return one ? container_of(one, struct lc_io, waiting) : NULL;
 }
 
-/* Write on what is left of a write.  Return: as lc_write_again(), -EBUSY: not yet (M1). */
+/* Write on what is left of a write.  Return: as lc_write_again(), -EBUSY: not yet (M1, BL3). */
 static int unpark(struct lc_park *park, struct lc_io *io)
 {
 	struct lc_core *core = park->core;
@@ -240,8 +242,9 @@ static int unpark(struct lc_park *park, struct lc_io *io)
 		WRITE_ONCE(park->passed, false);
 		lc_meter_missed(&park->meter);
 	}
-	if (!lc_meter_may(&park->meter, jiffies) &&
-	    !lc_meter_may_exceed(&park->meter, jiffies, room(core), most_room(core))) {
+	if ((io->waiting.class != LC_CLASS_COMMIT && lc_send_enough(core->send)) ||
+	    (!lc_meter_may(&park->meter, jiffies) &&
+	     !lc_meter_may_exceed(&park->meter, jiffies, room(core), most_room(core)))) {
 		queue_delayed_work(core->wq, &park->meter_work, 1);
 		return -EBUSY;
 	}
@@ -321,7 +324,7 @@ static void unpark_end(struct lc_park *park)
 {
 	struct lc_core *core = park->core;
 
-	if (!park->metered ||
+	if (!park->metered || READ_ONCE(core->head->piece) ||
 	    (lc_core_mode(core) == LC_MODE_RW && !lc_meter_plenty(room(core), most_room(core))))
 		return;
 	lc_meter_stop(&park->meter);

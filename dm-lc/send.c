@@ -9,10 +9,10 @@
  * for it.
  *
  * Not all that workers are to send is sent at once, only a twentieth of what the buffers hold,
- * or two records (W): a FLUSH may wait in the SSD behind all writes that got there before
- * it, and until it ends no buffer is free.  Others wait for their turn, in the order in
- * which they came.  One that must be written again has had its turn: without it hardly any
- * of those that wait can become durable.
+ * or two records, and of a slow SSD what it writes soon, or one record (W): a FLUSH may wait in the
+ * SSD behind all writes that got there before it, and until it ends no buffer is free.  Others
+ * wait for their turn, in the order in which they came.  One that must be written again has had
+ * its turn: without it hardly any of those that wait can become durable.
  *
  * Invariant
  *  W  A record is counted in on_way from its turn, when a worker is told to send it, until
@@ -32,6 +32,7 @@
 #include "backlog.h"
 #include "buffer.h"
 #include "io.h"
+#include "lane.h"
 #include "log.h"
 #include "segment.h"
 #include "send.h"
@@ -56,6 +57,7 @@ struct lc_send {
 	spinlock_t lock;		/* in completion context too */
 	struct list_head waiting;	/* records; lock */
 	u64 on_way;			/* slots; lock */
+	u64 unwritten;			/* these, and of those that wait; lock, READ_ONCE() */
 	struct lc_backlog backlog;	/* lock, but for lc_backlog_most() */
 };
 
@@ -101,9 +103,15 @@ void lc_send_destroy(struct lc_send *send)
 
 /* --- whose turn it is ----------------------------------------------------- */
 
-static u64 record_slots(const struct lc_record *rec)
+static s64 record_slots(const struct lc_record *rec)
 {
 	return LC_HEADER_SLOTS + rec->nr_slots;
+}
+
+/* [lock] */
+static void count_unwritten(struct lc_send *send, s64 slots)
+{
+	WRITE_ONCE(send->unwritten, send->unwritten + slots);
 }
 
 /* [lock] */
@@ -112,8 +120,11 @@ static bool has_room(const struct lc_send *send, const struct lc_record *rec)
 	u32 seg_slots = send->core->sb.geo.seg_slots;
 	u64 all = (u64)READ_ONCE(send->core->pool->nr) * seg_slots;
 	u64 few = ON_WAY_RECORDS * min_t(u32, seg_slots, LC_HEADER_SLOTS + LC_RECORD_ENTRIES);
+	u64 most = max(div_u64(all, ON_WAY_SHARE), few);
 
-	return send->on_way + record_slots(rec) <= max(div_u64(all, ON_WAY_SHARE), few);
+	if (READ_ONCE(send->core->head->piece))
+		most = min_t(u64, most, lc_backlog_slots(&send->backlog));
+	return !send->on_way || send->on_way + record_slots(rec) <= most;
 }
 
 /* [lock] Have a worker send it. */
@@ -149,6 +160,7 @@ void lc_send_enter(struct lc_send *send, struct lc_record *rec)
 	unsigned long flags;
 
 	spin_lock_irqsave(&send->lock, flags);
+	count_unwritten(send, record_slots(rec));
 	list_add_tail(&rec->turn, &send->waiting);
 	take_turns(send);
 	spin_unlock_irqrestore(&send->lock, flags);
@@ -166,6 +178,7 @@ void lc_send_again(struct lc_send *send, struct lc_record *rec)
 	unsigned long flags;
 
 	spin_lock_irqsave(&send->lock, flags);
+	count_unwritten(send, record_slots(rec));
 	give_turn(send, rec);
 	spin_unlock_irqrestore(&send->lock, flags);
 }
@@ -178,6 +191,7 @@ static void leave(struct lc_send *send, const struct lc_record *rec)
 	spin_lock_irqsave(&send->lock, flags);
 	lc_backlog_end(&send->backlog, ktime_get_ns(), record_slots(rec));
 	send->on_way -= record_slots(rec);
+	count_unwritten(send, -record_slots(rec));
 	take_turns(send);
 	spin_unlock_irqrestore(&send->lock, flags);
 }
@@ -193,6 +207,32 @@ u32 lc_send_most(const struct lc_send *send)
 	const struct lc_core *core = send->core;
 
 	return lc_backlog_most(&send->backlog, core->sb.geo.seg_slots, core->nr_lanes);
+}
+
+/**
+ * lc_send_piece() - how many blocks may a record have?
+ * @send: the room
+ *
+ * Any context.  Return: blocks, or 0: as many as there is room for, since the SSD is not slow.
+ */
+u32 lc_send_piece(const struct lc_send *send)
+{
+	const struct lc_core *core = send->core;
+
+	return lc_backlog_piece(&send->backlog, core->sb.geo.seg_slots, core->nr_lanes);
+}
+
+/**
+ * lc_send_enough() - has a slow SSD enough to do for now?
+ * @send: the room
+ *
+ * Any context.  If so, a record is on its way.
+ */
+bool lc_send_enough(const struct lc_send *send)
+{
+	u32 piece = READ_ONCE(send->core->head->piece);
+
+	return piece && READ_ONCE(send->unwritten) >= 2ull * piece;
 }
 
 /* Nothing waits, and nothing that waited is on its way. */

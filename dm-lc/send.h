@@ -17,6 +17,8 @@ void lc_send_enter(struct lc_send *send, struct lc_record *rec);
 void lc_send_again(struct lc_send *send, struct lc_record *rec);
 bool lc_send_idle(struct lc_send *send);
 u32 lc_send_most(const struct lc_send *send);
+u32 lc_send_piece(const struct lc_send *send);
+bool lc_send_enough(const struct lc_send *send);
 
 void lc_send_seal(struct lc_core *core, struct lc_record *rec, u64 durable_seq);
 struct bio *lc_send_prepare(struct lc_send *send, struct lc_record *rec, bool direct);

@@ -19,21 +19,21 @@ static u64 ssd_writes(struct lc_backlog *log, u64 now, u32 nr, u64 ms, u64 idle)
 	return now;
 }
 
-/* Nothing is bounded before a rate is known; then it is what is written in LC_BACKLOG_MS. */
+/* Little may wait before a rate is known; then it is what is written in LC_BACKLOG_MS. */
 static void rate(struct kunit *test)
 {
 	struct lc_backlog log = {};
 	u64 now;
 
-	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), U32_MAX);
-	now = ssd_writes(&log, 0, 9, 10, 0);
-	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), U32_MAX);
-	now = ssd_writes(&log, now, 1, 10, 0);
-	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), 10 + LC_BACKLOG_LEAST);
-	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 5), 2 + LC_BACKLOG_LEAST);
-	/* It gets faster, and slower. */
-	now = ssd_writes(&log, now, 100, 1, 0);
-	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), 100 + LC_BACKLOG_LEAST);
+	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), LC_BACKLOG_LEAST);
+	now = ssd_writes(&log, 0, 1, 25, 0);
+	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), LC_BACKLOG_LEAST);
+	now = ssd_writes(&log, now, 1, 25, 0);
+	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), 2 + LC_BACKLOG_LEAST);
+	/* It gets faster, which is noticed sooner, and slower. */
+	now = ssd_writes(&log, now, LC_BACKLOG_SLOTS / SEGMENT, 1, 0);
+	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), 50 + LC_BACKLOG_LEAST);
+	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 5), 10 + LC_BACKLOG_LEAST);
 	ssd_writes(&log, now, 1, 1000, 0);
 	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), LC_BACKLOG_LEAST);
 }
@@ -43,8 +43,8 @@ static void idle(struct kunit *test)
 {
 	struct lc_backlog log = {};
 
-	ssd_writes(&log, 0, 10, 10, 500);
-	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), 10 + LC_BACKLOG_LEAST);
+	ssd_writes(&log, 0, 5, 10, 500);
+	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), 5 + LC_BACKLOG_LEAST);
 }
 
 /* There is always one on its way: only the first one begins. */
@@ -54,9 +54,9 @@ static void together(struct kunit *test)
 	u32 i;
 
 	lc_backlog_begin(&log, 0);
-	for (i = 1; i <= 10; i++)
+	for (i = 1; i <= 5; i++)
 		lc_backlog_end(&log, i * 10 * MS, SEGMENT);
-	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), 10 + LC_BACKLOG_LEAST);
+	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 1), 5 + LC_BACKLOG_LEAST);
 }
 
 /* BL2: an SSD that hardly writes, or does so at once. */
@@ -68,9 +68,27 @@ static void extremes(struct kunit *test)
 	lc_backlog_end(&log, 3600 * (u64)NSEC_PER_SEC, 1);
 	KUNIT_EXPECT_EQ(test, log.rate, 1);
 	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, SEGMENT, 8), LC_BACKLOG_LEAST);
-	log.rate = U32_MAX;
+	lc_backlog_begin(&log, 0);
+	lc_backlog_end(&log, 0, LC_BACKLOG_SLOTS);
+	KUNIT_EXPECT_EQ(test, log.rate, U32_MAX);
 	KUNIT_EXPECT_EQ(test, lc_backlog_most(&log, 8, 1),
-			U32_MAX / 8 / (MSEC_PER_SEC / LC_BACKLOG_MS) + LC_BACKLOG_LEAST);
+			U32_MAX / (MSEC_PER_SEC / LC_BACKLOG_MS) / 8 + LC_BACKLOG_LEAST);
+}
+
+/* Records are pieces if a segment takes longer than LC_BACKLOG_MS. */
+static void piece(struct kunit *test)
+{
+	struct lc_backlog log = {};
+	u64 now;
+
+	KUNIT_EXPECT_EQ(test, lc_backlog_piece(&log, SEGMENT, 1), 0);
+	now = ssd_writes(&log, 0, 1, 100, 0);
+	KUNIT_EXPECT_EQ(test, lc_backlog_piece(&log, SEGMENT, 1), SEGMENT / 2);
+	now = ssd_writes(&log, now, 1, 1000, 0);
+	KUNIT_EXPECT_EQ(test, lc_backlog_piece(&log, SEGMENT, 1), LC_BACKLOG_PIECE);
+	now = ssd_writes(&log, now, 2, 50, 0);
+	KUNIT_EXPECT_EQ(test, lc_backlog_piece(&log, SEGMENT, 1), 0);
+	KUNIT_EXPECT_EQ(test, lc_backlog_piece(&log, SEGMENT, 2), SEGMENT);
 }
 
 static struct kunit_case backlog_cases[] = {
@@ -78,6 +96,7 @@ static struct kunit_case backlog_cases[] = {
 	KUNIT_CASE(idle),
 	KUNIT_CASE(together),
 	KUNIT_CASE(extremes),
+	KUNIT_CASE(piece),
 	{}
 };
 
