@@ -44,7 +44,6 @@
 #include "meter.h"
 #include "park.h"
 #include "queue.h"
-#include "send.h"
 #include "stats.h"
 #include "write.h"
 
@@ -242,18 +241,18 @@ static int unpark(struct lc_park *park, struct lc_io *io)
 		WRITE_ONCE(park->passed, false);
 		lc_meter_missed(&park->meter);
 	}
-	if ((io->waiting.class != LC_CLASS_COMMIT && lc_send_enough(core->send)) ||
-	    (!lc_meter_may(&park->meter, jiffies) &&
-	     !lc_meter_may_exceed(&park->meter, jiffies, room(core), most_room(core)))) {
-		queue_delayed_work(core->wq, &park->meter_work, 1);
-		return -EBUSY;
-	}
-	ret = lc_write_again(core, io);
+	if (!lc_meter_may(&park->meter, jiffies) &&
+	    !lc_meter_may_exceed(&park->meter, jiffies, room(core), most_room(core)))
+		ret = -EBUSY;
+	else
+		ret = lc_write_again(core, io);
 	lc_meter_count(&park->meter, jiffies,
 		       DIV_ROUND_UP(before - io->iter.bi_size, LC_SLOT_BYTES));
 	if (ret == -EAGAIN) {
 		lc_meter_dry(&park->meter);
 		WRITE_ONCE(park->metered, true);
+	} else if (ret == -EBUSY) {
+		queue_delayed_work(core->wq, &park->meter_work, 1);
 	}
 	return ret;
 }

@@ -36,6 +36,7 @@
 #include "park.h"
 #include "read.h"
 #include "segment.h"
+#include "send.h"
 #include "stats.h"
 #include "wbcopy.h"
 #include "write.h"
@@ -230,7 +231,7 @@ static int reserve(struct lc_core *core, u32 want, bool waited, struct lc_cursor
 	return ret;
 }
 
-/* [held] As write_run(), but no more blocks than one may hold a record for (B7). */
+/* [held] As write_held(). */
 static int write_piece(struct lc_core *core, struct lc_io *io, bool waited,
 		       const struct merge *merge)
 {
@@ -253,6 +254,18 @@ static int write_piece(struct lc_core *core, struct lc_io *io, bool waited,
 	return ret;
 }
 
+/* As write_run(), but no more blocks than one may hold a record for (B7). */
+static int write_held(struct lc_core *core, struct lc_io *io, bool waited,
+		      const struct merge *merge)
+{
+	int ret;
+
+	lc_hold();
+	ret = write_piece(core, io, waited, merge);
+	lc_unhold();
+	return ret;
+}
+
 /*
  * Write as much of the bio as possible.  io->iter is what is left.  @waited: not in map().
  * Return: 0 (all), -EAGAIN (no buffer), -EINPROGRESS (read an old slot first).
@@ -262,11 +275,8 @@ static int write_run(struct lc_core *core, struct lc_io *io, bool waited,
 {
 	int ret = 0;
 
-	while (io->iter.bi_size && !ret) {
-		lc_hold();
-		ret = write_piece(core, io, waited, merge);
-		lc_unhold();
-	}
+	while (io->iter.bi_size && !ret)
+		ret = write_held(core, io, waited, merge);
 	return ret;
 }
 
@@ -461,12 +471,19 @@ static void merge_work(struct work_struct *work)
  * @core: the volume
  * @io: the write, io->iter is what is left
  *
- * Process context.  Return: 0 (all), -EAGAIN (no buffer), -EINPROGRESS (an old slot must be
- * read first).
+ * Process context.  Return: 0 (all), -EAGAIN (no buffer), -EBUSY (a slow SSD has enough to do, and
+ * the write is no commit, BL3), -EINPROGRESS (an old slot must be read first).
  */
 int lc_write_again(struct lc_core *core, struct lc_io *io)
 {
-	return write_run(core, io, true, NULL);
+	int ret = 0;
+
+	while (io->iter.bi_size && !ret) {
+		if (io->waiting.class != LC_CLASS_COMMIT && lc_send_enough(core->send))
+			return -EBUSY;
+		ret = write_held(core, io, true, NULL);
+	}
+	return ret;
 }
 
 /**

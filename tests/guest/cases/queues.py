@@ -153,12 +153,11 @@ class Held:
                          fields["parked_blocks"] == count - FULL, what="a flood")
         self.parked = count - FULL
 
-    def taken(self, step):
-        """As many pages, of each `step`th block; how many of them have got into the log."""
+    def taken(self):
+        """As many pages, in large bios; how many of them have got into the log."""
         before = self.lc.fields()["dirty"]
         with soon_written():
-            for block in range(0, FLOOD * step, step):
-                self.pages.write(block * BLOCK, content(block, "page"))
+            self.pages.write(0, b"".join(content(block, "page") for block in range(FLOOD)))
             self.lc.wait(lambda fields: fields["dirty"] - before + fields["parked_blocks"] == FLOOD,
                          what="a flood")
         # What may get in by then has got in by the time that nothing changes any more.
@@ -179,10 +178,10 @@ class Held:
             write.finish()
         self.pages.flush()
 
-    def check(self, step=1):
+    def check(self):
         """All of a flood is there."""
         with self.lc.open() as raw:
-            for block in range(0, FLOOD * step, step):
+            for block in range(FLOOD):
                 assert raw.read(block * BLOCK, BLOCK) == content(block, "page"), block
 
     def log(self):
@@ -253,7 +252,7 @@ def flood_before_a_slow_ssd(ctx):
                                                for block in range(40 * slots)))
             raw.flush()
         held.ssd.suspend("--noflush", "--nolockfs")
-        taken = held.taken(1)
+        taken = held.taken()
         ctx.figure("segments that were let in", taken / slots)
         held.let_go()
         held.check()
@@ -286,11 +285,12 @@ def slow_ssd_gets_pieces(ctx):
                                                for block in range(600)))
             raw.flush()
         held.ssd.suspend("--noflush", "--nolockfs")
-        taken = held.taken(2)
+        taken = held.taken()
         ctx.figure("blocks that were let in", taken)
         held.let_go()
-        held.check(2)
-    # Two pieces of 32 to 64 blocks that are closed, and one that is open; a segment has 255.
+        held.check()
+    # Two pieces of 32 to 64 blocks that are closed, and one that is open. A segment has 255, and so
+    # has a bio.
     assert taken <= 3 * 64, f"{taken} blocks wait for a slow SSD"
 
 
