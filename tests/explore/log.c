@@ -46,6 +46,12 @@ u32 lc_send_most(const struct lc_send *send)
 	return ~0U;
 }
 
+u32 lc_send_piece(const struct lc_send *send)
+{
+	(void)send;
+	return 0;
+}
+
 void lc_send_destroy(struct lc_send *send)
 {
 	kfree(send);
