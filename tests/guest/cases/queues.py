@@ -184,12 +184,16 @@ class Held:
             for block in range(FLOOD):
                 assert raw.read(block * BLOCK, BLOCK) == content(block, "page"), block
 
-    def log(self):
-        """Blocks in the order of the log, of a volume that has been stopped."""
+    def records(self):
+        """Blocks of each record in the order of the log, of a volume that has been stopped."""
         dump = json.loads(sh.run("lc-dump", "--json", "--entries", self.ctx.ssd))
         records = sorted(dump["records"], key=lambda record: record["seq"])
-        return [entry["block"] for record in records for entry in record["entry_list"]
-                if "block" in entry]
+        return [[entry["block"] for entry in record["entry_list"] if "block" in entry]
+                for record in records]
+
+    def log(self):
+        """Those blocks in one list."""
+        return [block for record in self.records() for block in record]
 
 
 @case(disks=PAIR, timeout=100, long=("debug",))
@@ -276,7 +280,7 @@ def little_is_let_in_without_a_volatile_cache(ctx):
 @case(kernels=("stock",), disks=PAIR, timeout=300)
 def slow_ssd_gets_pieces(ctx):
     """A segment is seconds of a slow SSD, and no more than pieces of one are let in (D23)."""
-    with (dm.Device("slow", dm.delay(ctx.ssd, 0, 400)) as slow,
+    with (dm.Device("slow", dm.delay(ctx.ssd, 0, 200)) as slow,
           Held(ctx, ssd=slow.path, layout=("--segment-size=1M",), buffers=16) as held,
           held.lc.open() as raw):
         held.ssd.resume()
@@ -292,6 +296,8 @@ def slow_ssd_gets_pieces(ctx):
     # Two pieces of 32 to 64 blocks that are closed, and one that is open. A segment has 255, and so
     # has a bio.
     assert taken <= 3 * 64, f"{taken} blocks wait for a slow SSD"
+    largest = max(len(entries) for entries in held.records()[-20:])
+    assert largest <= 64, f"a record has {largest} blocks"
 
 
 # --- how much is parked (D15) -------------------------------------------------------------------
