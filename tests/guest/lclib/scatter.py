@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Reads and writes whose memory is in odd pieces, by the target `scatter` (guest/scatter)."""
 
+import contextlib
 import os
 import pathlib
 
@@ -52,6 +53,15 @@ class Scatter(dm.Device):
         """What has passed so far."""
         words = self.status().split()[3:]
         return dict(zip(words[::2], map(int, words[1::2])))
+
+    @contextlib.contextmanager
+    def holding(self):
+        """Inside the block, a worker of the device below that ends a write sleeps in its middle."""
+        self.message("hold")
+        try:
+            yield
+        finally:
+            self.message("release")
 
 
 class Exact:

@@ -20,6 +20,9 @@
  *
  * Message `plugged <sector>`: write a block there with FUA, as a task that has begun a plug, and
  * neither ends it nor sleeps before the write is durable.  ETIME if that is not within 10 s.
+ *
+ * Message `hold`: a worker of the device below that ends a write sleeps there, until the message
+ * `release`.  Status: held is the number of such workers.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -29,9 +32,11 @@
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/preempt.h>
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/wait.h>
 
 #define DM_MSG_PREFIX "scatter"
 
@@ -56,6 +61,9 @@ struct scatter {
 	atomic64_t nr;			/* bios so far: each has random numbers of its own */
 	struct bio_set bios;
 	struct counts counts;
+	bool hold;			/* READ_ONCE() */
+	atomic_t nr_held;
+	wait_queue_head_t held;		/* workers that sleep until hold is false */
 };
 
 /* Of one bio: device mapper's clone of it is @whole. */
@@ -228,6 +236,19 @@ static int scatter_map(struct dm_target *ti, struct bio *bio)
 	return DM_MAPIO_SUBMITTED;
 }
 
+static int scatter_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
+{
+	struct scatter *sc = ti->private;
+
+	if (READ_ONCE(sc->hold) && bio_op(bio) == REQ_OP_WRITE && preemptible() &&
+	    current->flags & PF_WQ_WORKER) {
+		atomic_inc(&sc->nr_held);
+		wait_event_idle(sc->held, !READ_ONCE(sc->hold));
+		atomic_dec(&sc->nr_held);
+	}
+	return DM_ENDIO_DONE;
+}
+
 static int scatter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 {
 	struct scatter *sc = kzalloc(sizeof(*sc), GFP_KERNEL);
@@ -247,6 +268,7 @@ static int scatter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	if (sc->granule > MAX_GRANULE || (sc->granule && !is_power_of_2(sc->granule)))
 		goto free;
 	sc->offset = offset;
+	init_waitqueue_head(&sc->held);
 	ret = bioset_init(&sc->bios, 64, 0, BIOSET_NEED_BVECS);
 	if (ret)
 		goto free;
@@ -300,6 +322,7 @@ static void scatter_status(struct dm_target *ti, status_type_t type, unsigned in
 		DMEMIT(" writes_idle %lld flushes_idle %lld",
 		       (long long)atomic64_read(&sc->counts.writes_idle),
 		       (long long)atomic64_read(&sc->counts.flushes_idle));
+		DMEMIT(" held %d", atomic_read(&sc->nr_held));
 		break;
 	case STATUSTYPE_TABLE:
 		DMEMIT("%s %llu %u %llu %u", sc->dev->name, (unsigned long long)sc->offset,
@@ -350,11 +373,17 @@ static int write_plugged(struct scatter *sc, sector_t sector)
 static int scatter_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
 			   unsigned int maxlen)
 {
+	struct scatter *sc = ti->private;
 	unsigned long long sector;
 
+	if (argc == 1 && (!strcmp(argv[0], "hold") || !strcmp(argv[0], "release"))) {
+		WRITE_ONCE(sc->hold, !strcmp(argv[0], "hold"));
+		wake_up_all(&sc->held);
+		return 0;
+	}
 	if (argc != 2 || strcmp(argv[0], "plugged") || kstrtoull(argv[1], 10, &sector))
 		return -EINVAL;
-	return write_plugged(ti->private, sector);
+	return write_plugged(sc, sector);
 }
 
 static int scatter_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn fn, void *data)
@@ -383,6 +412,7 @@ static struct target_type scatter_target = {
 	.ctr = scatter_ctr,
 	.dtr = scatter_dtr,
 	.map = scatter_map,
+	.end_io = scatter_end_io,
 	.status = scatter_status,
 	.message = scatter_message,
 	.iterate_devices = scatter_iterate_devices,
