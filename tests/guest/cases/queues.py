@@ -7,6 +7,7 @@ is parked. When it goes on, the order in the log is the order in which parked wr
 
 import contextlib
 import ctypes
+import itertools
 import json
 import mmap
 import os
@@ -17,6 +18,7 @@ import threading
 from lclib import Disk, case, dm, sh, wait
 from lclib.faulty import BLOCK, Breakable, content
 from lclib.lc import LcStack
+from lclib.scatter import Scatter
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
 SMALL = ("--segment-size=64K",)
@@ -380,3 +382,141 @@ def suspend_wakes_submitters(ctx):
 def noflush_requeues_submitters(ctx):
     """The same without flush: what they sent is given back, and done again (D4, D15)."""
     suspended(ctx, "--noflush")
+
+
+# --- plenty of room (C7) --------------------------------------------------------------------------
+
+CPUS = 8
+WRITERS = 2 * CPUS
+TURNS = 16              # blocks of each writer
+WAITING = 10_000        # blocks of the writes that stay parked
+WRITTEN = 30_000        # blocks of the writers
+MIB_BLOCKS = 256
+
+
+class Writer(threading.Thread):
+    """Direct writes, one after the other, of which each fourth is to be durable."""
+
+    def __init__(self, path, number, turns):
+        super().__init__(daemon=True)
+        self.path, self.number, self.turns = path, number, turns
+        self.done = 0
+        self.start()
+
+    def run(self):
+        os.sched_setaffinity(0, {self.number % CPUS})
+        with dm.Raw(self.path) as raw:
+            for turn in self.turns:
+                block = WRITTEN + self.number * TURNS + turn % TURNS
+                view = memoryview(raw.buffer)[:BLOCK]
+                view[:] = content(block, "writer")
+                flags = 0 if turn % 4 else os.RWF_DSYNC
+                assert os.pwritev(raw.handle, [view], block * BLOCK, flags) == BLOCK
+                self.done += 1
+
+
+def passes(raw):
+    """Whether a write that must not wait is taken."""
+    try:
+        os.pwritev(raw.handle, [memoryview(raw.buffer)[:BLOCK]], COMMIT * BLOCK, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def fill_log(lc, stack):
+    """Write until nothing of the log is free; returns the thread whose write is parked by then."""
+    full = threading.Event()
+    stack.callback(full.set)
+
+    def run():
+        with lc.open() as raw:
+            for block in itertools.cycle(range(0, WAITING - MIB_BLOCKS, MIB_BLOCKS)):
+                if full.is_set():
+                    return
+                raw.write(block * BLOCK, content(block, "log") * MIB_BLOCKS)
+
+    filler = threading.Thread(target=run, daemon=True)
+    filler.start()
+    lc.wait(lambda fields: fields["parked_blocks"], 120, "a log without room")
+    full.set()
+    return filler
+
+
+def settled(lc, raw):
+    """Returns when there is as much room as there will be, and writes pass those that wait."""
+    seen = []
+    keys = ("dirty", "free_segments", "buffers_used", "durable_seq")
+    lc.wait(lambda fields: seen.append([fields[key] for key in keys]) or
+            seen[-10:] == [seen[-1]] * 10, 120, "a volume at rest")
+    wait.until(lambda: passes(raw), 60, "a write that passes those that are parked")
+
+
+# The SSD is not so fast that filling it leaves its rate unknown (backlog.h).
+@case(kernels=("stock",), smp=CPUS, timeout=400,
+      disks=(Disk("ssd", "64M", bps=256 << 20), Disk("hdd", "256M")))
+def writes_pass_the_parked(ctx):
+    """With plenty of room, no write of many writers waits for the one worker, although others are
+    parked; these end meanwhile (C7).
+
+    The log is full, for the HDD answers nothing, and writes are parked. When it goes on, the worker
+    that continues them is kept from going on behind the first one.
+    """
+    with contextlib.ExitStack() as stack:
+        hdd = stack.enter_context(Breakable("hdd1", ctx.hdd))
+        lc = stack.enter_context(LcStack(hdd.path, ctx.ssd, format=("--segment-size=512K",),
+                                         stats="on"))
+        under = stack.enter_context(Scatter(lc.path, pieces=0))
+        raw = stack.enter_context(lc.open())
+        hold = stack.enter_context(contextlib.ExitStack())
+        hdd.suspend("--noflush", "--nolockfs")
+        hold.callback(hdd.resume)
+        filler = fill_log(lc, hold)
+        hold.enter_context(under.holding())
+        before = lc.fields()["parked_blocks"]
+        waiting = [Write(under.path, WAITING + i, content(WAITING + i, "parked"), False)
+                   for i in range(WRITERS)]
+        commits = [Write(lc.path, WAITING + i, content(WAITING + i, "commit"), True)
+                   for i in range(WRITERS, 2 * WRITERS)]
+        lc.wait(lambda fields: fields["parked_blocks"] == before + 2 * WRITERS,
+                what="parked writes")
+        hdd.resume()
+        wait.until(lambda: under.counts()["held"], 60, "the worker to be held")
+        # Their turn came first. Another worker makes them durable.
+        for write in commits:
+            write.finish()
+        settled(lc, raw)
+        parked = lc.fields()["parked"]
+        writers = [Writer(lc.path, number, range(TURNS)) for number in range(WRITERS)]
+        for writer in writers:
+            writer.join(wait.limit(60))
+        fields = lc.fields()
+        done = sum(writer.done for writer in writers)
+        ctx.figure("writes that passed", done)
+        ctx.figure("parked meanwhile", fields["parked"] - parked)
+        assert done == WRITERS * TURNS, f"{done} writes passed: {fields}"
+        assert fields["parked"] == parked and fields["parked_blocks"], fields
+        # The parked ones end although the others go on.
+        stop = threading.Event()
+        hold.callback(stop.set)
+        writers = [Writer(lc.path, number,
+                          itertools.takewhile(lambda _: not stop.is_set(), itertools.count()))
+                   for number in range(WRITERS)]
+        wait.until(lambda: all(writer.done for writer in writers), 60, "all writers at work")
+        under.message("release")
+        for write in waiting:
+            write.finish()
+        filler.join(wait.limit(60))
+        lc.wait(lambda fields: not fields["parked_blocks"], what="an empty queue")
+        before = [writer.done for writer in writers]
+        wait.until(lambda: all(writer.done > count for writer, count in zip(writers, before)), 60,
+                   "writers that go on")
+        hold.close()
+        for writer in writers:
+            writer.join(wait.limit(60))
+            assert not writer.is_alive()
+        for block in range(WRITTEN, WRITTEN + WRITERS * TURNS):
+            assert raw.read(block * BLOCK, BLOCK) == content(block, "writer"), block
+        for i in range(2 * WRITERS):
+            tag = "parked" if i < WRITERS else "commit"
+            assert raw.read((WAITING + i) * BLOCK, BLOCK) == content(WAITING + i, tag), i
