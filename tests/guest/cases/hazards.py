@@ -13,7 +13,7 @@ import pathlib
 import threading
 from random import Random
 
-from lclib import Disk, case, dm, sh, status, wait
+from lclib import Disk, case, cgroup, dm, sh, status, wait
 from lclib.disk import MIB, commands
 from lclib.disks import Disks
 from lclib.faulty import BLOCK, Breakable, Holding, content, fill
@@ -577,27 +577,17 @@ def reads_go_before_writeback(ctx):
 @contextlib.contextmanager
 def slow_reader(device, path, block, output):
     """A process that reads a block, in a cgroup that gets 8 bytes a second from the device."""
-    root = pathlib.Path("/tmp/cgroup")
-    group, number = root / "slow", os.stat(device).st_rdev
+    number = os.stat(device).st_rdev
     number = f"{os.major(number)}:{os.minor(number)}"
-    root.mkdir(exist_ok=True)
-    sh.run("mount", "-t", "cgroup2", "none", root)
-    try:
-        (root / "cgroup.subtree_control").write_text("+io", encoding="ascii")
-        group.mkdir()
-        (group / "io.max").write_text(f"{number} rbps=8", encoding="ascii")
+    with cgroup.group("io") as group:
+        cgroup.put(group / "io.max", f"{number} rbps=8")
         reader = sh.start("sh", "-c", f"echo $$ > {group}/cgroup.procs && exec dd if={path} bs=4k "
                           f"skip={block} count=1 iflag=direct of={output}")
         try:
             yield reader
         finally:
-            (group / "io.max").write_text(f"{number} rbps=max", encoding="ascii")
+            cgroup.put(group / "io.max", f"{number} rbps=max")
             sh.finish(reader)
-            wait.until(lambda: "populated 0" in (group / "cgroup.events").read_text("ascii"), 60,
-                       "the cgroup to be empty")
-            group.rmdir()
-    finally:
-        sh.run("umount", root)
 
 
 def blocked(process):
