@@ -9,7 +9,7 @@ import re
 import signal
 import time
 
-from lclib import case, wait
+from lclib import case, cgroup, wait
 from lclib.calls import TRACING, Calls, tell
 from lclib.disk import Device
 from lclib.lc import LcStack
@@ -19,6 +19,7 @@ from lclib.scatter import Scatter
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "256M"))
 BLOCK = 4096
 LARGE = 128 * BLOCK
+MIB = 256 * BLOCK
 TRIALS = 30
 # Flags in shared memory, a byte each.
 GO, RUNNING, DONE, LATE = range(4)
@@ -45,7 +46,7 @@ def setting(path, text):
 
 @contextlib.contextmanager
 def process(body, *args):
-    """body(*args) in a process of its own, which is ended with the block."""
+    """body(*args) in a process of its own, which is ended with the block; yields its number."""
     child = os.fork()
     if not child:
         try:
@@ -53,7 +54,7 @@ def process(body, *args):
         finally:
             os._exit(1)
     try:
-        yield
+        yield child
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -119,6 +120,71 @@ def nobody_waits_for_a_writer(ctx):
             shared[DONE] = 1
             wait.until(lambda: not shared[RUNNING], 60, "the end of the busy task")
             assert not shared[LATE], f"trial {trial}: an fsync waited for a writer without a CPU"
+
+
+class Throttled:
+    """A writer of large bios that gets little of CPU 1, by cpu.max of its cgroup."""
+
+    def __init__(self, number, group):
+        self.group = group
+        self.folder = pathlib.Path("/proc", str(number))
+
+    def run_time(self):
+        """How long it has run so far."""
+        return int((self.folder / "schedstat").read_text(encoding="ascii").split()[0])
+
+    def let_run(self):
+        """Returns its run time when it has run and is throttled again: it could run, and does not.
+
+        A new limit ends the time of the last one. It uses more than that before a tick comes, and
+        is throttled for several periods.
+        """
+        seen = [self.run_time()]
+        cgroup.put(self.group / "cpu.max", "1000 1000000")
+
+        def look():
+            seen.append(self.run_time())
+            state = (self.folder / "stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+            return state == "R" and seen[-1] > seen[0] and seen[-4:] == [seen[-1]] * 4
+
+        wait.until(look, 60, "a writer that is throttled")
+        return seen[-1]
+
+
+def write_throttled(path, group):
+    """Copy much into the same blocks, on CPU 1."""
+    os.sched_setaffinity(0, {1})
+    with Device(path) as raw:
+        view = memoryview(raw.buffer)[:MIB]
+        view[:] = b"x" * MIB
+        cgroup.put(group / "cgroup.procs", str(os.getpid()))
+        while True:
+            assert os.pwritev(raw.handle, [view], 0) == MIB
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=300)
+def nobody_waits_for_a_throttled_writer(ctx):
+    """A writer whose cgroup has used up its time of the CPU in the middle of a copy delays no fsync
+    (B7).
+
+    An fsync that takes long by itself may see it go on, so most must not.
+    """
+    os.sched_setaffinity(0, {0})
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(setting("/sys/kernel/debug/sched/preempt", "full"))
+        lc = stack.enter_context(LcStack(ctx.hdd, ctx.ssd))
+        raw = stack.enter_context(lc.open())
+        group = stack.enter_context(cgroup.group("cpu"))
+        stack.callback(cgroup.put, group / "cpu.max", "max")
+        writer = Throttled(stack.enter_context(process(write_throttled, lc.path, group)), group)
+        waited = 0
+        for trial in range(TRIALS):
+            before = writer.let_run()
+            raw.write(MIB, bytes([trial]) * BLOCK)
+            raw.flush()
+            waited += writer.run_time() != before
+            assert waited <= TRIALS // 5, f"{waited} of {trial + 1} fsyncs waited for the writer"
+        ctx.figure("fsyncs that ended after the writer had gone on", waited)
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=60)
