@@ -41,6 +41,7 @@ LOST = "NSEG=5 FLUSHES=0 SLOTS=1 BIOS_0=1 BIO_0=6 BIOS_1=0 READS=0 LOST"
 LOST_TWO = ("FULL NSEG=6 SLOTS=2 HEADER=1 KEPT=2 RESERVE=2 BIOS_0=1 BIOS_1=0 READS=0 LOST=2 "
             "FLUSHES=1")
 FEW_BUFFERS = "NSEG=9 READS=0 BIOS_0=1 BIO_0=11 BIOS_1=0 NO_WRITEBACK"
+SLOW_SSD = f"{FEW_BUFFERS} BUFFERS=6 MOST=2"     # half of the buffers would be 3
 FEW_SEGMENTS = "NSEG=3 FLUSHES=0 SLOTS=1 BIOS_0=1 BIO_0=3"
 
 RUNS = (
@@ -55,12 +56,17 @@ RUNS = (
     Run("lane", "two_lanes_writes", "LANES=2 READS=0", long=True),
     Run("lane", "two_lanes_flushes", "LANES=2 READS=0 FLUSHES=2", long=True),
     Run("ring", "few_buffers", FEW_BUFFERS),
+    Run("ring", "slow_ssd", SLOW_SSD),
+    Run("ring", "slow_for_a_while", f"{SLOW_SSD} SLOW"),
+    Run("ring", "slow_without_cache", f"{SLOW_SSD} SLOW NO_CACHE"),
     Run("ring", "few_segments", FEW_SEGMENTS),
     Run("ring", "lost_block", LOST),
     Run("ring", "lost_two", f"{LOST_TWO} BIO_0=4"),
     Run("ring", "lost_two_more", f"{LOST_TWO} BIO_0=7", long=True),
     Run("ring", "few_segments_more", "NSEG=4 FLUSHES=0 SLOTS=1 BIOS_0=1 BIO_0=4 READS=2",
         long=True),
+    Run("ring", "few_segments_slow", f"{FEW_SEGMENTS} BUFFERS=6 MOST=2 SLOW", long=True),
+    Run("ring", "lost_block_slow", f"{LOST} BUFFERS=6 MOST=2", long=True),
     Run("ring", "lost_block_two_writers",
         "NSEG=5 FLUSHES=0 SLOTS=1 BIOS_0=1 BIO_0=5 READS=0 LOST", long=True),
     Run("crash", "tail", "NSEG=2 WRITEBACK FUA"),
@@ -100,6 +106,7 @@ BROKEN = {
         "MUT_NO_RELIEF": FEW_BUFFERS,
         "MUT_RELIEF_ONCE": FEW_BUFFERS,
         "MUT_NO_LOOK": FEW_BUFFERS,
+        "MUT_NO_LEAST": SLOW_SSD,
     },
     "discard": dict.fromkeys(("MUT_PLACES_FREE", "MUT_NO_REFRESH", "MUT_HDD_FIRST",
                               "MUT_DROP_EARLY", "MUT_DROP_NEWER", "MUT_CLEAN_ANYWAY"), ""),

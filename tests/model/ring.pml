@@ -16,6 +16,11 @@
  * Sizes
  *  BIO_0, BIOS_0, BIO_1, BIOS_1   slots of a bio, and bios, of each of the two writers
  *  BUFFERS   4 is the least that can be configured
+ *  MOST      segments that may be open, ready or not written, at most (backlog.h).  By default
+ *            only half of the buffers is the bound
+ *  SLOW      MOST is the bound from some moment on to a later one, not before and not after
+ *  NO_CACHE  the SSD has no volatile cache: what is written is durable, and half of the buffers
+ *            is no bound
  *  SLOTS     data slots of a buffer
  *  NSEG      positions in the ring
  *  RESERVE   free segments below which writeback runs even when it is off
@@ -47,6 +52,8 @@
  *                                   which may free none
  *  Hazard: D3   MUT_NO_LOOK         a buffer that only waits for a FLUSH is as good as free,
  *                                   but nobody looks
+ *  Hazard: D23  MUT_NO_LEAST        MOST is 1: writers wait for a slow SSD that has nothing to
+ *                                   write
  *  Hazard: P3   MUT_NO_IDLE_WAIT    a segment is given out while a read is on its way
  *  Hazard: D3   MUT_NO_WAKE         the last read of a segment wakes nobody
  */
@@ -64,6 +71,13 @@
 #endif
 #ifndef BUFFERS
 #define BUFFERS	4
+#endif
+#ifndef MOST
+#define MOST	BUFFERS
+#endif
+#ifdef MUT_NO_LEAST
+#undef MOST
+#define MOST	1
 #endif
 #ifndef SLOTS
 #define SLOTS	2
@@ -137,6 +151,11 @@ byte relief_seq;		/* 0: no wish holds */
 bit flushing;
 byte position_of[SEQS + 1];	/* of records that are not durable */
 byte target[2];			/* of the user and of writeback, who wait */
+#ifdef SLOW
+byte most = BUFFERS;		/* lc_send_most() */
+#else
+#define most	MOST
+#endif
 
 /* --- workers ------------------------------------------------------------ */
 
@@ -144,6 +163,7 @@ bit refill_queued, unpark_queued;
 bit kicked;			/* writeback was woken */
 bit relog_wanted;
 bit relog_starved;
+bit crowded;			/* what it found */
 bit refill_buffer;		/* it has one in hand, and */
 byte refill_taken;		/* its segment number */
 
@@ -169,6 +189,7 @@ inline flush_start()
 	:: relief_seq && relief_seq <= durable_seq -> relief_seq = 0
 	:: else
 	fi;
+#ifndef NO_CACHE
 	if
 	:: !flushing && written_seq > durable_seq &&
 	   (relief_seq > durable_seq ||
@@ -180,6 +201,7 @@ inline flush_start()
 		printf("FLUSH of %d begins\n", flush_seq)
 	:: else
 	fi
+#endif
 }
 
 /* buffer_retire(), lc_buffer_unpin() */
@@ -230,12 +252,38 @@ inline seal()
 	fi
 }
 
+/* [log->lock] All records up to that one are. */
+inline become_durable(seq)
+{
+	do
+	:: durable_seq < seq ->
+		durable_seq++;
+		i = position_of[durable_seq];
+		position_of[durable_seq] = 0;
+		undurable[i]--;
+		if
+		:: !undurable[i] && buffer_closed[i] ->
+			retire(i);
+			relief_seq = 0		/* the refill worker looks again */
+		:: else
+		fi
+	:: else -> break
+	od;
+	i = 0
+}
+
 active proctype ssd()
 {
 end:	do
 	:: d_step { written_seq < last_seq ->
 		written_seq++;
 		printf("record %d written\n", written_seq);
+		/* Writers wait for the SSD only while it has more to write (BL2). */
+		assert(!parked[0] || !crowded || refill_queued || unpark_queued ||
+		       relog_wanted || written_seq < last_seq);
+#ifdef NO_CACHE
+		become_durable(written_seq);
+#else
 #ifndef MUT_NO_LOOK
 		/* count_unflushed(): the last one of a closed buffer? */
 		i = written_seq + 1;
@@ -249,31 +297,30 @@ end:	do
 		fi;
 		i = 0;
 #endif
+#endif
 		flush_start()
 	   }
+#ifndef NO_CACHE
 	:: d_step { flushing ->
 		flushing = 0;
 		printf("FLUSH of %d ends\n", flush_seq);
-		do
-		:: durable_seq < flush_seq ->
-			durable_seq++;
-			i = position_of[durable_seq];
-			position_of[durable_seq] = 0;
-			undurable[i]--;
-			if
-			:: !undurable[i] && buffer_closed[i] ->
-				retire(i);
-				relief_seq = 0		/* the refill worker looks again */
-			:: else
-			fi
-		:: else -> break
-		od;
-		i = 0;
+		become_durable(flush_seq);
 		flush_seq = 0;
 		flush_start()
 	   }
+#endif
 	od
 }
+
+#ifdef SLOW
+/* The measured rate changes, which wakes nobody. */
+active proctype rate()
+{
+	most = MOST;
+	most = BUFFERS
+}
+
+#endif
 
 /* --- writes ------------------------------------------------------------- */
 
@@ -453,16 +500,22 @@ inline count_unflushed()
 }
 
 /* crowded() */
-#define MAY_GET	(relog_starved || in_use - unflushed < BUFFERS - BUFFERS / 2)
+#if defined(NO_CACHE)
+#define LIMIT	most
+#else
+#define LIMIT	(most < BUFFERS - BUFFERS / 2 -> most : BUFFERS - BUFFERS / 2)
+#endif
+#define MAY_GET	(relog_starved || in_use - unflushed < LIMIT)
 
 active proctype refill_work()
 {
-	bit added, short_of, crowded;
+	bit added, short_of;
 	byte unflushed, seq, n;
 
 end:	do
 	:: d_step { refill_queued && MAY_WORK ->
 		refill_queued = 0;
+		crowded = 0;
 		count_unflushed();
 		do
 		:: !ready && !short_of && !crowded && !refill_buffer ->	/* [pool->lock] */
@@ -520,7 +573,6 @@ end:	do
 		kicked = 1;
 		added = 0;
 		unflushed = 0;
-		crowded = 0;
 		short_of = 0
 	   }
 	od
