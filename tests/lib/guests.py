@@ -44,7 +44,8 @@ def group_key(kernel, case):
     folder = case.function.__module__.partition(".")[0]
     apart = folder != "cases" or any(disk.kind == "recorded" for disk in case.disks)
     return (kernel, folder, case.disks if apart else None, case.smp, case.memory, case.append,
-            case.cores, case.nodes, case.icount, case.name if kernel == "server" else None)
+            case.cores, case.nodes, case.icount, case.hibernates,
+            case.name if kernel == "server" else None)
 
 
 def group_name(kernel, case):

@@ -148,7 +148,7 @@ class Boot:
         checked = CHECKED if self.kernel.checkers else ""
         append = " ".join(part for part in (APPEND, checked, parameters, first.append) if part)
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
-                 "-no-reboot", *machine,
+                 *([] if first.hibernates else ["-no-reboot"]), *machine,
                  # Sockets: without ACPI, the MP table names one processor of each.
                  "-smp", f"{first.smp},{'cores' if first.cores else 'sockets'}={first.smp}",
                  "-m", first.memory, *nodes(first),
@@ -248,6 +248,8 @@ class Boot:
                 *lines, data = data.split(b"\n")
                 for line in lines:
                     deadline = self.take(json.loads(line), started)
+                if self.ended and self.cases[0].hibernates:
+                    return  # the guest only boots again
 
     @staticmethod
     def accept(listener, process):

@@ -69,6 +69,7 @@ class Case:
     cores: bool      # the processors are cores of one, with a cache in common
     nodes: int       # memory nodes that share processors and memory evenly; 0: the machine's one
     icount: bool     # the clock counts instructions: one a nanosecond
+    hibernates: bool  # the machine may be reset, and goes on with an image of its memory
 
     @property
     def about(self):
@@ -78,7 +79,7 @@ class Case:
 
 def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=2,
          memory="1G", long=(), append="", fault=(), no_memory=False, cores=False, nodes=0,
-         icount=False):
+         icount=False, hibernates=False):
     """Register the function below as a guest case; it must have a docstring.
 
     `long` (True, or names of kernels) keeps it for --long.  `fault` (device, what goes
@@ -95,7 +96,7 @@ def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=
         only_long = tuple(kernels) if long is True else tuple(long)
         CASES[name] = Case(name, function, tuple(kernels), tuple(disks), timeout, module, smp,
                            memory, only_long, append, tuple(fault), no_memory, cores,
-                           nodes, icount)
+                           nodes, icount, hibernates)
         return function
     return register
 
