@@ -41,4 +41,17 @@
 #define lc_bdev_host_managed(bdev) bdev_is_zoned(bdev)
 #endif
 
+/* 6.10 replaced the inode in a block device by its mapping. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define lc_bdev_inode(bdev) ((bdev)->bd_inode)
+#else
+#define lc_bdev_inode(bdev) ((bdev)->bd_mapping->host)
+#endif
+
+/* Exported to targets, but declared in drivers/md/dm.h, which no kernel installs. */
+struct mapped_device;
+
+void dm_internal_suspend_noflush(struct mapped_device *md);
+void dm_internal_resume(struct mapped_device *md);
+
 #endif /* LC_COMPAT_H */

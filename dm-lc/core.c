@@ -450,11 +450,11 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_param
 			core->ended = true;
 			goto unlock;
 		}
-		core->started = true;
+		WRITE_ONCE(core->started, true);
 	}
 	core->table = table;
 	lc_core_presuspend_undo(core);
-	if (core->running)
+	if (core->running || core->outdated)
 		goto unlock;
 	WRITE_ONCE(core->running, true);
 	lc_rescue_resume(core->rescue);

@@ -90,6 +90,7 @@ struct lc_core {
 	struct list_head list;
 	struct list_head users;		/* struct lc_user */
 	enum lc_stage stage;
+	struct list_head held;		/* while it is, see lc_registry_hold() */
 
 	struct mapped_device *md;
 	struct lc_name name;
@@ -131,7 +132,7 @@ struct lc_core {
 	struct workqueue_struct *event_wq;	/* mode events, and nothing they could wait for */
 
 	struct mutex life_lock;		/* start, stop, suspend, resume, options */
-	bool started;			/* the epoch is open; under life_lock */
+	bool started;			/* the epoch is open; under life_lock; READ_ONCE() */
 	bool running;			/* not suspended; under life_lock; READ_ONCE() */
 	bool ended;			/* stopped or failed to start, for good; under life_lock */
 
@@ -139,6 +140,7 @@ struct lc_core {
 	const char *fail_reason;	/* the first one given; READ_ONCE() */
 	enum lc_mode mode;		/* only ever gets worse; READ_ONCE() */
 	atomic_t cache_failed;		/* the SSD is given up, or about to be */
+	bool outdated;			/* devices of a later life (HB2); READ_ONCE() */
 	bool bypassed;			/* was degraded: clean copies are outdated; READ_ONCE() */
 
 	/* Has free buffers and segments at hand for the lanes; these three are its own. */

@@ -190,3 +190,17 @@ void lc_registry_put(struct lc_user *user)
 	if (last)
 		drop(core);
 }
+
+void lc_registry_hold(struct list_head *held)
+{
+	struct lc_core *core;
+
+	mutex_lock(&lc_cores_lock);
+	list_for_each_entry(core, &lc_cores, list) {
+		/* Its mapped device is never without a table of it, until the device goes. */
+		if (core->stage == LC_STAGE_LIVE && READ_ONCE(core->started) &&
+		    !dm_hold(core->md))
+			list_add_tail(&core->held, held);
+	}
+	mutex_unlock(&lc_cores_lock);
+}

@@ -54,4 +54,13 @@ int lc_registry_get(struct dm_target *ti, struct dm_dev *backing, struct dm_dev 
  */
 void lc_registry_put(struct lc_user *user);
 
+/**
+ * lc_registry_hold() - hold all volumes whose life has begun
+ * @held: empty; gets these cores, linked by core->held, the newest first
+ *
+ * A volume that is going away is left out.  The core of any other one lives until dm_put() of
+ * its mapped device.  One caller at a time: the power management core sees to that.  May sleep.
+ */
+void lc_registry_hold(struct list_head *held);
+
 #endif /* LC_REGISTRY_H */

@@ -307,6 +307,75 @@ int lc_meta_check_pair(struct lc_core *core)
 	return ret;
 }
 
+/* [meta->lock] Is the superblock on the SSD not a later one than ours, or another one? */
+static int compare_sb(struct lc_core *core, struct lc_sb *sb)
+{
+	const char *why = "cannot be read";
+	u8 which;
+	int ret;
+
+	ret = lc_meta_read_sb(core->cache, sb, &which, &why);
+	if (ret) {
+		lc_err(core, "%pg: %s", core->cache, why);
+		return ret;
+	}
+	if (sb->epoch == core->sb.epoch && sb->sb_seq <= core->sb.sb_seq &&
+	    sb->generation == core->sb.generation &&
+	    !memcmp(sb->cache_uuid, core->sb.cache_uuid, 16))
+		return 0;
+	lc_err(core, "%pg was used since the system was hibernated: its superblock is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
+	       core->cache, sb->sb_seq, sb->epoch, core->sb.sb_seq, core->sb.epoch);
+	return -ESTALE;
+}
+
+/* [meta->lock] The same for the mark on the HDD. */
+static int compare_mark(struct lc_core *core, struct lc_mark_info *mark)
+{
+	const struct lc_mark_info *ours = &core->meta->mark;
+	const char *why = "mark cannot be read";
+	u8 which;
+	int ret;
+
+	if (core->sb.mark_offset == LC_NO_MARK)
+		return 0;
+	ret = read_mark(core, mark, &which, &why);
+	if (ret) {
+		lc_err(core, "%pg: %s", core->backing, why);
+		return ret;
+	}
+	if (mark->epoch == ours->epoch && mark->mark_seq <= ours->mark_seq &&
+	    mark->state == ours->state && mark->generation == ours->generation &&
+	    !memcmp(mark->cache_uuid, ours->cache_uuid, 16))
+		return 0;
+	lc_err(core, "%pg was used since the system was hibernated: its mark is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
+	       core->backing, mark->mark_seq, mark->epoch, ours->mark_seq, ours->epoch);
+	return -ESTALE;
+}
+
+/**
+ * lc_meta_check_unchanged() - are superblock and mark those that memory knows?
+ * @core: the volume, started and suspended
+ *
+ * Only reads, and says why not.  The SSD of a volume that has given it up counts for nothing.
+ * Return: 0; -ESTALE: they are of somebody else, or later; another errno: one cannot be read.
+ */
+int lc_meta_check_unchanged(struct lc_core *core)
+{
+	struct lc_mark_info *mark = kmalloc(sizeof(*mark), GFP_KERNEL);
+	struct lc_sb *sb = kmalloc(sizeof(*sb), GFP_KERNEL);
+	int ret = mark && sb ? 0 : -ENOMEM;
+
+	mutex_lock(&core->meta->lock);
+	if (!ret && lc_core_mode(core) != LC_MODE_DEGRADED)
+		ret = compare_sb(core, sb);
+	if (!ret)
+		ret = compare_mark(core, mark);
+	mutex_unlock(&core->meta->lock);
+	kfree(sb);
+	kfree(mark);
+	return ret;
+}
+
 /*
  * [meta->lock] Behind the start: both copies of the mark have this epoch (T1).  A start leaves
  * mark_epoch as it is, so that one copy that rots later does not make the other an old one.

@@ -26,6 +26,7 @@ void lc_meta_destroy(struct lc_meta *meta);
 int lc_meta_check_pair(struct lc_core *core);
 u64 lc_meta_mark_epoch(struct lc_core *core);
 void lc_meta_say_old_disk(struct lc_core *core, u64 seen);
+int lc_meta_check_unchanged(struct lc_core *core);
 int lc_meta_begin_epoch(struct lc_core *core, u64 first_seq, u64 first_segment);
 int lc_meta_set_tail(struct lc_core *core, u64 segment, u64 seq);
 int lc_meta_end_clean(struct lc_core *core, u64 next_seq, u64 head_segment, u64 ckpt_entries,

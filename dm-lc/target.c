@@ -14,6 +14,7 @@
 #include "core.h"
 #include "discard.h"
 #include "fit.h"
+#include "hibernate.h"
 #include "read.h"
 #include "registry.h"
 #include "rescue.h"
@@ -187,6 +188,8 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 	struct lc_target *lc = ti->private;
 	struct lc_io *io = lc_bio_io(bio);
 
+	if (unlikely(READ_ONCE(lc->core->outdated)))
+		return DM_MAPIO_KILL;
 	io->core = lc->core;
 	io->on_ssd = false;
 	io->referenced = false;
@@ -413,12 +416,20 @@ static struct target_type lc_target_type = {
 
 static int __init lc_init(void)
 {
-	return dm_register_target(&lc_target_type);
+	int ret = lc_hibernate_init();
+
+	if (ret)
+		return ret;
+	ret = dm_register_target(&lc_target_type);
+	if (ret)
+		lc_hibernate_exit();
+	return ret;
 }
 
 static void __exit lc_exit(void)
 {
 	dm_unregister_target(&lc_target_type);
+	lc_hibernate_exit();
 }
 
 module_init(lc_init);
