@@ -98,7 +98,7 @@ def boot_guest(kernel, case, wanted, seed, notes):  # pylint: disable=too-many-a
 def boot_native(kernel, wanted, seed, notes):
     """One boot of user-mode Linux; as boot_guest()."""
     trouble = native.measure(kernel, {**wanted, "seed": seed}, notes.folder / "guest",
-                             peers.build_modules(kernel), notes)
+                             products.build_load(kernel), notes)
     return {}, "failed" if trouble else "passed", trouble
 
 

@@ -6,9 +6,7 @@ The peers come from Debian, unpacked below the cache and never into the tree or 
 
 import shutil
 
-from lib import apt, host, kernels
-
-HERE = host.TESTS / "bench"
+from lib import apt, host, kernels, products
 
 
 def unpacked(package):
@@ -30,17 +28,6 @@ def unpacked(package):
     return found[-1].name.partition("_")[2], found[-1]
 
 
-def build_modules(kernel):
-    """The load generator and the profiler for that kernel."""
-    folder = host.BUILD / f"lcload-{kernel.label}"
-    folder.mkdir(parents=True, exist_ok=True)
-    host.run("cp", "-u", *(HERE / "module").iterdir(), folder)
-    host.run("make", "-s", "-C", kernel.kdir, f"M={folder}", *kernel.make_words, "modules",
-             log=host.BUILD / "lcload.log")
-    names = ("lcload.ko",) if kernel.name == "uml" else ("lcload.ko", "lcprof.ko")
-    return [folder / name for name in names]
-
-
 def build_writeboost(kernel):
     """(version, dm-writeboost.ko), built against that kernel in the cache."""
     version, root = unpacked("dm-writeboost-dkms")
@@ -59,7 +46,7 @@ def prepare(kernel):
     bcache, root = unpacked("bcache-tools")
     versions = {"bcache-tools": bcache,
                 "dm-writecache, dm-cache, bcache, dm-linear": f"Linux {kernel.release}"}
-    files = [*build_modules(kernel), root / "usr/sbin/make-bcache"]
+    files = [*products.build_load(kernel), root / "usr/sbin/make-bcache"]
     if kernel.name == "stock":
         versions["dm-writeboost"], module = build_writeboost(kernel)
         files.append(module)

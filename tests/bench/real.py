@@ -26,7 +26,6 @@ from lclib.disk import Device  # noqa: E402
 from lcbench import common, load, perform, systems  # noqa: E402
 
 import bench  # noqa: E402
-import peers  # noqa: E402
 import plan  # noqa: E402
 import report  # noqa: E402
 
@@ -133,7 +132,7 @@ def load_modules(kernel, profile):
         sh.result("modprobe", name)
     if "dm_lc " not in pathlib.Path("/proc/modules").read_text(encoding="ascii"):
         sh.run("insmod", products.build_module(kernel))
-    built = {path.stem: path for path in peers.build_modules(kernel)}
+    built = {path.stem: path for path in products.build_load(kernel)}
     load.MODULE, load.PROFILER = str(built["lcload"]), str(built["lcprof"])
     load.load_module(profile)
 

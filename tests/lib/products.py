@@ -20,6 +20,7 @@ class Products:
     broken: pathlib.Path | None      # the meta tests' module with a bug, named <bug>.ko
     programs: tuple                  # the cases' own C programs
     scatter: pathlib.Path | None     # a target for tests, see tests/guest/scatter
+    load: pathlib.Path | None        # the in-kernel load generator, see tests/bench/module
 
 
 def build_module(kernel, kunit=False):
@@ -77,6 +78,17 @@ def build_scatter(kernel):
     return folder / "dm-scatter.ko"
 
 
+def build_load(kernel):
+    """The load generator and the profiler for that kernel."""
+    folder = host.BUILD / f"lcload-{kernel.label}"
+    folder.mkdir(parents=True, exist_ok=True)
+    host.run("cp", "-u", *(host.TESTS / "bench/module").iterdir(), folder)
+    host.run("make", "-s", "-C", kernel.kdir, f"M={folder}", *kernel.make_words, "modules",
+             log=host.BUILD / "lcload.log")
+    names = ("lcload.ko",) if kernel.name == "uml" else ("lcload.ko", "lcprof.ko")
+    return [folder / name for name in names]
+
+
 def build_programs():
     """Each tests/guest/src/*.c is a program of its own in the guest's /opt/dm-lc/bin.
 
@@ -102,4 +114,5 @@ def build(kernel):
     """All a guest of this kernel can be given."""
     return Products(build_module(kernel),
                     build_module(kernel, kunit=True) if kernel.checkers else None,
-                    build_tools(), build_broken(kernel), build_programs(), build_scatter(kernel))
+                    build_tools(), build_broken(kernel), build_programs(), build_scatter(kernel),
+                    build_load(kernel)[0])

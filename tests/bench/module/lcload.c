@@ -7,14 +7,22 @@
  *	dev=PATH	the device; what is on it is overwritten
  *	op=write|read	(read_pct=N mixes N percent of reads into writes)
  *	threads, depth	kernel threads, bios in flight of each
- *	bs		bytes of a bio, up to 1 MiB
+ *	bs		bytes of a bio, up to 1 MiB, whole logical blocks
  *	first, span	the part of the device, in bytes
  *	order=random|seq|once|zipf	once: a random order in which no block comes twice;
  *			zipf: each power of two of blocks gets as many bios as the next one
  *	count, ms	end after so many bios of each thread, or after that time
  *	flush_every=N	after N writes: wait for them, send a FLUSH, wait for it
  *	preflush, fua	1: put that flag on each write
+ *	nowait=1	REQ_NOWAIT; what is refused is submitted again without it
  *	seed
+ *
+ * The benchmark needs none of these:
+ *
+ *	pieces=N	the memory of each bio is in up to N random pieces, see odd.h; 0: in one
+ *	granule=N	of their addresses and lengths, in bytes
+ *	check=V, least=L	each sector written tells its place from `first` on, and version V;
+ *			one that is read must do so, with a version from L to V
  */
 #include <linux/bio.h>
 #include <linux/completion.h>
@@ -30,6 +38,8 @@
 #include <linux/timex.h>
 #include <linux/uaccess.h>
 #include <linux/wait.h>
+
+#include "odd.h"
 
 #define LCLOAD_LINE		1024
 #define LCLOAD_RESULT		2048
@@ -60,7 +70,12 @@ struct lcload_job {
 	u64 flush_every;
 	u64 preflush;
 	u64 fua;
+	u64 nowait;
 	u64 seed;
+	u64 pieces;
+	u64 granule;
+	u64 check;
+	u64 least;
 };
 
 struct lcload_hist {
@@ -75,10 +90,12 @@ struct lcload_thread;
 struct lcload_slot {
 	struct bio bio;
 	struct bio_vec vec;
+	struct bio_vec *vecs;	/* it, or several */
 	struct llist_node node;
 	struct lcload_thread *thread;
 	struct lcload_slot *next;
 	struct page *pages;
+	sector_t sector;
 	enum lcload_kind kind;
 	cycles_t begun;
 	cycles_t ended;
@@ -103,6 +120,10 @@ struct lcload_thread {
 	unsigned int unflushed;
 	u64 issued;
 	u64 errors;
+	u64 pieces;
+	u64 again;
+	u64 wrong;		/* sectors */
+	u64 wrong_place;	/* of one of them */
 	struct lcload_slot *slots;
 	struct lcload_slot *free;	/* of the thread alone */
 	struct lcload_slot flush;
@@ -184,6 +205,51 @@ static void lcload_end_io(struct bio *bio)
 		wake_up(&thread->wait);
 }
 
+static void lcload_submit(struct lcload_thread *thread, struct lcload_slot *slot)
+{
+	thread->in_flight++;
+	slot->begun = get_cycles();
+	submit_bio(&slot->bio);
+}
+
+/* Submit what REQ_NOWAIT has ended once more, without it.  Return: whether that was so. */
+static bool lcload_again(struct lcload_thread *thread, struct lcload_slot *slot)
+{
+	struct lcload_run *run = thread->run;
+	unsigned short vcnt = slot->bio.bi_vcnt;
+
+	if (!(slot->bio.bi_opf & REQ_NOWAIT) || slot->bio.bi_status != BLK_STS_AGAIN)
+		return false;
+	bio_reset(&slot->bio, run->dev.bdev, slot->bio.bi_opf & ~REQ_NOWAIT);
+	slot->bio.bi_vcnt = vcnt;
+	slot->bio.bi_iter.bi_size = run->job.bs;
+	slot->bio.bi_iter.bi_sector = slot->sector;
+	slot->bio.bi_end_io = lcload_end_io;
+	thread->again++;
+	lcload_submit(thread, slot);
+	return true;
+}
+
+/* Fill what is to be written with sectors that tell what they are, or look at what was read. */
+static void lcload_sectors(struct lcload_thread *thread, struct lcload_slot *slot, bool look)
+{
+	struct lcload_job *job = &thread->run->job;
+	struct odd_cursor cursor = { .vec = slot->vecs };
+	u64 place = slot->sector - (job->first >> SECTOR_SHIFT);
+	u64 end = place + (job->bs >> SECTOR_SHIFT);
+	u64 words[ODD_WORDS];
+
+	for (; place < end; place++) {
+		if (!look)
+			odd_fill(words, place, job->check);
+		odd_copy(&cursor, words, !look);
+		if (look && !odd_is(words, place, job->least, job->check)) {
+			thread->wrong++;
+			thread->wrong_place = place;
+		}
+	}
+}
+
 /* Take back what has completed; waits for one of them if nothing has. */
 static void lcload_reap(struct lcload_thread *thread)
 {
@@ -194,9 +260,14 @@ static void lcload_reap(struct lcload_thread *thread)
 	list = llist_del_all(&thread->done);
 	llist_for_each_entry_safe(slot, next, list, node) {
 		lcload_hist_add(&thread->hist[slot->kind], slot->ended - slot->begun);
-		if (slot->bio.bi_status)
-			thread->errors++;
 		thread->in_flight--;
+		if (unlikely(slot->bio.bi_status)) {
+			if (lcload_again(thread, slot))
+				continue;
+			thread->errors++;
+		} else if (thread->run->job.check && slot->kind == LCLOAD_READ) {
+			lcload_sectors(thread, slot, true);
+		}
 		if (slot == &thread->flush)
 			continue;
 		slot->next = thread->free;
@@ -208,13 +279,6 @@ static void lcload_settle(struct lcload_thread *thread)
 {
 	while (thread->in_flight)
 		lcload_reap(thread);
-}
-
-static void lcload_submit(struct lcload_thread *thread, struct lcload_slot *slot)
-{
-	thread->in_flight++;
-	slot->begun = get_cycles();
-	submit_bio(&slot->bio);
 }
 
 static void lcload_flush(struct lcload_thread *thread)
@@ -289,6 +353,30 @@ static u64 lcload_block(struct lcload_thread *thread)
 	}
 }
 
+static size_t lcload_room(const struct lcload_job *job)
+{
+	return job->bs + (job->pieces ? ODD_ROOM : 0);
+}
+
+/* The memory of a bio, and what is in it. */
+static void lcload_memory(struct lcload_thread *thread, struct lcload_slot *slot, bool read)
+{
+	struct lcload_job *job = &thread->run->job;
+
+	if (job->pieces)
+		odd_pieces(&slot->bio, slot->pages, job->bs, job->pieces, job->granule,
+			   &thread->rnd);
+	else
+		__bio_add_page(&slot->bio, slot->pages, job->bs, 0);
+	thread->pieces += slot->bio.bi_vcnt;
+	if (read && job->check)
+		memset(page_address(slot->pages), ODD_POISON, lcload_room(job));
+	else if (!read && job->check)
+		lcload_sectors(thread, slot, false);
+	else if (!read)
+		*(u64 *)page_address(slot->pages) = thread->issued;
+}
+
 static void lcload_issue(struct lcload_thread *thread)
 {
 	struct lcload_run *run = thread->run;
@@ -305,15 +393,16 @@ static void lcload_issue(struct lcload_thread *thread)
 		opf |= REQ_PREFLUSH;
 	if (!read && job->fua)
 		opf |= REQ_FUA;
+	if (job->nowait)
+		opf |= REQ_NOWAIT;
 	bio_reset(&slot->bio, run->dev.bdev, opf);
-	slot->bio.bi_iter.bi_sector = (job->first + lcload_block(thread) * job->bs) >> 9;
+	slot->sector = (job->first + lcload_block(thread) * job->bs) >> 9;
+	slot->bio.bi_iter.bi_sector = slot->sector;
 	slot->bio.bi_end_io = lcload_end_io;
-	__bio_add_page(&slot->bio, slot->pages, job->bs, 0);
+	lcload_memory(thread, slot, read);
 	slot->kind = read ? LCLOAD_READ : LCLOAD_WRITE;
-	if (!read) {
-		*(u64 *)page_address(slot->pages) = thread->issued;
+	if (!read)
 		thread->unflushed++;
-	}
 	thread->issued++;
 	lcload_submit(thread, slot);
 }
@@ -336,7 +425,8 @@ static int lcload_thread_fn(void *data)
 	thread->begun = ktime_get();
 	thread->cycles = get_cycles();
 	while (!lcload_over(thread)) {
-		if (!thread->free)
+		/* What is submitted again is not free. */
+		while (!thread->free)
 			lcload_reap(thread);
 		lcload_issue(thread);
 		if (every && thread->unflushed >= every)
@@ -357,6 +447,37 @@ static int lcload_thread_fn(void *data)
 	return 0;
 }
 
+static void lcload_slot_free(const struct lcload_job *job, struct lcload_slot *slot)
+{
+	if (!slot->pages)
+		return;
+	bio_uninit(&slot->bio);
+	__free_pages(slot->pages, get_order(lcload_room(job)));
+	if (slot->vecs != &slot->vec)
+		kfree(slot->vecs);
+}
+
+static bool lcload_slot_init(struct lcload_thread *thread, struct lcload_slot *slot)
+{
+	struct lcload_job *job = &thread->run->job;
+
+	slot->vecs = &slot->vec;
+	if (job->pieces)
+		slot->vecs = kcalloc(job->pieces, sizeof(*slot->vecs), GFP_KERNEL);
+	if (!slot->vecs)
+		return false;
+	slot->pages = alloc_pages(GFP_KERNEL, get_order(lcload_room(job)));
+	if (!slot->pages) {
+		if (job->pieces)
+			kfree(slot->vecs);
+		return false;
+	}
+	prandom_bytes_state(&thread->rnd, page_address(slot->pages), job->bs);
+	bio_init(&slot->bio, NULL, slot->vecs, job->pieces ?: 1, 0);
+	slot->thread = thread;
+	return true;
+}
+
 static void lcload_thread_free(struct lcload_thread *thread)
 {
 	u64 i;
@@ -365,12 +486,8 @@ static void lcload_thread_free(struct lcload_thread *thread)
 		return;
 	if (thread->task)
 		kthread_stop(thread->task);
-	for (i = 0; thread->slots && i < thread->run->job.depth; i++) {
-		if (!thread->slots[i].pages)
-			continue;
-		bio_uninit(&thread->slots[i].bio);
-		__free_pages(thread->slots[i].pages, get_order(thread->run->job.bs));
-	}
+	for (i = 0; thread->slots && i < thread->run->job.depth; i++)
+		lcload_slot_free(&thread->run->job, &thread->slots[i]);
 	if (thread->flush.thread)
 		bio_uninit(&thread->flush.bio);
 	kvfree(thread->slots);
@@ -397,12 +514,8 @@ static struct lcload_thread *lcload_thread_new(struct lcload_run *run, unsigned 
 	for (i = 0; i < job->depth; i++) {
 		struct lcload_slot *slot = &thread->slots[i];
 
-		slot->pages = alloc_pages(GFP_KERNEL, get_order(job->bs));
-		if (!slot->pages)
+		if (!lcload_slot_init(thread, slot))
 			goto fail;
-		prandom_bytes_state(&thread->rnd, page_address(slot->pages), job->bs);
-		bio_init(&slot->bio, NULL, &slot->vec, 1, 0);
-		slot->thread = thread;
 		slot->next = thread->free;
 		thread->free = slot;
 	}
@@ -432,7 +545,6 @@ static void lcload_report(struct lcload_thread **threads, unsigned int nr)
 {
 	static const unsigned int quantiles[] = { 500, 900, 990, 999 };
 	ktime_t begun = threads[0]->begun, ended = threads[0]->ended;
-	u64 errors = threads[0]->errors;
 	u64 least = threads[0]->issued, most = least;
 	size_t used = 0;
 	unsigned int i, k, q;
@@ -440,7 +552,12 @@ static void lcload_report(struct lcload_thread **threads, unsigned int nr)
 	for (i = 1; i < nr; i++) {
 		begun = min(begun, threads[i]->begun);
 		ended = max(ended, threads[i]->ended);
-		errors += threads[i]->errors;
+		threads[0]->errors += threads[i]->errors;
+		threads[0]->pieces += threads[i]->pieces;
+		threads[0]->again += threads[i]->again;
+		if (!threads[0]->wrong)
+			threads[0]->wrong_place = threads[i]->wrong_place;
+		threads[0]->wrong += threads[i]->wrong;
 		least = min(least, threads[i]->issued);
 		most = max(most, threads[i]->issued);
 		for (k = 0; k < LCLOAD_KINDS; k++)
@@ -448,7 +565,12 @@ static void lcload_report(struct lcload_thread **threads, unsigned int nr)
 	}
 	used += scnprintf(lcload_result + used, LCLOAD_RESULT - used,
 			  "ns %llu\nerrors %llu\nthread_least %llu\nthread_most %llu\n",
-			  (u64)ktime_to_ns(ktime_sub(ended, begun)), errors, least, most);
+			  (u64)ktime_to_ns(ktime_sub(ended, begun)), threads[0]->errors,
+			  least, most);
+	used += scnprintf(lcload_result + used, LCLOAD_RESULT - used,
+			  "pieces %llu\nagain %llu\nwrong %llu\nwrong_place %llu\n",
+			  threads[0]->pieces, threads[0]->again, threads[0]->wrong,
+			  threads[0]->wrong_place);
 	for (k = 0; k < LCLOAD_KINDS; k++) {
 		struct lcload_hist *hist = &threads[0]->hist[k];
 		const char *kind = lcload_kinds[k];
@@ -499,18 +621,25 @@ static int lcload_threads(struct lcload_run *run)
 	return err;
 }
 
+static bool lcload_odd_is_fine(const struct lcload_job *job)
+{
+	return job->pieces <= ODD_MAX_PIECES && job->granule <= ODD_MAX_GRANULE &&
+	       is_power_of_2(job->granule) && job->least <= job->check;
+}
+
 static int lcload_check(struct lcload_run *run)
 {
+	unsigned int block = bdev_logical_block_size(run->dev.bdev);
 	struct lcload_job *job = &run->job;
 	u64 size = (u64)bdev_nr_sectors(run->dev.bdev) << 9;
 
 	if (!job->span && job->first < size)
 		job->span = size - job->first;
 	if (!job->threads || job->threads > LCLOAD_MAX_THREADS || !job->depth ||
-	    job->depth > LCLOAD_MAX_DEPTH || job->bs < bdev_logical_block_size(run->dev.bdev) ||
-	    job->bs > LCLOAD_MAX_BS || !is_power_of_2(job->bs) || job->read_pct > 100 ||
-	    !job->ms || job->ms > 3600 * 1000 || job->first % job->bs ||
-	    job->first > size || job->span > size - job->first)
+	    job->depth > LCLOAD_MAX_DEPTH || !job->bs || job->bs > LCLOAD_MAX_BS ||
+	    job->bs % block || job->first % block || job->read_pct > 100 || !job->ms ||
+	    job->ms > 3600 * 1000 || job->first > size || job->span > size - job->first ||
+	    !lcload_odd_is_fine(job))
 		return -EINVAL;
 	run->blocks = div64_u64(job->span, job->bs);
 	return run->blocks < job->threads ? -EINVAL : 0;
@@ -523,7 +652,7 @@ static const struct {
 #define NUMBER(name) { #name, offsetof(struct lcload_job, name) }
 	NUMBER(threads), NUMBER(depth), NUMBER(bs), NUMBER(count), NUMBER(ms), NUMBER(first),
 	NUMBER(span), NUMBER(read_pct), NUMBER(flush_every), NUMBER(preflush), NUMBER(fua),
-	NUMBER(seed),
+	NUMBER(nowait), NUMBER(seed), NUMBER(pieces), NUMBER(granule), NUMBER(check), NUMBER(least),
 #undef NUMBER
 };
 
@@ -558,6 +687,7 @@ static int lcload_parse(struct lcload_job *job, char *line)
 
 	*job = (struct lcload_job) {
 		.threads = 1, .depth = 1, .bs = 4096, .ms = 60 * 1000, .seed = 1,
+		.granule = 1,
 	};
 	while (!err && (word = strsep(&line, "\n "))) {
 		if (!*word)

@@ -3,13 +3,11 @@
 
 import collections
 import contextlib
-import os
 import pathlib
 import re
 
-from lclib import sh
+from lclib import lcload, sh
 
-RUN = pathlib.Path("/sys/kernel/debug/lcload/run")
 MODULE = "/opt/dm-lc/bench/lcload.ko"
 SAMPLES = pathlib.Path("/sys/kernel/debug/lcprof/samples")
 PROFILER = "/opt/dm-lc/bench/lcprof.ko"
@@ -26,7 +24,7 @@ class LoadError(AssertionError):
 
 def load_module(profile):
     """Once a boot."""
-    if not RUN.exists():
+    if not lcload.RUN.exists():
         sh.run("insmod", MODULE)
     if profile and not SAMPLES.exists():
         sh.run("insmod", PROFILER)
@@ -34,7 +32,7 @@ def load_module(profile):
 
 def unload_module():
     """Leaves nothing behind."""
-    for name, file in (("lcprof", SAMPLES), ("lcload", RUN)):
+    for name, file in (("lcprof", SAMPLES), ("lcload", lcload.RUN)):
         if file.exists():
             sh.run("rmmod", name)
 
@@ -72,14 +70,8 @@ def take_profiles():
 def run(dev, **job):
     """One job; returns the figures as numbers, with `iops` and `bytes_s`."""
     words = " ".join(f"{key}={value}" for key, value in {"dev": dev, **job}.items())
-    handle = os.open(RUN, os.O_RDWR)
-    try:
-        with profiled(words):
-            os.write(handle, words.encode())
-        text = os.pread(handle, 4096, 0).decode()
-    finally:
-        os.close(handle)
-    got = {key: int(value) for key, value in (line.split() for line in text.splitlines())}
+    with profiled(words):
+        got = lcload.run(words)
     if got["errors"]:
         raise LoadError(f"{got['errors']} errors: {words}")
     done = got["read"] + got["write"]
