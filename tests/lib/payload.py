@@ -109,7 +109,7 @@ def pack(tree, image, *options):
 def make_payload(kernel, work, products, extra):
     """The squashfs laid over the guest root; `extra` names files for the benchmark's folder."""
     tree = work / "payload"
-    add_modules(kernel, tree, (products.module, products.scatter))
+    add_modules(kernel, tree, (products.module, products.scatter, products.load))
     shutil.copytree(host.TESTS / "guest", tree / GUEST / "guest",
                     ignore=shutil.ignore_patterns("__pycache__", "scatter"))
     shutil.copytree(host.TESTS / "demo/guest", tree / GUEST / "demo",

@@ -17,6 +17,7 @@ from lclib import Disk, case, dm, sh, wait
 from lclib.disk import MIB
 from lclib.faulty import Breakable
 from lclib.lc import LcStack
+from lclib.lcload import Background, Kernel
 from lclib.scatter import Exact, Scatter, queue
 
 PAIR = (Disk("ssd", "34M"), Disk("hdd", "96M"))
@@ -182,6 +183,92 @@ def degraded(ctx):
             exact.check_all(lc.path)
         lc.remove()
     exact.check_all(ctx.hdd, MIB)
+
+
+# --- by kernel threads, many at once ------------------------------------------------------------
+
+
+def in_kernel(ctx, turns, **options):
+    """Bios of several sizes, with all flags, side by side in the same blocks; two lives."""
+    stack = LcStack(ctx.hdd, ctx.ssd, format=SMALL, buffers=4, **options)
+    with stack as lc:
+        load = Kernel(lc.path, random.Random(ctx.seed), ctx.seed)
+        for flags in load.FLAGS:
+            load.write_all(**flags)
+            load.mix(**flags)
+        for _ in range(turns):
+            load.write_all()
+            load.look()
+            if load.rng.randrange(2):
+                lc.drain()
+            load.mix()
+            load.look()
+    with stack as lc:
+        load.look()
+        lc.drain()
+        load.look()
+    load.look(ctx.hdd, MIB // 512)
+    assert load.seen["pieces"] > 2 * load.seen["bios"], load.seen
+    for name, count in load.seen.items():
+        ctx.figure(name, count)
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=150)
+def kernel_threads(ctx):
+    """Plain, FUA, PREFLUSH and NOWAIT bios of kernel threads; every sector tells which it is."""
+    in_kernel(ctx, 4)
+
+
+@case(kernels=("debug",), disks=SCSI_PAIR, timeout=150)
+def kernel_threads_debug(ctx):
+    """The same on the debug kernel, in pieces of four bytes and more, reads verified."""
+    in_kernel(ctx, 2, verify_reads="on")
+
+
+@contextlib.contextmanager
+def parked_bios(lc, ssd, load):
+    """Large bios, more than there is room for; behind the block the SSD goes on."""
+    with lc.open() as raw:
+        load.discard(raw)
+    before = lc.fields()["parked"]
+    with ssd.paused("--noflush"):
+        writing = Background(load)
+        wait.until(lambda: lc.fields()["parked"] > before, 60, "parked writes")
+        yield writing
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=150)
+def kernel_threads_interrupted(ctx):
+    """Such bios are parked, given back by a suspend, and left to the HDD by a dead SSD."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, buffers=4, stats="on", ssd_patience_ms=500)
+        lc.format()
+        lc.activate()
+        load = Kernel(lc.path, random.Random(ctx.seed), ctx.seed)
+        with parked_bios(lc, ssd, load) as writing:
+            pass
+        writing.finish()
+        load.look()
+        with parked_bios(lc, ssd, load) as writing:
+            suspend = sh.start("dmsetup", "suspend", "--noflush", "--nolockfs", lc.name)
+            lc.wait(lambda fields: not fields["parked_blocks"], what="the writes given back")
+        sh.finish(suspend, 60)
+        lc.resume()
+        writing.finish()
+        load.look()
+        lc.drain()
+        with parked_bios(lc, ssd, load) as writing:
+            ssd.load(dm.error(dm.sectors(ctx.ssd)))
+        writing.finish()
+        lc.wait(lambda fields: fields["mode"] == "degraded" and not fields["dirty"],
+                what="degraded, and nothing left to save")
+        load.look()
+        for flags in load.FLAGS:
+            load.write_all(**flags)
+            load.mix(**flags)
+            load.look()
+        lc.remove()
+        load.look(ctx.hdd, MIB // 512)
 
 
 # --- an SSD that is stricter than the hard disk (C11) -------------------------------------------
