@@ -25,6 +25,7 @@ from lclib import powerload as program
 from lclib.disk import Device as Raw
 from lclib.disks import Disks
 from lclib.lc import LcStack
+from lclib.scatter import partly_odd
 
 LEDGER = "/tmp/power.ledger"
 REMOVE_SECONDS = 120
@@ -45,6 +46,7 @@ class RawVolume:
     """A bare disk in the place of a volume: no replay, no order."""
 
     why = ""
+    odd = False
 
     def __init__(self, path):
         self.path = path
@@ -67,6 +69,7 @@ class LinearVolume:
     """dm-linear over a bare disk: comes and goes as the volume under test does."""
 
     why = ""
+    odd = False
 
     def __init__(self, path):
         self.device = dm.Device("power", dm.linear(path))
@@ -95,6 +98,8 @@ class LinearVolume:
 
 class LcVolume:
     """The volume under test."""
+
+    odd = True      # half of the loads have memory in odd pieces
 
     def __init__(self, ctx, *, format=(), **options):  # pylint: disable=redefined-builtin
         # Behind the cut both disks are dead, and nobody need wait for them to come back.
@@ -142,6 +147,7 @@ class ComingAndGoing(LcVolume):
     """
 
     FORMAT = ("--in-place", "--segment-size=64K")
+    odd = False     # its loads are too short for a device of their own
 
     def __init__(self, ctx):
         super().__init__(ctx, format=self.FORMAT)
@@ -253,20 +259,24 @@ class PowerCuts:
 
     def load(self, ops):
         """Load, until so many operations are done or the power is gone."""
-        _, report = powerload(
-            "run",
-            self.volume.path,
-            "--jobs",
-            self.jobs,
-            "--max-sectors",
-            self.max_sectors,
-            "--ops",
-            ops,
-            "--rng",
-            self.rng.randrange(1 << 32),
-            "--sync-every",
-            self.rng.choice((10, 30, 100)),
-        )
+        path = self.volume.path
+        with contextlib.ExitStack() as stack:
+            if self.volume.odd and self.rng.randrange(2):
+                path = stack.enter_context(partly_odd(path, self.rng.randrange(1 << 32)))
+            _, report = powerload(
+                "run",
+                path,
+                "--jobs",
+                self.jobs,
+                "--max-sectors",
+                self.max_sectors,
+                "--ops",
+                ops,
+                "--rng",
+                self.rng.randrange(1 << 32),
+                "--sync-every",
+                self.rng.choice((10, 30, 100)),
+            )
         assert report["ended"] in ("EIO", "ops"), f"the load ended with {report['ended']}"
         self.seen["writes"] += report["writes"]
         self.seen["fsyncs"] += report["syncs"]

@@ -20,24 +20,40 @@ def queue(path, name):
     return int((queues / name).read_text(encoding="ascii"))
 
 
+def disks_under(path):
+    """The devices that a device is made of, down to those that are made of none."""
+    number = os.stat(path).st_rdev
+    slaves = pathlib.Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/slaves")
+    found = [f"/dev/{slave.name}" for slave in slaves.glob("*")]
+    return [disk for device in found for disk in disks_under(device)] or [path]
+
+
 def granule(path):
-    """The finest pieces that the kernel lets reach this device: newer ones look at each."""
+    """The finest pieces that kernel code can send to this device: newer disks look at each.
+
+    A mapped device does not look, though it says 511 for dma_alignment, as most of them do.
+    That keeps such memory of programs away from it.
+    """
     release = tuple(int(word) for word in os.uname().release.split(".")[:2])
-    return 1 if release < (6, 18) else queue(path, "dma_alignment") + 1
+    if release < (6, 18):
+        return 1
+    return 1 + max(queue(disk, "dma_alignment") for disk in disks_under(path))
 
 
 class Scatter(dm.Device):
     """A device on top of another one; with pieces=0 it only counts.
 
-    `block` is the size of logical blocks it says it has, if not those of the other one.
+    `block` is the size of logical blocks it says it has, if not those of the other one;
+    `percent` of the bios get odd memory.
     """
 
-    def __init__(self, path, seed=0, name="odd", pieces=None, block=0):
+    def __init__(self, path, seed=0, name="odd", pieces=None, block=0, percent=100):
         super().__init__(name)
         self.under = path
         self.seed = seed
         self.pieces = pieces
         self.block = block
+        self.percent = percent
 
     def create(self):
         """Load the target, and make the device."""
@@ -46,7 +62,7 @@ class Scatter(dm.Device):
         if pieces > MOST:
             raise Skip(f"this kernel lets only pieces of {pieces} bytes reach the volume")
         self.targets = (dm.Target("scatter", dm.sectors(self.under), self.under, 0, pieces,
-                                  self.seed, self.block),)
+                                  self.seed, self.block, self.percent),)
         super().create()
 
     def counts(self):
@@ -62,6 +78,19 @@ class Scatter(dm.Device):
             yield
         finally:
             self.message("release")
+
+
+@contextlib.contextmanager
+def partly_odd(path, seed):
+    """The path of a device on this one, where half of all bios get odd memory.
+
+    It is the same path where the kernel lets none through to this device.
+    """
+    if granule(path) > MOST:
+        yield path
+        return
+    with Scatter(path, seed, f"odd-{os.path.basename(path)}", percent=50) as odd:
+        yield odd.path
 
 
 class Exact:

@@ -10,6 +10,7 @@ import threading
 from . import dm, dmioctl, sh
 from .lc import LcStack
 from .powerload import command, ended, powerload
+from .scatter import partly_odd
 
 MARK_SECTORS = 2048
 LEDGER = "/tmp/storm.ledger"
@@ -188,8 +189,9 @@ class Storm:
         """The volume under load inside the block; then judged."""
         with self.stack as lc:
             half = dm.sectors(lc.path) // 2 // 8 * 8
-            with dm.Device("low", dm.linear(lc.path, half)) as low:
-                overlapping = Overlapping(low.path, self.rng, **load)
+            with dm.Device("low", dm.linear(lc.path, half)) as low, \
+                    partly_odd(low.path, self.ctx.seed) as path:
+                overlapping = Overlapping(path, self.rng, **load)
                 if first:
                     overlapping.begin()
                 running = [overlapping]
@@ -206,7 +208,7 @@ class Storm:
                         loads.enter_context(each.running())
                     yield lc, check
                 self.writes = overlapping.writes
-                overlapping.verify(low.path)
+                overlapping.verify(path)
                 lc.drain()
                 assert lc.fields()["dirty"] == 0, lc.fields()
                 overlapping.verify(low.path, "--rebase")

@@ -3,14 +3,15 @@
  * The device-mapper target `scatter`: passes reads and writes on from other memory, in
  * pieces that end anywhere, and counts what passes.
  *
- * <start> <len> scatter <dev> <offset> <granule> [<seed> [<block>]]
+ * <start> <len> scatter <dev> <offset> <granule> [<seed> [<block> [<percent>]]]
  *
  * Each bio with data goes to <dev> as a bio of its own, whose memory is in random pieces:
  * from <granule> bytes to several pages, at addresses that are multiples of <granule>.  So
  * all that reads or writes a block device becomes a load such as LIO, iSCSI and NVMe-oF
  * targets send, with its flags unchanged.  With <granule> 0 the memory stays what it is.
  *
- * With <block> it says that its logical blocks are so large.
+ * With <block> it says that its logical blocks are so large.  With <percent> so many of the bios
+ * get other memory, and the others keep theirs.
  *
  * The lengths are drawn in one of several ways for each bio: tiny, around a sector, around a
  * page, a large one next to a tiny one, or any.
@@ -58,6 +59,7 @@ struct scatter {
 	u32 granule;
 	u64 seed;
 	u32 block;			/* bytes; 0: those of the device below */
+	u32 percent;			/* of the bios are scattered */
 	atomic64_t nr;			/* bios so far: each has random numbers of its own */
 	struct bio_set bios;
 	struct counts counts;
@@ -115,7 +117,6 @@ static bool add_chunk(struct scattered *s)
 	page = alloc_pages(GFP_NOIO | __GFP_COMP | __GFP_NOWARN, CHUNK_ORDER);
 	if (!page)
 		return false;
-	memset(page_address(page), POISON, CHUNK_BYTES);
 	s->chunks[s->nr_chunks++] = page;
 	return true;
 }
@@ -124,6 +125,7 @@ static bool add_chunk(struct scattered *s)
 static bool add_pieces(struct scattered *s, u32 bytes, u32 granule, u64 *random)
 {
 	u32 at = CHUNK_BYTES, way = draw(random, 5), least, len;
+	bool read = bio_op(s->pieces) == REQ_OP_READ;
 
 	while (bytes) {
 		/* Not smaller than that, or there will be too many. */
@@ -138,6 +140,8 @@ static bool add_pieces(struct scattered *s, u32 bytes, u32 granule, u64 *random)
 		len = min3(len, CHUNK_BYTES - at, bytes);
 		__bio_add_page(s->pieces, s->chunks[s->nr_chunks - 1] + (at >> PAGE_SHIFT), len,
 			       offset_in_page(at));
+		if (read)
+			memset(page_address(s->chunks[s->nr_chunks - 1]) + at, POISON, len);
 		at += len;
 		bytes -= len;
 	}
@@ -217,6 +221,8 @@ static int scatter_map(struct dm_target *ti, struct bio *bio)
 	if (!sc->granule || !bio_has_data(bio))
 		return DM_MAPIO_REMAPPED;
 	random = sc->seed ^ (u64)atomic64_inc_return(&sc->nr) << 20;
+	if (draw(&random, 100) >= sc->percent)
+		return DM_MAPIO_REMAPPED;
 	s->whole = bio;
 	s->nr_chunks = 0;
 	s->pieces = bio_alloc_bioset(sc->dev->bdev, MAX_PIECES, bio->bi_opf & ~REQ_POLLED, GFP_NOIO,
@@ -257,11 +263,13 @@ static int scatter_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 
 	if (!sc)
 		return -ENOMEM;
-	ti->error = "Expected <dev> <offset> <granule> [<seed> [<block>]]";
-	if (argc < 3 || argc > 5 || kstrtoull(argv[1], 10, &offset) ||
+	ti->error = "Expected <dev> <offset> <granule> [<seed> [<block> [<percent>]]]";
+	sc->percent = 100;
+	if (argc < 3 || argc > 6 || kstrtoull(argv[1], 10, &offset) ||
 	    kstrtou32(argv[2], 10, &sc->granule) ||
 	    (argc > 3 && kstrtou64(argv[3], 10, &sc->seed)) ||
-	    (argc > 4 && kstrtou32(argv[4], 10, &sc->block)))
+	    (argc > 4 && kstrtou32(argv[4], 10, &sc->block)) ||
+	    (argc > 5 && kstrtou32(argv[5], 10, &sc->percent)))
 		goto free;
 	if (sc->block && (sc->block < 512 || !is_power_of_2(sc->block)))
 		goto free;
@@ -325,8 +333,8 @@ static void scatter_status(struct dm_target *ti, status_type_t type, unsigned in
 		DMEMIT(" held %d", atomic_read(&sc->nr_held));
 		break;
 	case STATUSTYPE_TABLE:
-		DMEMIT("%s %llu %u %llu %u", sc->dev->name, (unsigned long long)sc->offset,
-		       sc->granule, sc->seed, sc->block);
+		DMEMIT("%s %llu %u %llu %u %u", sc->dev->name, (unsigned long long)sc->offset,
+		       sc->granule, sc->seed, sc->block, sc->percent);
 		break;
 	case STATUSTYPE_IMA:
 		*result = '\0';
