@@ -19,6 +19,7 @@ import shutil
 from lclib import Disk, case, sh
 from lclib.disks import Disks
 from lclib.powerload import Ledger
+from lclib.scatter import partly_odd
 from lclib.states import (
     FOLDER,
     BareDisk,
@@ -52,10 +53,13 @@ class Life:
         self.trace = Trace(f"life{number}", self.volume, self.ledger, disks)
         self.promised = []  # moments at which all that was written was synced, too
 
+    @contextlib.contextmanager
     def load(self, ops, jobs=4, sync_every=10, **more):
-        """A load of the usual kind."""
-        return self.ledger.running(self.volume.path, self.rng, ops=ops, jobs=jobs, max_sectors=64,
-                                   sync_every=sync_every, **more)
+        """A load of the usual kind, half of it from memory in odd pieces."""
+        with partly_odd(self.volume.path, self.rng.randrange(1 << 32)) as path, \
+                self.ledger.running(path, self.rng, ops=ops, jobs=jobs, max_sectors=64,
+                                    sync_every=sync_every, **more):
+            yield
 
     def old(self):
         """An earlier format of the same devices leaves its records and its data."""
