@@ -87,7 +87,8 @@ static void do_write(const struct action *a, bool fua)
 	for (i = 0; i < nr; i++) {
 		u8 mask = i + 1 < nr ? 0xff : a->c;
 
-		if (a->a + i >= world->params.blocks || !lane_put(lane, a->a + i, mask))
+		if (a->a + i >= world->params.blocks ||
+		    !lane_put(lane, world->first_block + a->a + i, mask))
 			return;
 	}
 	if (fua)
@@ -124,7 +125,7 @@ static bool do_user(const struct life *life, const struct action *a)
 	case ACTION_DISCARD:
 		if (w->discard.state != DISCARD_REST || a->a + a->b > world->params.blocks)
 			return false;
-		discard_begin(a->a, a->b);
+		discard_begin(world->first_block + a->a, a->b);
 		break;
 	case ACTION_WRITEBACK:
 		if (w->drain.state != DRAIN_REST || drain_limit() == lc_ring_tail(world->core->ring))

@@ -202,7 +202,7 @@ static void draw_rot(const struct life *life, struct crash *crash, struct rng *r
 	/* During a start nobody knows yet which life the superblock will name. */
 	if (life->started > crash->at)
 		crash->rot = ROT_NONE;
-	if (crash->rot == ROT_MARK && world->params.layout == 2)
+	if (crash->rot == ROT_MARK && world->params.layout == LAYOUT_NO_MARK)
 		crash->rot = ROT_SUPERBLOCK;
 	if (crash->rot != ROT_HEADER)
 		return;
@@ -222,7 +222,7 @@ static void draw_old(struct crash *crash, const struct rng *rng)
 	struct rng mine = { .state = ~rng->state };
 
 	/* Without a mark nothing tells of it but sampled blocks, after a clean stop. */
-	if (world->params.layout == 2 || !world->nr_past || !chance(&mine, 10))
+	if (world->params.layout == LAYOUT_NO_MARK || !world->nr_past || !chance(&mine, 10))
 		return;
 	crash->old = chance(&mine, 60) ? OLD_HDD : OLD_SSD;
 	/* The last ones are those that nearly fit. */

@@ -111,6 +111,11 @@ void cmd_add_piece(struct life *life, struct cmd *cmd, u32 page, u8 mask,
 		fprintf(stderr, "explore: too many pieces\n");
 		exit(2);
 	}
+	if (page >= world->disk_pages[cmd->disk]) {
+		trouble(BAD_MEDIA, "a command reaches page %u, behind the end of the %s", page,
+			cmd->disk == SSD ? "SSD" : "HDD");
+		return;
+	}
 	life->pieces[life->nr_pieces++] = (struct piece) {
 		.page = page, .mask = mask, .from = from,
 	};

@@ -15,12 +15,11 @@
 #include "history.h"
 #include "index.h"
 #include "segment.h"
+#include "stripe.h"
 #include "superblock.h"
 #include "writer.h"
 #include "writeback.h"
 #include "life.h"
-
-#define RUN_BLOCKS	64
 
 /* --- when ------------------------------------------------------------------ */
 
@@ -101,16 +100,26 @@ static void collect(struct drain *d)
 	qsort(d->items, d->nr_items, sizeof(d->items[0]), compare_items);
 }
 
-/* Items of the next run, which are neighbours. */
+/* Items of the next run, which are neighbours on the HDD. */
 static u32 run_length(const struct drain *d)
 {
-	const struct item *items = d->items + d->next_item;
-	u32 n = 1;
+	u32 nr = min(d->nr_items - d->next_item, LC_RUN_BLOCKS), i;
+	const struct lc_stripe none = {};
+	struct lc_wb_item items[LC_RUN_BLOCKS];
 
-	while (n < RUN_BLOCKS && d->next_item + n < d->nr_items &&
-	       items[n].block == items[n - 1].block + 1)
-		n++;
-	return n;
+	for (i = 0; i < nr; i++)
+		items[i].block = d->items[d->next_item + i].block;
+	return lc_stripe_run(&none, &world->core->place, items, nr, LC_RUN_BLOCKS);
+}
+
+/* For the account of what was met: do the next run and the one behind it meet at the seam? */
+static bool cut_at_seam(const struct drain *d, u32 nr)
+{
+	const struct item *next = d->items + d->next_item + nr;
+
+	return d->next_item + nr < d->nr_items && next->block == HEAD_BLOCKS &&
+	       next[-1].block == HEAD_BLOCKS - 1 &&
+	       world->params.layout == LAYOUT_MOVED_HEAD;
 }
 
 /* As lc_claims_turn(): is it the next run's turn, for all that the discard has claimed? */
@@ -135,6 +144,12 @@ static bool still_newest(const struct item *item)
 	return newest;
 }
 
+/* On the HDD, of a block, as the module has it. */
+static u32 place_page(u32 block)
+{
+	return lc_place_sector(&world->core->place, block * PAGE_SECTORS) / PAGE_SECTORS;
+}
+
 /* One run of neighbouring blocks, each stretch of valid sectors a command. */
 static void copy_run(struct drain *d)
 {
@@ -142,9 +157,10 @@ static void copy_run(struct drain *d)
 	u32 nr = run_length(d), next = 0, i;
 	struct cmd *cmd = NULL;
 
+	world->writer->nr_cut_runs += cut_at_seam(d, nr);
 	while (nr--) {
 		struct item *item = &d->items[d->next_item++];
-		u32 page = world->data_page + item->block;
+		u32 page = place_page(item->block);
 		u8 mask;
 
 		if (!still_newest(item))
@@ -441,20 +457,34 @@ static bool visit_range(const struct discard *d, bool drop)
 	return any;
 }
 
-static void discard_on_hdd(struct discard *d)
+/* Blocks that lie in one piece, from the @from-th of the discard on. */
+static void discard_piece(struct discard *d, u32 from, u32 nr)
 {
 	static const struct dpage zeros;
 	struct life *life = world->life;
-	struct cmd *cmd;
-	u32 i;
+	struct cmd *cmd = cmd_new(life, HDD, OWNER_DISCARD);
+	u32 page = place_page(d->first + from), i;
+
+	d->flying++;
+	/* A hint: some blocks are zeroed, others not. */
+	for (i = 0; i < nr; i++) {
+		if (world->params.zeroing && (life->now + from + i) % 3)
+			cmd_add_piece(life, cmd, page + i, 0xff, &zeros);
+	}
+}
+
+/* As send_below(). */
+static void discard_on_hdd(struct discard *d)
+{
+	u32 nr = lc_place_run(&world->core->place, d->first * PAGE_SECTORS,
+			      d->nr * PAGE_SECTORS) / PAGE_SECTORS;
 
 	d->state = DISCARD_HDD;
 	lc_doubt_discarded(&world->core->doubt, d->first, d->first + d->nr - 1);
-	cmd = cmd_new(life, HDD, OWNER_DISCARD);
-	/* A hint: some blocks are zeroed, others not. */
-	for (i = 0; i < d->nr; i++) {
-		if (world->params.zeroing && (life->now + i) % 3)
-			cmd_add_piece(life, cmd, world->data_page + d->first + i, 0xff, &zeros);
+	discard_piece(d, 0, nr);
+	if (nr < d->nr) {
+		world->writer->nr_cut_discards++;
+		discard_piece(d, nr, d->nr - nr);
 	}
 }
 
@@ -469,14 +499,16 @@ void discard_begin(u32 first, u32 nr)
 static bool discard_turn(const struct discard *d)
 {
 	const struct life *life = world->life;
-	u32 i, j;
+	u32 i, j, n;
 
 	for (i = 0; i < life->nr_flying; i++) {
 		const struct cmd *cmd = &life->cmds[life->flying[i]];
 
 		for (j = 0; cmd->owner == OWNER_WRITEBACK && j < cmd->nr_pieces; j++) {
-			if (cmd->pieces[j].page - world->data_page - d->first < d->nr)
-				return false;
+			for (n = 0; n < d->nr; n++) {
+				if (cmd->pieces[j].page == place_page(d->first + n))
+					return false;
+			}
 		}
 	}
 	return true;
@@ -540,6 +572,8 @@ void discard_ended(void)
 {
 	struct writer *w = world->writer;
 
+	if (--w->discard.flying)
+		return;
 	lc_doubt_discarded(&world->core->doubt, w->discard.first,
 			   w->discard.first + w->discard.nr - 1);
 	world->ops[w->discard.op].acked = world->life->now;

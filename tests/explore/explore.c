@@ -47,7 +47,7 @@ static struct {
 static struct {
 	u64 states, seeds, starts, clean, warm, torn, rot, refused, in_start, rewritten, skips,
 	    tombstones, wraps, old_format, lanes, cuts, old_cuts, old_hdd, old_ssd, old_taken,
-	    unreadable;
+	    unreadable, moved_head, cut_runs, cut_discards;
 } seen;
 
 /* --- messages ------------------------------------------------------------------- */
@@ -117,6 +117,7 @@ static void report(const struct life *life, const struct crash *crash, u64 seed,
 static void params_draw(struct params *p, struct rng *rng)
 {
 	struct rng lanes = { .state = ~rng->state };
+	struct rng head = { .state = rng->state ^ 1ULL << 63 };
 
 	/* Recovery reads 32 segments at a time: what it does behind them wants larger rings. */
 	p->segments = chance(rng, 75) ? 16 : 16 + rnd(rng, MAX_SEGMENTS - 15);
@@ -138,6 +139,10 @@ static void params_draw(struct params *p, struct rng *rng)
 	p->mixed = p->lanes && chance(&lanes, 40);
 	if (p->lanes)
 		p->buffers = max(p->buffers, 2 * p->lanes);
+	/* The same; the seam is often within the blocks that are written to most. */
+	if (chance(&head, 25))
+		p->layout = LAYOUT_MOVED_HEAD;
+	p->head = 1 + rnd(&head, chance(&head, 50) ? 4 : p->blocks - 1);
 }
 
 static void count(const struct life *life, const struct crash *crash, const struct life *next,
@@ -154,6 +159,7 @@ static void count(const struct life *life, const struct crash *crash, const stru
 	seen.old_hdd += crash->old == OLD_HDD;
 	seen.old_ssd += crash->old == OLD_SSD;
 	seen.old_taken += crash->old && !ret;
+	seen.moved_head += world->params.layout == LAYOUT_MOVED_HEAD;
 	for (i = 0; i < crash->nr_fates; i++)
 		seen.unreadable += crash->fates[i].kind == FATE_UNREADABLE;
 	for (i = 0; i < crash->nr_fates; i++) {
@@ -178,6 +184,8 @@ static void count_life(const struct life *life)
 	seen.lanes += nr_lanes() > 1;
 	seen.cuts += world->writer->nr_cuts;
 	seen.old_cuts += world->writer->nr_old_cuts;
+	seen.cut_runs += world->writer->nr_cut_runs;
+	seen.cut_discards += world->writer->nr_cut_discards;
 }
 
 /* Judge one state of a life.  Return: whether all is fine. */
@@ -302,11 +310,11 @@ static int explore(void)
 	took = seconds() - begin;
 	printf("explore: %llu states, %llu seeds from %llu, %.1f s, %.0f states/s\n", seen.states,
 	       seen.seeds, first, took, seen.states / took);
-	printf("explore: met clean %llu warm %llu torn %llu rot %llu refused %llu in_start %llu rewritten %llu skips %llu tombstones %llu wraps %llu old_format %llu lanes %llu cuts %llu old_cuts %llu old_hdd %llu old_ssd %llu old_taken %llu unreadable %llu\n",
+	printf("explore: met clean %llu warm %llu torn %llu rot %llu refused %llu in_start %llu rewritten %llu skips %llu tombstones %llu wraps %llu old_format %llu lanes %llu cuts %llu old_cuts %llu old_hdd %llu old_ssd %llu old_taken %llu unreadable %llu moved_head %llu cut_runs %llu cut_discards %llu\n",
 	       seen.clean, seen.warm, seen.torn, seen.rot, seen.refused, seen.in_start,
 	       seen.rewritten, seen.skips, seen.tombstones, seen.wraps, seen.old_format, seen.lanes,
 	       seen.cuts, seen.old_cuts, seen.old_hdd, seen.old_ssd, seen.old_taken,
-	       seen.unreadable);
+	       seen.unreadable, seen.moved_head, seen.cut_runs, seen.cut_discards);
 	return !fine;
 }
 

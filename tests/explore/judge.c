@@ -180,7 +180,7 @@ static void read_block(struct trial *t, u32 block, const struct lc_mapping *map,
 	const struct dpage *hdd, *ssd = NULL;
 	u32 s, *seen = t->seen + block * PAGE_SECTORS;
 
-	hdd = image_page(&t->next->view[HDD], world->data_page + block);
+	hdd = image_page(&t->next->view[HDD], hdd_page(block));
 	if (map)
 		ssd = image_page(&t->next->view[SSD], map->slot +
 				 (world->format.geo.segments_offset >> LC_SLOT_SHIFT));
@@ -211,14 +211,14 @@ static void read_block(struct trial *t, u32 block, const struct lc_mapping *map,
 
 static void judge_blocks(struct trial *t, bool bytes)
 {
-	u32 map_of[MAX_BLOCKS], block;
+	u32 map_of[MAX_VOLUME], block;
 	struct lc_mapping map;
 	bool found;
 
 	memcpy(map_of, world->base_map, sizeof(map_of));
 	if (t->last_seq >= world->base_seq)
 		map_apply(map_of, world->base_seq, t->last_seq);
-	for (block = 0; block < world->params.blocks && !world->trouble; block++) {
+	for (block = world->first_block; block < world->end_block && !world->trouble; block++) {
 		found = lookup(block, &map);
 		read_block(t, block, found ? &map : NULL, bytes);
 		judge_mapping(t, block, found ? &map : NULL,
@@ -245,9 +245,10 @@ static bool discarded_later(const struct trial *t, u32 n)
 static void judge_user(const struct trial *t)
 {
 	struct content expected = world->base;
-	u32 nr = world->params.blocks * PAGE_SECTORS, last = 0, s, n;
+	u32 first = world->first_block * PAGE_SECTORS, end = world->end_block * PAGE_SECTORS;
+	u32 last = 0, s, n;
 
-	for (s = 0; s < nr; s++)
+	for (s = first; s < end; s++)
 		last = max(last, t->seen[s]);
 	/* Of several lanes each has its own order: what is there the log says (L11). */
 	if (world->params.lanes > 1)
@@ -262,7 +263,7 @@ static void judge_user(const struct trial *t)
 				op->block);
 	}
 	content_apply(&expected, world->base_op, t->nr_ops, last, t->last_seq);
-	for (s = 0; s < nr && !world->trouble; s++) {
+	for (s = first; s < end && !world->trouble; s++) {
 		if (expected.weak[s] && world->ops[expected.op[s]].acked <= t->crash->at &&
 		    t->seen[s] && !world->ops[t->seen[s]].stays)
 			trouble(BAD_P1, "block %u sector %u: write %u was discarded and is back",

@@ -230,18 +230,28 @@ void lc_write_commit_late(struct work_struct *work)
 static void format_layout(struct lc_sb *sb)
 {
 	const struct params *p = &world->params;
-	u64 volume = (u64)p->blocks << LC_SLOT_SHIFT;
+	u64 volume;
 
-	if (p->layout == 0) {
-		sb->data_offset = MIB;
-		sb->backing_bytes = MIB + volume;
-		sb->mark_offset = 0;
-	} else {
-		sb->flags = LC_SB_IN_PLACE;
-		sb->mark_offset = p->layout == 1 ? volume : LC_NO_MARK;
-		sb->backing_bytes = volume + (p->layout == 1 ? MIB : 0);
-	}
+	world->first_block = p->layout == LAYOUT_MOVED_HEAD ?
+			     HEAD_BLOCKS - min(p->head, p->blocks) : 0;
+	world->end_block = world->first_block + p->blocks;
+	volume = (u64)world->end_block << LC_SLOT_SHIFT;
 	sb->volume_sectors = volume >> 9;
+	sb->backing_bytes = volume + (p->layout == LAYOUT_NO_MARK ? 0 : MIB);
+	sb->flags = p->layout == LAYOUT_FRONT ? 0 : LC_SB_IN_PLACE;
+	switch (p->layout) {
+	case LAYOUT_FRONT:
+		sb->data_offset = MIB;
+		break;
+	case LAYOUT_END:
+		sb->mark_offset = volume;
+		break;
+	case LAYOUT_MOVED_HEAD:
+		sb->incompat |= LC_INCOMPAT_MOVED_HEAD;
+		break;
+	default:
+		sb->mark_offset = LC_NO_MARK;
+	}
 }
 
 static void format_sb(struct lc_sb *sb)
@@ -255,6 +265,7 @@ static void format_sb(struct lc_sb *sb)
 		fprintf(stderr, "explore: impossible geometry\n");
 		exit(2);
 	}
+	sb->incompat = LC_INCOMPAT_SHORT_SUMS;
 	format_layout(sb);
 	sb->generation = ++world->generation;
 	/* The UUIDs stay: only the generation tells one format from the next. */
@@ -264,7 +275,6 @@ static void format_sb(struct lc_sb *sb)
 	}
 	sb->sb_seq = 1;
 	sb->lane_limit = p->lane_limit;
-	sb->incompat = LC_INCOMPAT_SHORT_SUMS;
 	sb->csum_type = p->csum;
 	sb->cache_lbs = 512;
 	sb->backing_lbs = 512;
@@ -308,6 +318,8 @@ void format_volume(struct life *life)
 	memcpy(mark.volume_uuid, sb->volume_uuid, 16);
 	mark.volume_sectors = sb->volume_sectors;
 	mark.data_offset = sb->data_offset;
+	if (world->params.layout == LAYOUT_MOVED_HEAD)
+		mark.head_offset = sb->volume_sectors << 9;
 	for (i = 0; i < 2 && sb->mark_offset != LC_NO_MARK; i++)
 		lc_mark_encode(&mark, sb->csum_type, sb->mark_offset, i,
 			       format_page(life, HDD,

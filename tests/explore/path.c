@@ -13,7 +13,8 @@
  *					life, from 0, of those whose copies are kept
  *	format				instead of a crash: lc-format on the same disks
  *
- * Times count from the end of the start.  Behind the last crash the volume is started once more and judged.  '#' begins a comment.
+ * Times count from the end of the start, blocks from the first one that the load writes to.
+ * Behind the last crash the volume is started once more and judged.  '#' begins a comment.
  */
 #include "action.h"
 #include "crash.h"

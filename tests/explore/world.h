@@ -37,8 +37,10 @@
 #define NONE		0xffffffffu
 #define SEG_SLOTS	16
 #define MAX_SEGMENTS	64
-#define MAX_BLOCKS	128
-#define MAX_SECTORS	(MAX_BLOCKS * PAGE_SECTORS)
+#define MAX_BLOCKS	128		/* that the load writes to */
+#define HEAD_BLOCKS	(LC_MARK_BYTES >> LC_SLOT_SHIFT)
+#define MAX_VOLUME	(HEAD_BLOCKS + MAX_BLOCKS)
+#define MAX_SECTORS	(MAX_VOLUME * PAGE_SECTORS)
 #define MAX_ENTRIES	(SEG_SLOTS - 1)
 #define MAX_PLACES	12
 #define MAX_LANES	4
@@ -52,15 +54,23 @@
 
 /* --- parameters of a path ------------------------------------------------- */
 
+enum layout {
+	LAYOUT_FRONT,		/* mark, then the volume */
+	LAYOUT_END,		/* in place, as older tools did it: mark at the end */
+	LAYOUT_NO_MARK,
+	LAYOUT_MOVED_HEAD,	/* in place: mark where the head was, the head at the end */
+};
+
 /* name, meaning; the seed draws them, a file of a path lists them. */
 #define PARAMS(PARAM) \
 	PARAM(segments)		/* of the ring */ \
-	PARAM(blocks)		/* of the volume */ \
+	PARAM(blocks)		/* of the volume, as far as the load writes to it */ \
 	PARAM(lane_limit)	/* stale segments replay looks behind */ \
 	PARAM(buffers)		/* write buffers */ \
 	PARAM(fua)		/* the SSD has FUA */ \
 	PARAM(fua_slots)	/* largest record that is one command */ \
-	PARAM(layout)		/* 0 mark in front, 1 mark at the end, 2 no mark */ \
+	PARAM(layout)		/* enum layout */ \
+	PARAM(head)		/* MOVED_HEAD: so many of the blocks lie below the seam */ \
 	PARAM(csum)		/* enum lc_csum_type */ \
 	PARAM(batch)		/* blocks of a writeback batch */ \
 	PARAM(depth)		/* runs of it in flight */ \
@@ -257,6 +267,8 @@ struct world {
 	struct dm_dev dm_dev[NR_DISKS];
 	u32 disk_pages[NR_DISKS];
 	u32 data_page;		/* of the HDD, where the volume begins */
+	u32 first_block;	/* of the volume, that the load writes to; up to its end */
+	u32 end_block;
 
 	u32 nr_ops;		/* ops[1..nr_ops] */
 	struct op ops[MAX_OPS + 1];
@@ -264,13 +276,13 @@ struct world {
 	struct rec recs[MAX_RECS];
 	u64 last_seq;
 	u32 hist[MAX_SEQ];	/* by seq: the record of this history */
-	u32 newest[MAX_BLOCKS];	/* record with the newest copy, the open one included */
+	u32 newest[MAX_VOLUME];	/* record with the newest copy, the open one included */
 
 	/* All that is known to survive, and what it amounts to. */
 	u32 base_op;
 	struct content base;
 	u64 base_seq;
-	u32 base_map[MAX_BLOCKS];
+	u32 base_map[MAX_VOLUME];
 
 	u32 nr_past;
 	struct past past[MAX_LIVES + 1];
@@ -292,6 +304,14 @@ extern struct world *world;
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void trouble(enum verdict verdict, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* Where a block of the volume lies on the HDD: not asked of the module, which is judged by it. */
+static inline u32 hdd_page(u32 block)
+{
+	if (world->params.layout == LAYOUT_MOVED_HEAD && block < HEAD_BLOCKS)
+		return world->end_block + block;
+	return world->data_page + block;
+}
 
 static inline u32 rnd(struct rng *rng, u32 below)
 {

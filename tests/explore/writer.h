@@ -77,6 +77,7 @@ struct discard {
 	u64 seq;
 	u32 rec;		/* the tombstone, or NONE */
 	u32 op;
+	u32 flying;		/* commands */
 };
 
 struct writer {
@@ -106,6 +107,8 @@ struct writer {
 	u32 nr_cuts;		/* the tail moved to, and those of them ... */
 	u32 nr_old_cuts;	/* of earlier lives */
 	/* who else is at work */
+	u32 nr_cut_runs;	/* that end at the seam, with their neighbour behind it */
+	u32 nr_cut_discards;
 	bool meta_busy;		/* the superblock is being written */
 	struct drain drain;
 	struct discard discard;
