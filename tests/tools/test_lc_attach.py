@@ -85,9 +85,10 @@ class World:
         args = ("detach", "--backing", self.hdd.dev, *more, self.ssd.dev)
         return self.recorded(*args) if recorded else run_tool(*args)
 
-    def check(self, *more):
+    def check(self, *more, recorded=False):
         """lc-check of both."""
-        return run_tool("check", *more, "--backing", self.hdd.dev, self.ssd.dev)
+        args = ("check", *more, "--backing", self.hdd.dev, self.ssd.dev)
+        return self.recorded(*args) if recorded else run_tool(*args)
 
     def head(self):
         """The first MiB of the disk."""
@@ -259,6 +260,39 @@ def test_detach_cut_anywhere(world, kind):
         world.load(cut(state, again, rng.randrange(len(again)), rng, world.lbs))
         assert world.detach().code == 0, upto
         assert world.hdd.read(0, END) == original, upto
+
+
+def test_repair_finishes_a_detach(world):
+    """A3: what a power cut leaves of lc-detach, lc-check --repair finishes, also if it is cut."""
+    rng = seeded()
+    fill(world, "noise", rng)
+    assert world.format().code == 0
+    world.hdd.write(END + 8192, rng.randbytes(300 * 1024))
+    images = world.save()
+    original = world.hdd.read(END, MIB) + world.hdd.read(MIB, END - MIB)
+    done, writes = world.detach(recorded=True)
+    assert done.code == 0, done.err
+    seen = set()
+    for upto, state in cuts(images, writes, rng, world.lbs, each=1):
+        world.load(state)
+        done = world.check()
+        if f"lc-detach --backing={world.hdd.dev}" not in done.err:
+            bare = state[world.hdd.dev][:END] == original
+            seen.add("bare" if bare else "pair")
+            assert bare or done.code == 0, (upto, done.err)
+            continue
+        seen.add("between")
+        assert done.code == 4, (upto, done.err)
+        done, again = world.check("--repair", recorded=True)
+        assert done.code == 1 and again, (upto, done.err)
+        assert world.hdd.read(0, END) == original, upto
+        assert b"dmlc-sb" not in world.ssd.read(0, SSD_BYTES), upto
+        world.load(cut(state, again, rng.randrange(len(again)), rng, world.lbs))
+        if world.hdd.read(0, END) != original:
+            done = world.check("--repair")
+            assert done.code == 1, (upto, done.err)
+        assert world.hdd.read(0, END) == original, upto
+    assert seen == {"pair", "between", "bare"}
 
 
 @pytest.mark.parametrize("copy", [0, MIB // 2])
