@@ -34,6 +34,10 @@
  *  ROT_SB    at a start one of two superblock copies is unreadable
  *  ROT       a header of a durable record goes bad; then replay may refuse
  *  ROT_KNOWN   only if there is another header of its epoch
+ *  OLD_HDD   between two lives the hard disk, mark included, is replaced by a copy that was
+ *            made between two earlier ones; then a start may refuse
+ *  OLD_SSD   the same of the SSD
+ *            Left out: the fingerprint, for it sees only samples; the superblock's `lives`.
  *
  * Mutants: a rule is left out by -D, and pan must find an error.
  *
@@ -56,6 +60,10 @@
  *  Hazard: F3   MUT_NO_HDD_FLUSH     blocks are clean before the hard disk was flushed
  *  Hazard: F4   MUT_FUA_ALONE        FUA although something below is not durable
  *  Hazard: W1   MUT_WB_VOLATILE      writeback takes records that are not durable
+ *  Hazard: S7   MUT_OLD_DISK         a mark behind a clean superblock, the lives it knows of or
+ *                                    the epoch of a record is taken
+ *  Hazard: S7   MUT_TAIL_KEEPS_MARK  a move of the tail does not note that the mark is there
+ *  Hazard: S7   MUT_OLD_SSD          a mark of a later life than the superblock is taken
  *  Hazard: P3   MUT_NO_VERIFY        replay does not verify records above durable_seq
  */
 #ifndef LANES
@@ -79,6 +87,10 @@
 #if LIVES > 4
 #error "first[] is too short"
 #endif
+#endif
+
+#if defined(OLD_HDD) || defined(OLD_SSD)
+#define OLD
 #endif
 
 #define PLACES		(NSEG * RECS)
@@ -109,6 +121,8 @@
 #define OVERWRITTEN	10
 #define TAIL_WAITS	11
 #define SEQ_OF_HEADER	12
+#define OLD_REFUSED	13
+#define OLD_TAKEN	14
 hidden int saw;
 
 /* --- media -------------------------------------------------------------- */
@@ -144,6 +158,9 @@ typedef superblock {
 #ifdef EARLIER_LIVES
 	byte first[4];		/* seqs of earlier lives that have records, by epoch */
 #endif
+#ifdef OLD
+	byte marked;		/* mark_epoch: the mark is of this life or a later one */
+#endif
 	byte next_seq;		/* these two with `clean` only */
 	byte head;
 	bit clean
@@ -153,6 +170,23 @@ superblock sb[2];
 #ifdef CLEAN
 byte ckpt_place[2];		/* the checkpoint: place + 1 */
 bit ckpt_dirty[2];
+#endif
+
+#ifdef OLD
+/* A copy of a disk. */
+byte copies;			/* 1: there is one; 2: it was put back */
+bit old;			/* and no life has started since */
+#ifdef OLD_HDD
+byte kept_hdd[2], kept_mark;
+#endif
+#ifdef OLD_SSD
+record kept_ssd[PLACES];
+superblock kept_sb[2];
+#ifdef CLEAN
+byte kept_place[2];
+bit kept_dirty[2];
+#endif
+#endif
 #endif
 
 /* --- RAM: one life ------------------------------------------------------ */
@@ -239,6 +273,9 @@ inline copy_sb(to, from)
 #ifdef EARLIER_LIVES
 	to.first[1] = from.first[1]; to.first[2] = from.first[2]; to.first[3] = from.first[3];
 #endif
+#ifdef OLD
+	to.marked = from.marked;
+#endif
 	to.next_seq = from.next_seq; to.head = from.head; to.clean = from.clean
 }
 
@@ -247,6 +284,9 @@ inline forget_sb(s)
 	s.seq = 0; s.epoch = 0; s.epoch_first = 0; s.tail_seq = 0; s.tail_segment = 0;
 #ifdef EARLIER_LIVES
 	s.first[1] = 0; s.first[2] = 0; s.first[3] = 0;
+#endif
+#ifdef OLD
+	s.marked = 0;
 #endif
 	s.next_seq = 0; s.head = 0; s.clean = 0
 }
@@ -687,6 +727,9 @@ end:	do
 		:: else ->			/* 7 */
 			core.tail_segment = wb_end;
 			core.tail_seq = expect;
+#if defined(OLD) && !defined(MUT_TAIL_KEEPS_MARK)
+			core.marked = core.epoch;
+#endif
 			write_sb();
 #ifdef MUT_REUSE_EARLY
 			tail = wb_end;
@@ -853,6 +896,9 @@ end:	do
 		core.next_seq = last_seq + 1;
 		core.head = (lane_segment[0] && lane_place[0] % RECS == 0 -> lane_segment[0] : head);
 		core.clean = 1;
+#ifdef OLD
+		core.marked = core.epoch;
+#endif
 		printf("CLEAN STOP\n");
 		write_sb();
 		phase = CLOSING;

@@ -149,7 +149,12 @@ inline select_run()
 inline refuse()
 {
 	printf("refused\n");
+#ifdef OLD
+	assert(rotten || old);
+	SAW(OLD_REFUSED);
+#else
 	assert(rotten);
+#endif
 	SAW(REFUSAL);
 	phase = REFUSED
 }
@@ -226,12 +231,33 @@ inline load_checkpoint()
 
 #endif
 
+/*
+ * pairing.h, T2: the life that the mark has reached by what the superblock knows.  Records
+ * tell the same: recovery.c, check_disk().
+ */
+#if defined(OLD) && !defined(MUT_OLD_DISK)
+#define SEEN		(core.clean -> core.epoch : core.marked)
+
+inline check_disk()
+{
+	for (i : 0 .. PLACES - 1) {
+		if
+		:: found[i] && NOW(i, epoch) > mark_epoch -> phase = REFUSED
+		:: else
+		fi
+	}
+}
+#endif
+
 inline replay()
 {
 	scan();
 	select_run();
 	look_behind();
 	select_run();
+#ifdef SEEN
+	check_disk();
+#endif
 	if
 	:: phase == REFUSED || last < sure -> refuse()
 	:: else -> apply()
@@ -242,7 +268,12 @@ inline start()
 {
 	saw = 0;
 	if
+#ifndef MUT_OLD_SSD
 	:: mark_epoch > core.epoch -> refuse()
+#endif
+#ifdef SEEN
+	:: mark_epoch < SEEN -> refuse()
+#endif
 	:: else ->
 #ifdef CLEAN
 		if
@@ -322,6 +353,13 @@ inline judge()
 		n++
 	:: else -> break
 	od;
+#ifdef OLD
+	if
+	:: old -> SAW(OLD_TAKEN)
+	:: else
+	fi;
+	old = 0;			/* its mark is of this life now */
+#endif
 	for (i : 0 .. 1) {
 		newest[i] = seen[i];
 		promised[i] = seen[i];	/* what was shown is not taken back (L3) */
@@ -372,6 +410,66 @@ inline rot()
 }
 #endif
 
+#ifdef OLD
+inline keep_copy()
+{
+	printf("a copy is made\n");
+#ifdef OLD_HDD
+	kept_hdd[0] = hdd[0];
+	kept_hdd[1] = hdd[1];
+	kept_mark = mark_epoch;
+#endif
+#ifdef OLD_SSD
+	for (i : 0 .. PLACES - 1) {
+		copy_record(kept_ssd[i], ssd[i])
+	}
+	for (i : 0 .. 1) {
+		copy_sb(kept_sb[i], sb[i]);
+#ifdef CLEAN
+		kept_place[i] = ckpt_place[i];
+		kept_dirty[i] = ckpt_dirty[i]
+#endif
+	}
+	i = 0;
+#endif
+	copies = 1
+}
+
+inline put_back()
+{
+#ifdef OLD_HDD
+	printf("the copy of the hard disk is put back: blocks %d %d, mark of life %d\n",
+	       kept_hdd[0], kept_hdd[1], kept_mark);
+	hdd[0] = kept_hdd[0];
+	hdd[1] = kept_hdd[1];
+	mark_epoch = kept_mark;
+	kept_hdd[0] = 0;
+	kept_hdd[1] = 0;
+	kept_mark = 0;
+#endif
+#ifdef OLD_SSD
+	printf("the copy of the SSD is put back: superblock of life %d\n", kept_sb[0].epoch);
+	for (i : 0 .. PLACES - 1) {
+		copy_record(ssd[i], kept_ssd[i]);
+		forget_record(kept_ssd[i])
+	}
+	for (i : 0 .. 1) {
+		copy_sb(sb[i], kept_sb[i]);
+		forget_sb(kept_sb[i]);
+#ifdef CLEAN
+		ckpt_place[i] = kept_place[i];
+		ckpt_dirty[i] = kept_dirty[i];
+		kept_place[i] = 0;
+		kept_dirty[i] = 0
+#endif
+	}
+	i = 0;
+#endif
+	old = 1;
+	copies = 2
+}
+#endif
+
 active proctype life()
 {
 	d_step {			/* lc-format */
@@ -379,6 +477,11 @@ active proctype life()
 		sb[1].seq = 1; sb[1].tail_seq = 1; sb[1].tail_segment = 1; sb[1].epoch_first = 1
 	}
 end:	do
+#ifdef OLD
+	/* Of before a life, while the machine is off and what the disks hold is on their media. */
+	:: d_step { phase == DOWN && crashes < LIVES - 1 && !copies -> keep_copy() }
+	:: d_step { phase == DOWN && crashes && copies == 1 -> put_back() }
+#endif
 #ifdef ROT
 	:: atomic { phase == DOWN && !rotten -> rot() }
 #endif
@@ -397,6 +500,9 @@ end:	do
 #ifdef ROT
 		NOTE(HIDDEN_HEADER);
 		NOTE(REFUSAL);
+#endif
+#ifdef OLD
+		NOTE(OLD_REFUSED);
 #endif
 #ifdef CLEAN
 		NOTE(CHECKPOINT)
@@ -441,6 +547,9 @@ end:	do
 			judge()
 		}
 		NOTE(LOST_WRITE);
+#ifdef OLD
+		NOTE(OLD_TAKEN);
+#endif
 #ifdef WRITEBACK
 		NOTE(FROM_HDD)
 #endif
