@@ -192,7 +192,7 @@ struct lc_io {
 	};
 	u32 position;			/* read of the SSD: a slot of it */
 	bool on_ssd;			/* read: mapped there */
-	bool referenced;		/* and its segment is not reused meanwhile */
+	bool verify;			/* and to be checked when it has ended */
 	bool on_hdd;			/* read: mapped there */
 	bool heals;			/* bypassed write: covers what the HDD does not hold */
 	u8 flight;			/* bypassed write: 1 + generation if counted (S-d) */

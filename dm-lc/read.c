@@ -11,9 +11,10 @@
  * which no block can be cached goes to the HDD without taking a lock.
  *
  * With verify_reads, what the SSD gave is checked by a worker before the bio ends, in the
- * bio's own pages.  These may be written to meanwhile by whoever reads, so a mismatch
- * there proves nothing: the blocks are read again into pages of our own, as are those of
- * which a bio wants less than the slot.
+ * bio's own pages.  The worker references the segment, if it was not reused and a block is still
+ * mapped there.  The reader may write to the pages meanwhile, so a mismatch there proves nothing:
+ * the blocks are read again into pages of our own.  So are all blocks if there was no reference
+ * to be had, and those of which a bio wants less than the slot.
  */
 #include <linux/bio.h>
 #include <linux/mempool.h>
@@ -44,7 +45,7 @@ struct run {
 	u32 slot;		/* SSD: of the first block */
 	u32 next_slot;		/* SSD: the slot that would continue it */
 	u64 segment;		/* SSD: number of the segment of both */
-	bool hold;		/* SSD: reference it, what is read is verified */
+	bool verify;		/* SSD: check what is read */
 	u32 nr_sectors;
 };
 
@@ -84,11 +85,7 @@ static enum place find_place(const struct lc_mapping *map, bool found, bool in_r
 /* [bucket locked] The mapping keeps the segment as it is until then. */
 static void enter_segment(struct lc_core *core, struct run *run, u32 slot)
 {
-	struct lc_segment *seg = lc_ring_segment(core->ring, slot);
-
-	if (run->hold)
-		lc_segment_get(seg);
-	run->segment = READ_ONCE(seg->number);
+	run->segment = READ_ONCE(lc_ring_segment(core->ring, slot)->number);
 	run->slot = slot;
 }
 
@@ -437,29 +434,58 @@ static bool check_block(struct lc_core *core, struct bio *bio, struct bvec_iter 
 	       csum == lc_format_slot_csum(&core->sb, block, pages);
 }
 
-/* The segment is referenced: neither slots nor sums change. */
-static void verify_work(struct work_struct *work)
+/*
+ * Keep the segment, if it is what it was when the read was mapped, and one of its blocks is
+ * still mapped there.  Until the put, neither slots nor sums change.
+ */
+static bool hold_segment(struct lc_core *core, const struct lc_io *io)
 {
-	struct lc_io *io = container_of(work, struct lc_io, work);
+	struct lc_segment *seg = lc_ring_segment(core->ring, io->position);
+	u32 slot = io->position, end = slot + (io->iter.bi_size >> LC_SLOT_SHIFT), bucket;
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
-	struct bio *bio = lc_io_bio(io);
-	struct lc_core *core = io->core;
+	struct lc_mapping map;
+	bool held = false;
+
+	for (; slot < end && !held; slot++, block++) {
+		bucket = lc_index_lock(core->index, block);
+		held = lc_index_lookup(core->index, bucket, block, &map) && map.slot == slot &&
+		       READ_ONCE(seg->number) == io->segment;
+		if (held)
+			lc_segment_get(seg);
+		lc_index_unlock(core->index, bucket);
+	}
+	return held;
+}
+
+/* Does the SSD hold all of the read as it was mapped, with the sums of the log? */
+static bool check_read(struct lc_core *core, struct bio *bio, const struct lc_io *io)
+{
+	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	struct bvec_iter iter = io->iter;
 	u32 slot = io->position;
 	bool good = true;
 	void *pages;
 
+	/* Overwritten, or the segment was reused while others held the read back (H1). */
+	if (!hold_segment(core, io))
+		return false;
 	pages = page_address(mempool_alloc(&core->merge_pool, GFP_NOIO));
 	while (good && iter.bi_size)
 		good = check_block(core, bio, &iter, block++, slot++, pages);
 	mempool_free(virt_to_page(pages), &core->merge_pool);
-	io->on_ssd = false;
-	io->referenced = false;
 	lc_read_put_segment(core, io->position);
-	if (good)
+	return good;
+}
+
+static void verify_work(struct work_struct *work)
+{
+	struct lc_io *io = container_of(work, struct lc_io, work);
+	struct bio *bio = lc_io_bio(io);
+
+	if (check_read(io->core, bio, io))
 		lc_io_end_again(bio);
 	else
-		read_slowly(core, io);
+		read_slowly(io->core, io);
 }
 
 /* --- entry points ------------------------------------------------------- */
@@ -481,16 +507,14 @@ static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
 
 	if ((address | bio->bi_iter.bi_size) & (core->sb.cache_lbs - 1) ||
 	    !lc_fits_ssd(core, bio) ||
-	    (run->hold && !whole_slots(&bio->bi_iter))) {
-		if (run->hold)
-			lc_read_put_segment(core, run->slot);
+	    (run->verify && !whole_slots(&bio->bi_iter))) {
 		read_slowly(core, io);
 		return DM_MAPIO_SUBMITTED;
 	}
 	io->position = run->slot;
 	io->segment = run->segment;
 	io->on_ssd = true;
-	io->referenced = run->hold;
+	io->verify = run->verify;
 	bio_set_dev(bio, core->cache);
 	bio->bi_iter.bi_sector = address >> 9;
 	return DM_MAPIO_REMAPPED;
@@ -517,12 +541,12 @@ static bool all_absent(struct lc_core *core, const struct bio *bio)
 int lc_read_map(struct lc_core *core, struct bio *bio)
 {
 	struct lc_io *io = lc_bio_io(bio);
-	struct run run = { .hold = READ_ONCE(core->params.verify_reads) };
+	struct run run = { .verify = READ_ONCE(core->params.verify_reads) };
 
 	if (all_absent(core, bio))
 		return map_to_hdd(core, bio);
 	find_run(core, bio, &run);
-	if (run.place == PLACE_SSD && run.hold)
+	if (run.place == PLACE_SSD && run.verify)
 		run.nr_sectors = cut_to_slots(bio, run.nr_sectors);
 	if (run.nr_sectors < bio_sectors(bio))
 		dm_accept_partial_bio(bio, run.nr_sectors);
@@ -569,15 +593,12 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 		lc_stamp(&core->last_hdd_read);
 	if (!io->on_ssd)
 		return DM_ENDIO_DONE;
-	if (io->referenced && !*error) {
+	io->on_ssd = false;
+	if (!*error && io->verify) {
 		INIT_WORK(&io->work, verify_work);
 		queue_work(core->verify_wq, &io->work);
 		return DM_ENDIO_INCOMPLETE;
 	}
-	if (io->referenced)
-		lc_read_put_segment(core, io->position);
-	io->on_ssd = false;
-	io->referenced = false;
 	if (*error == BLK_STS_AGAIN || (!*error && !reused(core, io)))
 		return DM_ENDIO_DONE;
 	if (*error)

@@ -14,7 +14,8 @@
  *
  *  H1 A read that others may hold back for long has no reference (D16).  It takes the number
  *     of the segment along, and when it has ended and the number is another one, what it got
- *     may be of the new content: it is read again.
+ *     may be of the new content: it is read again.  A reference for checking it is taken then,
+ *     not before.
  *
  * The last `reserve` ones are only for what writeback must log
  * again, without which the tail cannot move (D1).

@@ -192,7 +192,6 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 		return DM_MAPIO_KILL;
 	io->core = lc->core;
 	io->on_ssd = false;
-	io->referenced = false;
 	io->on_hdd = false;
 	io->heals = false;
 	io->flight = 0;
