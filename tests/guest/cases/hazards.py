@@ -575,27 +575,41 @@ def reads_go_before_writeback(ctx):
 
 
 @contextlib.contextmanager
-def slow_reader(device, path, block, output):
-    """A process that reads a block, in a cgroup that gets 8 bytes a second from the device."""
+def slow_process(device, limit, *words):
+    """A program in a cgroup that gets 8 bytes a second (rbps or wbps) of the device."""
     number = os.stat(device).st_rdev
     number = f"{os.major(number)}:{os.minor(number)}"
     with cgroup.group("io") as group:
-        cgroup.put(group / "io.max", f"{number} rbps=8")
-        reader = sh.start("sh", "-c", f"echo $$ > {group}/cgroup.procs && exec dd if={path} bs=4k "
-                          f"skip={block} count=1 iflag=direct of={output}")
+        cgroup.put(group / "io.max", f"{number} {limit}=8")
+        process = sh.start("sh", "-c", f"echo $$ > {group}/cgroup.procs && exec \"$@\"", "sh",
+                           *words)
         try:
-            yield reader
+            yield process
         finally:
-            cgroup.put(group / "io.max", f"{number} rbps=max")
-            sh.finish(reader)
+            cgroup.put(group / "io.max", f"{number} {limit}=max")
+            sh.finish(process)
 
 
-def blocked(process):
-    """Does dd wait for what it reads?  Not for its own program, which is not file 0."""
+def slow_reader(device, path, block, output):
+    """dd that reads a block of a path, slowly of the device."""
+    return slow_process(device, "rbps", "dd", f"if={path}", "bs=4k", f"skip={block}", "count=1",
+                        "iflag=direct", f"of={output}")
+
+
+def slow_writer(device, path, block, source):
+    """dd that writes a block of a path, slowly to the device."""
+    return slow_process(device, "wbps", "dd", f"if={source}", "bs=4k", f"seek={block}", "count=1",
+                        "oflag=direct", "conv=notrunc", f"of={path}")
+
+
+def blocked(process, call="0 0x0 "):
+    """Does dd wait in read(0), or in write(1)?  Not for its own program, which is neither file.
+
+    A call is given as its number, and its first argument.
+    """
     entry = pathlib.Path("/proc", str(process.pid))
-    read = "0 0x0 "     # the system call's number, and its first argument
     return "(dd) D" in (entry / "stat").read_text("ascii") and \
-        (entry / "syscall").read_text("ascii").startswith(read)
+        (entry / "syscall").read_text("ascii").startswith(call)
 
 
 def hold_read_for_a_lap(ctx, **options):
@@ -662,6 +676,28 @@ def held_read_to_verify_is_of_its_segment(ctx):
         found = output.read_bytes()
         assert found == b"part".ljust(512) + content(2, "first")[512:], (found[:8], found[512:520])
         output.unlink()
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "8M"), Disk("hdd", "32M")), timeout=120)
+def limit_on_the_volume_holds_its_writer(ctx):
+    """io.max on the volume holds a writer back, and nobody else; on the SSD it does not, because
+    what is written there is in the root cgroup."""
+    source = pathlib.Path("/tmp/source")
+    with LcStack(ctx.hdd, ctx.ssd, format=SMALL) as lc, lc.open() as raw:
+        fill(raw, 3, 2, "old")
+        source.write_bytes(content(3, "new"))
+        with slow_writer(lc.path, lc.path, 3, source) as writer:
+            wait.until(lambda: blocked(writer, "1 0x1 "), 60, "the write to be held back")
+            fill(raw, 1000, 2000, "others'")
+            raw.flush()
+            assert blocked(writer, "1 0x1 "), "the write went on by itself"
+            assert raw.read(3 * BLOCK, BLOCK) == content(3, "old"), "the write was not held back"
+        assert raw.read(3 * BLOCK, BLOCK) == content(3, "new")
+        source.write_bytes(content(4, "new"))
+        with slow_writer(ctx.ssd, lc.path, 4, source) as writer:
+            wait.until(lambda: writer.poll() is not None, 60, "a write that no limit holds")
+        assert raw.read(4 * BLOCK, BLOCK) == content(4, "new")
+        source.unlink()
 
 
 # --- who sends a record ---------------------------------------------------------------------------
