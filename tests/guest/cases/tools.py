@@ -19,6 +19,27 @@ def shown(name):
     return json.loads(sh.run("lc-status", "--json", name))[0]
 
 
+@case(kernels=("stock",), disks=PAIR, timeout=60)
+def empty_log_is_called_empty(ctx):
+    """A first start has nothing to replay and says so, not "0 records, 1 to 0"."""
+    begin = f"empty_log_is_called_empty {ctx.seed}"
+    pathlib.Path("/dev/kmsg").write_text(begin, encoding="ascii")
+    with LcStack(ctx.hdd, ctx.ssd):
+        said = sh.run("dmesg").rpartition(begin)[2].splitlines()
+    assert any("the log is empty, nothing to replay" in line for line in said), said
+    assert not any("replayed" in line for line in said), said
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=60)
+def unprivileged_status_asks_for_root(ctx):
+    """Without the permission lc-status says that, and does not suspect a missing module."""
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    with LcStack(ctx.hdd, ctx.ssd) as lc:
+        for words in (("lc-status",), ("lc-status", lc.name)):
+            code, text = sh.result(*words, **nobody)
+            assert code == 1 and "run as root" in text and "dm-mod" not in text, (words, text)
+
+
 @case(disks=PAIR, timeout=60)
 def tools_over_a_life(ctx):
     """Format, find, refuse doubles, stop dirty, check, refuse to format, break, repair, resume."""
