@@ -45,6 +45,12 @@ def ends(ctx, process, what):
     sh.finish(process)
 
 
+def all_commands(path):
+    """Commands that a disk has been sent, of all kinds."""
+    words = pathlib.Path("/sys/block", pathlib.Path(path).name, "stat").read_text("ascii").split()
+    return [int(words[at]) for at in (0, 4, 11, 15)]    # reads, writes, discards, FLUSHes
+
+
 def on_hdd(ctx, block):
     """What the bare hard disk holds of a block."""
     with dm.Raw(ctx.hdd) as hdd:
@@ -186,6 +192,26 @@ def take_few_flushes(ctx):
     spent = {kind: after[kind] - before[kind] for kind in ("write", "flush")}
     ctx.figure("commands for 2,000 discards", spent)
     assert max(spent.values()) <= PIECES // 20, spent
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=90)
+def without_one_below_cost_nothing(ctx):
+    """If nothing is cached and the hard disk has no discard, a discard of the volume costs no
+    command; it still takes what is cached out of the cache."""
+    limit = pathlib.Path("/sys/block", pathlib.Path(ctx.hdd).name, "queue/discard_max_bytes")
+    before = limit.read_text(encoding="ascii")
+    limit.write_text("0", encoding="ascii")
+    try:
+        with LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw:
+            seen = [all_commands(path) for path in (ctx.ssd, ctx.hdd)]
+            raw.discard(0, raw.size)
+            assert [all_commands(path) for path in (ctx.ssd, ctx.hdd)] == seen, seen
+            fill(raw, 7, 1, "cached")
+            raw.flush()
+            raw.discard(0, raw.size)
+            assert lc.fields()["cached"] == 0, lc.fields()
+    finally:
+        limit.write_text(before, encoding="ascii")
 
 
 @case(kernels=("stock",), disks=RECORDED, timeout=90)
