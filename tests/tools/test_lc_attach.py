@@ -14,6 +14,7 @@ from lib.tools import (
     MIB,
     USERLAND,
     mklog,
+    preload,
     run_tool,
 )
 
@@ -393,6 +394,31 @@ def test_moved_head_survives_another_cache(world):
     expect_pair(world, original, "again")
     assert world.detach().code == 0
     assert world.hdd.read(0, END) == original[:END]
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["ssd", "hdd"])
+def test_detach_writes_to_what_was_checked(disks, tmp_path, which):
+    """A link that is turned between check and write to a copy of the disk: the copy is not
+    written to."""
+    world = World(disks, tmp_path)
+    fill(world, "noise", random.Random(7))
+    original = world.hdd.read(0, HDD_BYTES)
+    assert world.format().code == 0
+    pair = (world.ssd, world.hdd)
+    other = disks("other", pair[which].size)
+    other.write(0, pair[which].read(0, other.size))
+    before = other.digest()
+    link, turned = tmp_path / "link", tmp_path / "turned"
+    link.symlink_to(pair[which].dev)
+    turned.symlink_to(other.dev)
+    names = [disk.dev for disk in pair]
+    names[which] = link
+    done = run_tool("detach", "--backing", names[1], names[0],
+                    env=preload("flip_link", FLIP_PATH=str(link), FLIP_TO=str(turned)))
+    assert done.code == 0 and not turned.is_symlink(), done.err
+    assert other.digest() == before
+    assert world.hdd.read(0, END) == original[:END]
+    assert b"dmlc-sb" not in world.ssd.read(0, SSD_BYTES)
 
 
 def test_detach_default_layout(world):

@@ -96,6 +96,29 @@ def test_unreadable_is_never_no_damage(image, tmp_path):
         assert run_tool("check", disk.path, env=env).code == 0
 
 
+# -- one descriptor --------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("which", [0, 1], ids=["ssd", "hdd"])
+def test_repair_writes_to_what_was_checked(disks, pair, tmp_path, which):
+    """A link that is turned between check and repair to a copy with the same damage: the copy is
+    not written to."""
+    assert lc_format(pair).code == 0
+    pair[which].write(0, b"rot")
+    other = disks("other", pair[which].size)
+    other.write(0, pair[which].read(0, other.size))
+    before = other.digest()
+    link, turned = tmp_path / "link", tmp_path / "turned"
+    link.symlink_to(pair[which].dev)
+    turned.symlink_to(other.dev)
+    names = [disk.dev for disk in pair]
+    names[which] = link
+    done = run_tool("check", "--repair", "--backing", names[1], names[0],
+                    env=preload("flip_link", FLIP_PATH=str(link), FLIP_TO=str(turned)))
+    assert done.code == 1 and not turned.is_symlink(), done.out + done.err
+    assert other.digest() == before
+    assert run_tool("check", "--backing", pair[1].dev, pair[0].dev).code == 0
+
+
 # -- newer versions --------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("copy", [0, 1, 2])
