@@ -278,7 +278,7 @@ static u8 lacking(const struct lc_mapping *map, bool ending)
 static void put_list(struct lc_core *core, const struct lc_lost *ranges, u32 nr)
 {
 	if (lc_meta_abandon(core, ranges, nr))
-		lc_err(core, "the mark on %pg cannot be written: it says that more is lost than it can list",
+		lc_err(core, "the mark on %pg cannot be written: it may name more sectors as lost than there are",
 		       core->backing);
 }
 

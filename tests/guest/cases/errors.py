@@ -4,9 +4,11 @@
 import contextlib
 import errno
 import random
+import re
 import threading
 
 from lclib import case, dm, sh, wait
+from lclib.disk import MIB
 from lclib.faulty import BLOCK, Breakable, content, events, fill, listed, rot, troubles, unreadable
 from lclib.lc import LcStack
 from lclib.registry import Disk
@@ -22,6 +24,45 @@ def write_fails(raw, at):
     except OSError:
         return True
     return False
+
+
+@case(disks=PAIR, timeout=120, long=("debug",),
+      fault=("HDD", "the mark cannot be written when the list of what is lost changes",
+             "told; the older list, which names more, remains"))
+def list_of_lost_sectors_is_not_written(ctx):
+    """A suspend that cannot put what is lost into the mark says so; no list names too little."""
+    with Breakable("ssd1", ctx.ssd) as ssd, Breakable("hdd1", ctx.hdd) as hdd:
+        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=0, writeback="off")
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 0, 2, "only on the SSD")
+            raw.flush()
+            fill(raw, 100, 300, "another segment")      # the first one leaves the memory
+            raw.flush()
+            ssd.fail()
+            fill(raw, 1000, 1, "notices")
+            raw.flush()
+            lc.wait(lambda fields: fields["mode"] == "degraded" and not fields["dirty"],
+                    what="degraded, and nothing left to save")
+            before = listed(lc, "lost")
+            assert before >= set(range(16)), sorted(before)[:16]
+            fill(raw, 0, 1, "anew")
+            raw.flush()
+            assert listed(lc, "lost") == before - set(range(8))
+        hdd.swap(dm.error(MIB // 512), dm.linear(ctx.hdd, dm.sectors(ctx.hdd) - MIB // 512,
+                                                 MIB // 512))
+        told = "cannot be written: it may name more sectors as lost"
+        times = sh.run("dmesg").count(told)
+        lc.remove()
+        assert sh.run("dmesg").count(told) == times + 1
+        hdd.heal()
+        ssd.heal()
+        _, text = sh.result("lc-check", "--backing", hdd.path, ssd.path)
+    found = set()
+    for first, last in re.findall(r"records as lost: sectors (\d+)-(\d+)", text):
+        found.update(range(int(first), int(last) + 1))
+    assert found == before, text
 
 
 @case(disks=PAIR, timeout=180, long=("debug",),
