@@ -2,7 +2,7 @@
 /*
  * How long writeback puts up with devices that fail.
  *
- * Three things are counted, each in batches in a row:
+ * Four things are counted, three of them in batches in a row:
  *  - the HDD fails writes or a FLUSH.  The log goes on taking writes, and the next batch may
  *    go well, so this ends for nobody but those who set hdd_patience_ms.  What a batch may
  *    meet before it ends doubles each time, so that in the end all of its blocks are tried.
@@ -11,6 +11,8 @@
  *  - the SSD does not give headers or slots back as they were written.  Only after
  *    ssd_patience_ms, and a second failure, that is what they hold (L18).
  *  - the SSD fails the superblock with the new tail.
+ *  - there is no slot to log a block again in (D1).  This is tried at each tick, of any length:
+ *    it is over after some tries, to see what frees slots, and some time, for that to happen.
  *
  * No locks: owned by the writeback thread.  Times are jiffies.
  */
@@ -24,13 +26,17 @@
 #define LC_PATIENCE_ROW		64u	/* blocks that the HDD refuses before a batch ends */
 #define LC_PATIENCE_SBS		5u	/* superblocks that may fail, 31 s in all */
 #define LC_PATIENCE_PAUSE	4u	/* the longest one is 2^this seconds */
+#define LC_PATIENCE_RELOGS	100u	/* at least, and */
+#define LC_PATIENCE_RELOG	(10 * HZ)	/* so long without a slot: a FLUSH frees buffers */
 
 struct lc_patience {
 	u32 hdd;
 	u32 reads;
 	u32 sbs;
+	u32 relogs;			/* tries in a row; not reset by a batch that is through */
 	unsigned long hdd_since;	/* of the first of the row */
 	unsigned long reads_since;
+	unsigned long relogs_since;
 };
 
 /* A batch is through. */
@@ -68,6 +74,22 @@ static inline bool lc_patience_reads_over(const struct lc_patience *p, u32 ms)
 static inline bool lc_patience_sb(struct lc_patience *p)
 {
 	return ++p->sbs > LC_PATIENCE_SBS;
+}
+
+/* There was a slot, or there is a reason why not that has to pass. */
+static inline void lc_patience_relogged(struct lc_patience *p)
+{
+	p->relogs = 0;
+}
+
+/* There is no slot to log a block again in.  Return: whether there will be none. */
+static inline bool lc_patience_relog(struct lc_patience *p)
+{
+	if (!p->relogs)
+		p->relogs_since = jiffies;
+	p->relogs += p->relogs != U32_MAX;
+	return p->relogs > LC_PATIENCE_RELOGS &&
+	       time_after(jiffies, p->relogs_since + LC_PATIENCE_RELOG);
 }
 
 /* Before the next try. */

@@ -156,7 +156,7 @@ int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b)
 		wb->retry_pause = 0;
 	}
 	if (before != atomic64_read(&core->relogged))
-		wb->relog_stuck = 0;
+		lc_patience_relogged(&wb->patience);
 	return ret ? shorten_batch(wb, b, end) : 0;
 }
 

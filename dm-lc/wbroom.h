@@ -45,8 +45,6 @@ struct lc_writeback {
 	struct lc_patience patience;	/* thread only */
 	unsigned long retry_at;		/* jiffies: what the HDD refused is tried again */
 	unsigned long retry_pause;	/* 0: nothing is refused; thread only */
-	u32 relog_stuck;	/* tries without a buffer, in a row; thread only */
-	unsigned long relog_since;	/* jiffies of the first of them */
 	u64 relog_rounds;	/* batches while writes are held off; thread only */
 	const char *state;	/* for status; READ_ONCE() */
 	void *header;		/* two slots; as the list */

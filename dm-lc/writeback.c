@@ -56,8 +56,6 @@
 #include "wbroom.h"
 #include "writeback.h"
 
-#define RELOG_TRIES	100	/* at least, and */
-#define RELOG_PATIENCE	(10 * HZ)	/* so long without a slot, while a FLUSH frees buffers */
 #define IDLE_AFTER	(HZ)	/* without writes: drain although below the watermark */
 
 /* --- when --------------------------------------------------------------- */
@@ -299,11 +297,8 @@ static void relog_wait(struct lc_writeback *wb)
 	/* A device that is slow or fails is not the log's lack of room. */
 	if (lc_log_in_trouble(core->log) || atomic_read(&core->cache_failed) ||
 	    READ_ONCE(core->ring->waiting))
-		wb->relog_stuck = 0;
-	if (!wb->relog_stuck++)
-		wb->relog_since = jiffies;
-	else if (wb->relog_stuck > RELOG_TRIES &&
-		 time_after(jiffies, wb->relog_since + RELOG_PATIENCE))
+		lc_patience_relogged(&wb->patience);
+	if (lc_patience_relog(&wb->patience))
 		lc_core_fail(core, "no room to log lost blocks again");
 	schedule_timeout_idle(1);
 }
@@ -366,7 +361,7 @@ static void run_batch(struct lc_writeback *wb)
 		note_failure(wb, ret);
 		return;
 	}
-	wb->relog_stuck = 0;
+	lc_patience_relogged(&wb->patience);
 	ret = b.end > b.first ? lc_wb_move_tail(wb, &b) : 0;
 	if (!ret || ret == -ENOENT)
 		relog_done(wb);

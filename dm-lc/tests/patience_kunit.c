@@ -53,6 +53,29 @@ static void superblocks(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, lc_patience_sb(&p));
 }
 
+/* Some tries and some time without a slot: neither is enough, however short a tick is. */
+static void relogs(struct kunit *test)
+{
+	struct lc_patience p = {};
+	u32 i;
+
+	for (i = 0; i < 10 * LC_PATIENCE_RELOGS; i++)
+		KUNIT_EXPECT_FALSE(test, lc_patience_relog(&p));
+	p.relogs_since -= LC_PATIENCE_RELOG + 10 * HZ;
+	KUNIT_EXPECT_TRUE(test, lc_patience_relog(&p));
+	lc_patience_success(&p);
+	KUNIT_EXPECT_TRUE(test, lc_patience_relog(&p));
+	lc_patience_relogged(&p);
+	for (i = 0; i < LC_PATIENCE_RELOGS; i++) {
+		KUNIT_EXPECT_FALSE(test, lc_patience_relog(&p));
+		p.relogs_since -= LC_PATIENCE_RELOG;
+	}
+	KUNIT_EXPECT_TRUE(test, lc_patience_relog(&p));
+	p.relogs = U32_MAX;
+	KUNIT_EXPECT_TRUE(test, lc_patience_relog(&p));
+	KUNIT_EXPECT_EQ(test, p.relogs, U32_MAX);
+}
+
 /* Pauses and rows grow, up to a bound. */
 static void growth(struct kunit *test)
 {
@@ -76,6 +99,7 @@ static struct kunit_case patience_cases[] = {
 	KUNIT_CASE(hdd),
 	KUNIT_CASE(reads),
 	KUNIT_CASE(superblocks),
+	KUNIT_CASE(relogs),
 	KUNIT_CASE(growth),
 	{}
 };
