@@ -221,8 +221,7 @@ def dirty_flood(bench, name):
                               **{**bench.plan["ssd_model"], "rate": bench.plan["slow_rate"]})
             # A system may measure what the SSD does, and it is slow for the whole of its life.
             system.warm(SLOW_KNOWN)
-            with open(system.path, "rb", buffering=0) as handle:
-                os.fsync(handle.fileno())
+            sh.run("sync", system.path)
             return flooded(bench, system, path)
 
 
