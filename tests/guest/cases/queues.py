@@ -19,6 +19,7 @@ from lclib import Disk, case, dm, sh, wait
 from lclib.faulty import BLOCK, Breakable, content
 from lclib.lc import LcStack
 from lclib.scatter import Scatter
+from lclib.writes import Write
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
 SMALL = ("--segment-size=64K",)
@@ -27,31 +28,6 @@ BOUND = 1024            # of a class, by those who may be kept waiting
 BUFFERS = 8
 FULL = 2 * 15           # blocks of the segments that an SSD of unknown speed may owe (D23)
 COMMIT = 20_000         # a block far from them
-
-
-class Write(threading.Thread):
-    """A direct write that is under way."""
-
-    def __init__(self, path, block, data, fua):
-        super().__init__(daemon=True)
-        self.path, self.offset, self.data = path, block * BLOCK, data
-        self.flags = os.RWF_DSYNC if fua else 0
-        self.error = None
-        self.start()
-
-    def run(self):
-        try:
-            with dm.Raw(self.path) as raw:
-                view = memoryview(raw.buffer)[:len(self.data)]
-                view[:] = self.data
-                assert os.pwritev(raw.handle, [view], self.offset, self.flags) == len(view)
-        except OSError as error:
-            self.error = error
-
-    def finish(self):
-        """It ends well."""
-        self.join(wait.limit(120))
-        assert not self.is_alive() and self.error is None, self.error
 
 
 @contextlib.contextmanager
