@@ -16,6 +16,7 @@ struct lc_claims {
 	spinlock_t lock;		/* in completion context too; guards all but the last */
 	struct rb_root_cached trees[2];	/* by kind */
 	u64 next_ticket;
+	u32 nr_holding;			/* claims that hold writes back */
 	wait_queue_head_t wait;		/* something was dropped, or whoever waits is to look */
 };
 
@@ -103,6 +104,16 @@ void lc_claims_wait(struct lc_claims *claims, const struct lc_claim *claim,
 	wait_event_idle(claims->wait, lc_claims_turn(claims, claim) || give_up(arg));
 }
 
+/* [lock] */
+static void let(struct lc_claims *claims, struct lc_claim *claim)
+{
+	if (!claim->holds)
+		return;
+	claim->holds = false;
+	/* Pairs with lc_claims_held(): a write that sees none held goes behind what came before. */
+	smp_store_release(&claims->nr_holding, claims->nr_holding - 1);
+}
+
 /**
  * lc_claims_drop() - the work is over, or not begun
  * @claims: the room
@@ -119,6 +130,7 @@ void lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim)
 	spin_lock_irqsave(&claims->lock, flags);
 	tree_remove(claim, &claims->trees[claim->kind]);
 	claim->added = false;
+	let(claims, claim);
 	/* Inside the lock: whoever waits for the last claim may free the room. */
 	wake_up_all(&claims->wait);
 	spin_unlock_irqrestore(&claims->lock, flags);
@@ -128,6 +140,64 @@ void lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim)
 void lc_claims_wake(struct lc_claims *claims)
 {
 	wake_up_all(&claims->wait);
+}
+
+/**
+ * lc_claims_hold() - hold writes of a discard's blocks back from now on (CL3)
+ * @claims: the room
+ * @claim: added, holds none back yet
+ *
+ * Any context.  Until lc_claims_let() or lc_claims_drop().  Writes that are sent at the same time
+ * may see it or not.
+ */
+void lc_claims_hold(struct lc_claims *claims, struct lc_claim *claim)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&claims->lock, flags);
+	claim->holds = true;
+	WRITE_ONCE(claims->nr_holding, claims->nr_holding + 1);
+	spin_unlock_irqrestore(&claims->lock, flags);
+}
+
+/**
+ * lc_claims_let() - hold none back any more
+ * @claims: the room
+ * @claim: added; perhaps it held none back
+ *
+ * Any context.  The caller wakes who waits: lc_park_kick().
+ */
+void lc_claims_let(struct lc_claims *claims, struct lc_claim *claim)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&claims->lock, flags);
+	let(claims, claim);
+	spin_unlock_irqrestore(&claims->lock, flags);
+}
+
+/**
+ * lc_claims_held() - is a write of any of these blocks held back?
+ * @claims: the room
+ * @first: block number
+ * @last: the last of them
+ *
+ * Any context.
+ */
+bool lc_claims_held(struct lc_claims *claims, u64 first, u64 last)
+{
+	struct rb_root_cached *discards = &claims->trees[LC_CLAIM_DISCARD];
+	struct lc_claim *claim;
+	unsigned long flags;
+
+	/* Pairs with let(). */
+	if (!smp_load_acquire(&claims->nr_holding))
+		return false;
+	spin_lock_irqsave(&claims->lock, flags);
+	for (claim = tree_iter_first(discards, first, last); claim && !claim->holds; )
+		claim = tree_iter_next(claim, first, last);
+	spin_unlock_irqrestore(&claims->lock, flags);
+	return claim;
 }
 
 static bool no_discard(struct lc_claims *claims)

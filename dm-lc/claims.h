@@ -10,6 +10,8 @@
  *      added first comes first (C5).
  *  CL2 Whoever has its turn waits for no claim before it drops its own.  So each gets its turn,
  *      however many come behind it.
+ *  CL3 A discard whose bio has ended holds writes of its blocks back until what they write is
+ *      newer than it: none that was sent after the end is taken for older (D26).
  */
 #ifndef LC_CLAIMS_H
 #define LC_CLAIMS_H
@@ -32,6 +34,7 @@ struct lc_claim {
 	u64 ticket;
 	u8 kind;
 	bool added;		/* for who owns it */
+	bool holds;		/* writes back; guarded by the room's lock */
 };
 
 struct lc_claims *lc_claims_create(void);
@@ -43,6 +46,7 @@ static inline void lc_claim_init(struct lc_claim *claim, enum lc_claim_kind kind
 	claim->first = first;
 	claim->last = first + nr - 1;
 	claim->added = false;
+	claim->holds = false;
 }
 
 void lc_claims_add(struct lc_claims *claims, struct lc_claim *claim);
@@ -51,6 +55,9 @@ void lc_claims_wait(struct lc_claims *claims, const struct lc_claim *claim,
 		    bool (*give_up)(const void *arg), const void *arg);
 void lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim);
 void lc_claims_wake(struct lc_claims *claims);
+void lc_claims_hold(struct lc_claims *claims, struct lc_claim *claim);
+void lc_claims_let(struct lc_claims *claims, struct lc_claim *claim);
+bool lc_claims_held(struct lc_claims *claims, u64 first, u64 last);
 void lc_claims_wait_discards(struct lc_claims *claims);
 
 #endif /* LC_CLAIMS_H */

@@ -7,18 +7,17 @@
  *   preresume     first: checks the pair, loads checkpoint or log, opens the epoch;
  *                 later: takes new options over; then everything runs
  *   presuspend    stops nothing; a noflush suspend gives parked bios back
- *   postsuspend   writeback rests, the log is made durable, no own I/O is left;
- *                 if the device is going away: checkpoint and `clean`
+ *   postsuspend   writeback rests, discards end, the log is made durable, no own I/O is left; if
+ *                 the device is going away: checkpoint and `clean`
  *   destructor    drops its share (registry.c); never writes
  *
- * Teardown, argued.  When the last reference is dropped no table with this core is
- * left, so no bio, message or status call can come.  postsuspend ran for the live
- * table, or no bio ever came (lc_core_teardown()), and device mapper waited for its bios; what
- * may still be queued are workers, and each is cancelled or flushed here in the order in
- * which they can queue one another: idle -> pace -> log -> rescue -> refill -> meter ->
- * unpark -> commit.  Refill can wish for a FLUSH in turn, but not once the log is stopped;
- * unpark and commit find no bio by then, so that the one does not start the meter's clock
- * again, and the other does nothing.
+ * Teardown, argued.  When the last reference is dropped no table with this core is left, so no
+ * bio, message or status call can come.  postsuspend ran for the live table, or no bio ever came
+ * (lc_core_teardown()), and device mapper waited for its bios; what may still be queued are
+ * workers, and each is cancelled or flushed here in the order in which they can queue one another:
+ * idle -> pace -> log -> rescue -> refill -> meter -> unpark -> commit.  Refill can wish for a
+ * FLUSH in turn, but not once the log is stopped; unpark and commit find no bio by then, so that
+ * the one does not start the meter's clock again, and the other does nothing.
  */
 #include <linux/mempool.h>
 #include <linux/mm.h>
@@ -501,6 +500,7 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	if (!core->running)
 		goto unlock;
 	lc_writeback_pause(core->wb);
+	lc_discard_settle(core);
 	cancel_delayed_work_sync(&core->idle_work);
 	ret = lc_core_flush(core);
 	lc_log_quiesce(core->log);

@@ -5,27 +5,51 @@
  *  1. Claim the blocks: from the discard's turn on writeback copies none of them until the
  *     end (claims.h, C5).  The only thing to wait for is a copy of them that is on its way.
  *  2. If none of the blocks is cached, skip to 6: what is not in the index is in no record that
- *     replay would use.
+ *     replay would use.  Else hold back writes of the blocks (CL3), and end the bio.
  *  3. Make every earlier record durable, so that each is sealed: a writer that still held one
  *     could otherwise add a block below the tombstone (L12).
- *  4. Log a RANGE record: at replay it drops copies in lower seqs only.
+ *  4. Log a RANGE record: at replay it drops copies in lower seqs only.  Let the writes go on:
+ *     they are newer.
  *  5. Make it durable: a copy stops being needed only now (L5), and no writer has a reference on
  *     an older record any more that could add a copy behind our back.  Then drop copies older
  *     than that record from the index, the same rule in RAM.
  *  6. Discard on the HDD, if it can.
  *
- * Two workers.  look_work takes discards as they come, does steps 1 and 2, and sends those on that
- * nothing keeps waiting; it never waits for the log.  pass_work takes all others that have their
- * turn, as many as a record has entries, through steps 3 to 5 together: a record and two FLUSHes at
- * most, and what comes meanwhile is in the next pass (D13).  Step 6 is waited for by nobody: each
- * discard ends when its own bios have ended.
+ * Three workers.  look_work takes discards as they come, does steps 1 and 2, and sends those on
+ * that nothing keeps waiting; it never waits for the log.  pass_work takes all others that have
+ * their turn, as many as a record has entries, through steps 3 to 5 together: a record and two
+ * FLUSHes at most, and what comes meanwhile is in the next pass (D13).  It never waits for the HDD,
+ * whose queue may be full: below_work does step 6.  That is waited for by nobody: each discard ends
+ * when its own bios have ended.
  *
- * Teardown, argued.  No bio, so both lists are empty, and no copy, since writeback is gone, so
- * nothing queues a work any more; destroying the workqueue waits for one that is still queued.
+ * A file system sends one discard, waits for it, and sends the next one.  So that those share a
+ * record, too, the bio of a discard of cached blocks ends early, in step 2 (D26).  That is allowed
+ * because a discard is a hint, and promises nothing about what the blocks hold: until step 5 they
+ * read as before, and after a crash perhaps again, whether a FLUSH came behind the bio or not.  The
+ * one promise: a write that is sent when the bio has ended stays.
+ *  - It came while writes were held: it is parked until step 4 is done, and gets a higher seq.
+ *  - It was sent before the bio ended: either order will do.
+ *  - It came after step 4: it is newer, for replay and in RAM; a copy of it waits for the claim.
+ * Step 4 is near: the discard has its turn, so that it waits for the SSD only and for the passes
+ * before its own, and EARLY_BLOCKS bounds what those have to drop.  Nothing in a pass depends on a
+ * parked write: a RANGE record that finds no buffer is not logged.  Beyond the bound, or if a copy
+ * is on its way, the bio ends when the discard does.
+ *
+ * Device mapper waits for bios only, so postsuspend waits for discards whose bios have ended:
+ * lc_discard_settle().  That comes before the log is made durable for the last time and before a
+ * clean stop.  When the SSD is given up the rescue does the same, before any write goes past the
+ * cache (S3).
+ *
+ * Teardown, argued.  No bio, and postsuspend has waited for all discards, so all lists are empty.
+ * No copy, since writeback is gone.  So nothing queues a work any more; destroying the workqueue
+ * waits for one that is still queued.  Whoever ended the last discard may still be about to free
+ * it, in a section of RCU.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 #include <linux/list.h>
+#include <linux/mempool.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -39,20 +63,41 @@
 #include "index.h"
 #include "lane.h"
 #include "log.h"
+#include "park.h"
 #include "segment.h"
 
 #define PASS_DISCARDS	LC_RECORD_ENTRIES
 #define BIOS		16	/* always there; more if there is memory */
+#define DISCARDS	16	/* the same */
+
+/* Blocks of all discards whose bios have ended early; each counts for some at least. */
+#define EARLY_BLOCKS	(1u << 20)
+#define EARLY_LEAST	(EARLY_BLOCKS / 1024)
+
+/* One that has been looked at.  Whoever takes it from a list owns it. */
+struct discard {
+	struct list_head list;		/* discards->waiting, a pass, or discards->below */
+	struct lc_core *core;
+	struct bio *bio;		/* NULL: it has ended */
+	struct lc_claim claim;
+	atomic_t pending;		/* bios on the HDD, and whoever sends them */
+	int error;			/* of any of these; READ_ONCE() */
+	bool cached;			/* its blocks, when it came */
+};
 
 struct lc_discards {
 	struct lc_core *core;
 	spinlock_t lock;		/* the lists */
 	struct list_head fresh;		/* struct lc_io, first come first served */
-	struct list_head waiting;	/* claimed, for a pass, in the same order */
+	struct list_head waiting;	/* struct discard, for a pass, in the same order */
+	struct list_head below;		/* struct discard, for step 6, in the same order */
 	struct work_struct look_work;
 	struct work_struct pass_work;
-	struct workqueue_struct *wq;	/* of both, and nobody else */
+	struct work_struct below_work;
+	struct workqueue_struct *wq;	/* of these, and nobody else */
 	struct bio_set bios;
+	mempool_t pool;			/* struct discard */
+	atomic_t early;			/* see EARLY_BLOCKS; only look_work adds */
 	struct lc_entry_info *ranges;	/* PASS_DISCARDS; pass_work only */
 };
 
@@ -132,70 +177,90 @@ static blk_status_t status_of(const struct lc_core *core, int ret)
 	return errno_to_blk_status(ret);
 }
 
-/* Any context.  Core and bio may be gone right behind it. */
-static void discard_end(struct lc_core *core, struct lc_io *io, int ret)
+/* What a discard takes of EARLY_BLOCKS. */
+static u32 weight(const struct discard *one)
 {
-	struct bio *bio = lc_io_bio(io);
+	return max_t(u64, one->claim.last - one->claim.first + 1, EARLY_LEAST);
+}
 
-	lc_claims_drop(core->claims, &io->discard.claim);
+static void bio_end(struct lc_core *core, struct bio *bio, int ret)
+{
 	bio->bi_status = status_of(core, ret);
 	bio_endio(bio);
 }
 
-static void below_put(struct lc_core *core, struct lc_io *io)
+/* Any context.  Core and bio may be gone right behind it. */
+static void discard_end(struct discard *one, int ret)
 {
-	const struct lc_claim *claim = &io->discard.claim;
+	struct lc_core *core = one->core;
+	struct lc_discards *d = core->discards;
+	struct bio *bio = one->bio;
 
-	if (!atomic_dec_and_test(&io->discard.pending))
+	rcu_read_lock();
+	if (!bio)
+		atomic_sub(weight(one), &d->early);
+	/* Without a bio, nothing but RCU keeps the room from here on. */
+	lc_claims_drop(core->claims, &one->claim);
+	mempool_free(one, &d->pool);
+	rcu_read_unlock();
+	if (bio)
+		bio_end(core, bio, ret);
+}
+
+static void below_put(struct discard *one)
+{
+	if (!atomic_dec_and_test(&one->pending))
 		return;
-	lc_doubt_discarded(&core->doubt, claim->first, claim->last);
-	discard_end(core, io, READ_ONCE(io->discard.error));
+	lc_doubt_discarded(&one->core->doubt, one->claim.first, one->claim.last);
+	discard_end(one, READ_ONCE(one->error));
 }
 
 static void below_end(struct bio *bio)
 {
-	struct lc_io *io = bio->bi_private;
+	struct discard *one = bio->bi_private;
 
 	/* Any of two will do. */
 	if (bio->bi_status)
-		WRITE_ONCE(io->discard.error, blk_status_to_errno(bio->bi_status));
+		WRITE_ONCE(one->error, blk_status_to_errno(bio->bi_status));
 	bio_put(bio);
-	below_put(io->core, io);
+	below_put(one);
 }
 
 /* Unlike blkdev_issue_discard(), not from the pool that all file systems and swap write from. */
-static void send_piece(struct lc_core *core, struct lc_io *io, u64 sector, u32 nr)
+static void send_piece(struct discard *one, u64 sector, u32 nr)
 {
+	struct lc_core *core = one->core;
 	struct bio *bio = bio_alloc_bioset(core->backing, 0, REQ_OP_DISCARD, GFP_NOIO,
 					   &core->discards->bios);
 
 	bio->bi_iter.bi_sector = lc_place_sector(&core->place, sector);
 	bio->bi_iter.bi_size = nr << SECTOR_SHIFT;
-	bio->bi_private = io;
+	bio->bi_private = one;
 	bio->bi_end_io = below_end;
-	atomic_inc(&io->discard.pending);
+	atomic_inc(&one->pending);
 	submit_bio(bio);
 }
 
 /* Step 6, in one or two pieces (A2).  It is the discard's turn. */
-static void send_below(struct lc_core *core, struct lc_io *io)
+static void send_below(struct discard *one)
 {
-	const struct lc_claim *claim = &io->discard.claim;
+	const struct lc_claim *claim = &one->claim;
 	u64 sector = claim->first << LC_BLOCK_SHIFT;
 	u32 nr = (claim->last - claim->first + 1) << LC_BLOCK_SHIFT;
+	struct lc_core *core = one->core;
 	u32 n = lc_place_run(&core->place, sector, nr);
 
 	if (!bdev_max_discard_sectors(core->backing)) {
-		discard_end(core, io, 0);
+		discard_end(one, 0);
 		return;
 	}
-	io->discard.error = 0;
+	one->error = 0;
 	lc_doubt_discarded(&core->doubt, claim->first, claim->last);
-	atomic_set(&io->discard.pending, 1);
-	send_piece(core, io, sector, n);
+	atomic_set(&one->pending, 1);
+	send_piece(one, sector, n);
 	if (n < nr)
-		send_piece(core, io, sector + n, nr - n);
-	below_put(core, io);
+		send_piece(one, sector + n, nr - n);
+	below_put(one);
 }
 
 /* --- look_work ----------------------------------------------------------------- */
@@ -218,24 +283,66 @@ static struct lc_io *next_fresh(struct lc_discards *d)
 	return io;
 }
 
+/* The whole blocks of a discard.  Return: how many. */
+static u64 blocks_of(const struct bio *bio, u64 *first)
+{
+	u64 end = bio_end_sector(bio) >> LC_BLOCK_SHIFT;
+
+	*first = (bio->bi_iter.bi_sector + LC_BLOCK_SECTORS - 1) >> LC_BLOCK_SHIFT;
+	return end - min(end, *first);
+}
+
+/* Step 1.  Waits for memory, or until another discard has ended, which does not depend on us. */
+static struct discard *new_discard(struct lc_discards *d, struct lc_io *io)
+{
+	struct discard *one = mempool_alloc(&d->pool, GFP_NOIO);
+	u64 first, nr;
+
+	one->core = d->core;
+	one->bio = lc_io_bio(io);
+	nr = blocks_of(one->bio, &first);
+	lc_claim_init(&one->claim, LC_CLAIM_DISCARD, first, nr);
+	lc_claims_add(d->core->claims, &one->claim);
+	return one;
+}
+
+/* It has its turn, and nobody else knows of it: end its bio, if not too many have ended early. */
+static void end_early(struct lc_discards *d, struct discard *one)
+{
+	struct bio *bio = one->bio;
+
+	if (atomic_read(&d->early) + weight(one) > EARLY_BLOCKS)
+		return;
+	atomic_add(weight(one), &d->early);
+	one->bio = NULL;
+	/* First: what is sent when the bio has ended must find that. */
+	lc_claims_hold(d->core->claims, &one->claim);
+	bio_end(d->core, bio, 0);
+}
+
 /* Steps 1 and 2. */
 static void look(struct lc_discards *d, struct lc_io *io)
 {
 	struct lc_core *core = d->core;
+	struct discard *one;
+	bool turn;
 
 	if (over(core)) {
-		discard_end(core, io, -EIO);
+		bio_end(core, lc_io_bio(io), -EIO);
 		return;
 	}
-	lc_claims_add(core->claims, &io->discard.claim);
+	one = new_discard(d, io);
 	/* A copy that appears from here on is of a write that came before we end: it is newer. */
-	io->discard.cached = visit_range(core, &io->discard.claim, false);
-	if (!io->discard.cached && lc_claims_turn(core->claims, &io->discard.claim)) {
-		send_below(core, io);
+	one->cached = visit_range(core, &one->claim, false);
+	turn = lc_claims_turn(core->claims, &one->claim);
+	if (turn && !one->cached) {
+		send_below(one);
 		return;
 	}
+	if (turn)
+		end_early(d, one);
 	spin_lock(&d->lock);
-	list_add_tail(&io->list, &d->waiting);
+	list_add_tail(&one->list, &d->waiting);
 	spin_unlock(&d->lock);
 	queue_work(d->wq, &d->pass_work);
 }
@@ -260,46 +367,53 @@ static void look_work(struct work_struct *work)
 /* Take those that have their turn.  Return: whether there was any. */
 static bool take_pass(struct lc_discards *d, struct list_head *pass)
 {
-	struct lc_io *io, *next;
+	struct discard *one, *next;
 	u32 nr = 0;
 
 	spin_lock(&d->lock);
-	list_for_each_entry_safe(io, next, &d->waiting, list) {
+	list_for_each_entry_safe(one, next, &d->waiting, list) {
 		if (nr == PASS_DISCARDS)
 			break;
 		/* If not, the copy that it waits for queues us. */
-		if (!lc_claims_turn(d->core->claims, &io->discard.claim))
+		if (!lc_claims_turn(d->core->claims, &one->claim))
 			continue;
-		list_move_tail(&io->list, pass);
+		list_move_tail(&one->list, pass);
 		nr++;
 	}
 	spin_unlock(&d->lock);
 	return nr;
 }
 
-/* They waited for a copy only. */
-static void send_uncached(struct lc_core *core, struct list_head *pass)
+/* Take it from a pass. */
+static void send_later(struct lc_discards *d, struct discard *one)
 {
-	struct lc_io *io, *next;
+	spin_lock(&d->lock);
+	list_move_tail(&one->list, &d->below);
+	spin_unlock(&d->lock);
+	queue_work(d->wq, &d->below_work);
+}
 
-	list_for_each_entry_safe(io, next, pass, list) {
-		if (io->discard.cached)
-			continue;
-		list_del(&io->list);
-		send_below(core, io);
+/* They waited for a copy only. */
+static void send_uncached(struct lc_discards *d, struct list_head *pass)
+{
+	struct discard *one, *next;
+
+	list_for_each_entry_safe(one, next, pass, list) {
+		if (!one->cached)
+			send_later(d, one);
 	}
 }
 
-/* Steps 3 to 5, but for the index.  Return: 0, -EAGAIN if no buffer is ready, or an error. */
+/* Steps 3 and 4.  Return: 0, -EAGAIN if no buffer is ready, or an error. */
 static int log_ranges(struct lc_discards *d, const struct list_head *pass)
 {
 	struct lc_core *core = d->core;
-	struct lc_io *io;
+	struct discard *one;
 	u32 nr = 0;
 	int ret;
 
-	list_for_each_entry(io, pass, list) {
-		const struct lc_claim *claim = &io->discard.claim;
+	list_for_each_entry(one, pass, list) {
+		const struct lc_claim *claim = &one->claim;
 
 		d->ranges[nr++] = (struct lc_entry_info) {
 			.block = claim->first, .nr_blocks = claim->last - claim->first + 1,
@@ -307,44 +421,49 @@ static int log_ranges(struct lc_discards *d, const struct list_head *pass)
 		};
 	}
 	ret = lc_log_wait_durable(core->log, lc_head_seal(core, false));
-	if (!ret)
-		ret = lc_head_append_ranges(core, d->ranges, nr);
-	if (!ret)
-		ret = lc_log_wait_durable(core->log, lc_head_seal(core, false));
-	return ret;
+	return ret ? ret : lc_head_append_ranges(core, d->ranges, nr);
 }
 
-static void end_pass(struct lc_core *core, struct list_head *pass, int ret)
+/* The record is logged, or there will be none. */
+static void let_writes(struct lc_core *core, const struct list_head *pass)
 {
-	struct lc_io *io, *next;
+	struct discard *one;
 
-	list_for_each_entry_safe(io, next, pass, list) {
-		list_del(&io->list);
+	list_for_each_entry(one, pass, list)
+		lc_claims_let(core->claims, &one->claim);
+	lc_park_kick(core->park);
+}
+
+static void end_pass(struct lc_discards *d, struct list_head *pass, int ret)
+{
+	struct discard *one, *next;
+
+	list_for_each_entry_safe(one, next, pass, list) {
 		if (ret) {
-			discard_end(core, io, ret);
+			list_del(&one->list);
+			discard_end(one, ret);
 			continue;
 		}
-		visit_range(core, &io->discard.claim, true);
-		send_below(core, io);
+		visit_range(d->core, &one->claim, true);
+		send_later(d, one);
 	}
 }
 
 static void do_pass(struct lc_discards *d, struct list_head *pass)
 {
 	struct lc_core *core = d->core;
-	struct blk_plug plug;
-	int ret = 0;
+	int ret = -EIO;
 
-	if (over(core)) {
-		end_pass(core, pass, -EIO);
-		return;
-	}
-	send_uncached(core, pass);
-	if (!list_empty(pass))
+	if (!over(core)) {
+		send_uncached(d, pass);
+		if (list_empty(pass))
+			return;
 		ret = log_ranges(d, pass);
-	blk_start_plug(&plug);
-	end_pass(core, pass, ret);
-	blk_finish_plug(&plug);
+	}
+	let_writes(core, pass);
+	if (!ret)
+		ret = lc_log_wait_durable(core->log, lc_head_seal(core, false));
+	end_pass(d, pass, ret);
 }
 
 static void pass_work(struct work_struct *work)
@@ -358,6 +477,34 @@ static void pass_work(struct work_struct *work)
 	}
 }
 
+/* --- below_work ---------------------------------------------------------------- */
+
+static struct discard *next_below(struct lc_discards *d)
+{
+	struct discard *one;
+
+	spin_lock(&d->lock);
+	one = list_first_entry_or_null(&d->below, struct discard, list);
+	if (one)
+		list_del(&one->list);
+	spin_unlock(&d->lock);
+	return one;
+}
+
+static void below_work(struct work_struct *work)
+{
+	struct lc_discards *d = container_of(work, struct lc_discards, below_work);
+	struct blk_plug plug;
+	struct discard *one;
+
+	blk_start_plug(&plug);
+	while ((one = next_below(d))) {
+		send_below(one);
+		cond_resched();
+	}
+	blk_finish_plug(&plug);
+}
+
 /* --- interface ----------------------------------------------------------------- */
 
 /**
@@ -369,20 +516,17 @@ static void pass_work(struct work_struct *work)
  */
 int lc_discard_map(struct lc_core *core, struct bio *bio)
 {
-	u64 first = (bio->bi_iter.bi_sector + LC_BLOCK_SECTORS - 1) >> LC_BLOCK_SHIFT;
-	u64 end = bio_end_sector(bio) >> LC_BLOCK_SHIFT;
 	struct lc_discards *d = core->discards;
-	struct lc_io *io = lc_bio_io(bio);
+	u64 first;
 
 	if (lc_core_mode(core) == LC_MODE_FAIL)
 		return DM_MAPIO_KILL;
-	if (end <= first) {
+	if (!blocks_of(bio, &first)) {
 		bio_endio(bio);
 		return DM_MAPIO_SUBMITTED;
 	}
-	lc_claim_init(&io->discard.claim, LC_CLAIM_DISCARD, first, end - first);
 	spin_lock(&d->lock);
-	list_add_tail(&io->list, &d->fresh);
+	list_add_tail(&lc_bio_io(bio)->list, &d->fresh);
 	spin_unlock(&d->lock);
 	queue_work(d->wq, &d->look_work);
 	return DM_MAPIO_SUBMITTED;
@@ -404,11 +548,12 @@ void lc_discard_kick(struct lc_core *core)
 }
 
 /**
- * lc_discard_settle() - wait until no discard is on its way to the HDD
- * @core: the volume; the SSD is being given up and the log stopped, writeback rests
+ * lc_discard_settle() - wait until no discard is on its way, whether its bio has ended or not
+ * @core: the volume; writeback rests.  No bio is in flight, or the SSD is being given up and the
+ *	log stopped
  *
- * May sleep, for as long as the HDD needs.  Those that wait end without effect, as do those that
- * still come (S3).
+ * May sleep, for as long as SSD and HDD need.  If the SSD is given up, those that wait end without
+ * effect, as do those that still come (S3).
  */
 void lc_discard_settle(struct lc_core *core)
 {
@@ -438,11 +583,14 @@ int lc_discard_create(struct lc_core *core)
 	spin_lock_init(&d->lock);
 	INIT_LIST_HEAD(&d->fresh);
 	INIT_LIST_HEAD(&d->waiting);
+	INIT_LIST_HEAD(&d->below);
 	INIT_WORK(&d->look_work, look_work);
 	INIT_WORK(&d->pass_work, pass_work);
+	INIT_WORK(&d->below_work, below_work);
 	d->wq = alloc_workqueue("lc-discard", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	d->ranges = kcalloc(PASS_DISCARDS, sizeof(*d->ranges), GFP_KERNEL);
-	if (!d->wq || !d->ranges)
+	if (!d->wq || !d->ranges ||
+	    mempool_init_kmalloc_pool(&d->pool, DISCARDS, sizeof(struct discard)))
 		return -ENOMEM;
 	return bioset_init(&d->bios, BIOS, 0, 0);
 }
@@ -455,6 +603,9 @@ void lc_discard_destroy(struct lc_core *core)
 	if (d) {
 		if (d->wq)
 			destroy_workqueue(d->wq);
+		/* Pairs with discard_end(). */
+		synchronize_rcu();
+		mempool_exit(&d->pool);
 		bioset_exit(&d->bios);
 		kfree(d->ranges);
 		kfree(d);

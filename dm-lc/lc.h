@@ -42,7 +42,6 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
-#include "claims.h"
 #include "doubt.h"
 #include "format.h"
 #include "name.h"
@@ -67,6 +66,7 @@ struct lc_writeback;
 struct lc_meta;
 struct lc_bypass;
 struct lc_discards;
+struct lc_claims;
 struct lc_rescue;
 struct lc_park;
 struct lc_stats;
@@ -179,12 +179,6 @@ struct lc_io {
 	union {
 		struct work_struct work;
 		struct lc_waiting waiting;	/* parked: of core->park */
-		struct {			/* discard.c */
-			struct lc_claim claim;
-			atomic_t pending;	/* bios on the HDD, and whoever sends them */
-			int error;		/* of any of these; READ_ONCE() */
-			bool cached;		/* its blocks, when it came */
-		} discard;
 	};
 	union {
 		u64 target;		/* flush: seq that must be durable */

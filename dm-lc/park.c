@@ -27,6 +27,9 @@
  *    own limits are the only bound for the flusher threads.
  *  - A suspend waits for all tasks in map().  So nobody sleeps from presuspend to resume.
  *
+ * A write of blocks that are being discarded is parked, too, although there is room, until what it
+ * writes is newer than the discard (discard.c, CL3).  What is parked behind it waits for as long.
+ *
  * A write that must read an old slot first leaves the queue (write.c).  If it has to wait again,
  * its place is behind all that came meanwhile.  A FLUSH is not parked: it covers writes that have
  * completed, and parked ones have not.
@@ -40,6 +43,7 @@
 
 #include "lc.h"
 #include "bypass.h"
+#include "claims.h"
 #include "lane.h"
 #include "meter.h"
 #include "park.h"
@@ -93,6 +97,15 @@ static void blocks_of(const struct lc_io *io, u64 *first, u64 *last)
 	*last = (io->iter.bi_sector + (io->iter.bi_size >> 9) - 1) >> LC_BLOCK_SHIFT;
 }
 
+/* Has a discard ended that what is left of a write might be taken to be older than? (CL3) */
+static bool held(struct lc_park *park, const struct lc_io *io)
+{
+	u64 first, last;
+
+	blocks_of(io, &first, &last);
+	return lc_claims_held(park->core->claims, first, last);
+}
+
 static bool overlaps(struct lc_park *park, const struct lc_io *io)
 {
 	unsigned long flags;
@@ -117,6 +130,8 @@ bool lc_park_must(struct lc_park *park, struct lc_io *io)
 {
 	bool any = READ_ONCE(park->queue.nr), metered = READ_ONCE(park->metered);
 
+	if (held(park, io))
+		return true;
 	/* A NOWAIT write is in nobody's way if nobody waits. */
 	if (!any && (!metered || lc_io_bio(io)->bi_opf & REQ_NOWAIT))
 		return false;
@@ -230,13 +245,16 @@ static struct lc_io *first_parked(struct lc_park *park, bool *requeue)
 	return one ? container_of(one, struct lc_io, waiting) : NULL;
 }
 
-/* Write on what is left of a write.  Return: as lc_write_again(), -EBUSY: not yet (M1, BL3). */
+/* Write on what is left of it.  Return: as lc_write_again(), -EBUSY: not yet (CL3, M1, BL3). */
 static int unpark(struct lc_park *park, struct lc_io *io)
 {
 	struct lc_core *core = park->core;
 	u32 before = io->iter.bi_size;
 	int ret;
 
+	/* The discard kicks us.  It has come first, and depends on nothing that is parked. */
+	if (held(park, io))
+		return -EBUSY;
 	if (READ_ONCE(park->passed)) {
 		WRITE_ONCE(park->passed, false);
 		lc_meter_missed(&park->meter);

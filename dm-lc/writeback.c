@@ -40,6 +40,7 @@
 
 #include "lc.h"
 #include "buffer.h"
+#include "claims.h"
 #include "index.h"
 #include "io.h"
 #include "lane.h"

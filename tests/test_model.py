@@ -112,7 +112,8 @@ BROKEN = {
         "MUT_NO_LEAST": SLOW_SSD,
     },
     "discard": dict.fromkeys(("MUT_PLACES_FREE", "MUT_NO_REFRESH", "MUT_HDD_FIRST",
-                              "MUT_DROP_EARLY", "MUT_DROP_NEWER", "MUT_CLEAN_ANYWAY"), ""),
+                              "MUT_DROP_EARLY", "MUT_DROP_NEWER", "MUT_NOT_HELD",
+                              "MUT_CLEAN_ANYWAY"), ""),
     "crash": dict.fromkeys(("MUT_TAIL_EARLY", "MUT_NO_HDD_FLUSH", "MUT_WB_VOLATILE"),
                            "NSEG=2 WRITES=2 LIVES=2 WRITEBACK") | {
         "MUT_TAIL_LAST": "NSEG=2 LIVES=2 WRITEBACK",

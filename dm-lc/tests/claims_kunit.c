@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Who has its turn at which places of the HDD (CL1, CL2). */
+/* Who has its turn at which places of the HDD (CL1, CL2), and who holds writes back. */
 #include "../claims.h"
 #include "example.h"
 
@@ -106,10 +106,40 @@ static void random_claims(struct kunit *test)
 	lc_claims_destroy(claims);
 }
 
+/* Whoever holds writes of its blocks back lets them go, or is dropped (CL3). */
+static void holding(struct kunit *test)
+{
+	struct lc_claims *claims = claims_create(test);
+	struct lc_claim claim[3], copy;
+
+	add(claims, &claim[0], LC_CLAIM_DISCARD, 10, 10);
+	add(claims, &claim[1], LC_CLAIM_DISCARD, 15, 10);
+	add(claims, &claim[2], LC_CLAIM_DISCARD, 0, 100);
+	add(claims, &copy, LC_CLAIM_COPY, 0, 100);
+	KUNIT_EXPECT_FALSE(test, lc_claims_held(claims, 0, U64_MAX));
+	lc_claims_hold(claims, &claim[0]);
+	lc_claims_hold(claims, &claim[1]);
+	KUNIT_EXPECT_TRUE(test, lc_claims_held(claims, 0, 10));
+	KUNIT_EXPECT_FALSE(test, lc_claims_held(claims, 0, 9));
+	KUNIT_EXPECT_FALSE(test, lc_claims_held(claims, 25, 30));
+	lc_claims_let(claims, &claim[0]);
+	/* Again: harmless. */
+	lc_claims_let(claims, &claim[0]);
+	KUNIT_EXPECT_FALSE(test, lc_claims_held(claims, 10, 14));
+	KUNIT_EXPECT_TRUE(test, lc_claims_held(claims, 14, 15));
+	lc_claims_drop(claims, &claim[1]);
+	KUNIT_EXPECT_FALSE(test, lc_claims_held(claims, 0, U64_MAX));
+	lc_claims_drop(claims, &claim[0]);
+	lc_claims_drop(claims, &claim[2]);
+	lc_claims_drop(claims, &copy);
+	lc_claims_destroy(claims);
+}
+
 static struct kunit_case claims_cases[] = {
 	KUNIT_CASE(free_way),
 	KUNIT_CASE(first_come),
 	KUNIT_CASE(random_claims),
+	KUNIT_CASE(holding),
 	{}
 };
 

@@ -20,6 +20,7 @@
  *  Hazard: C5   MUT_HDD_FIRST     the hard disk is discarded before the tombstone is durable
  *  Hazard: L12  MUT_DROP_EARLY    copies are dropped before the tombstone is durable
  *  Hazard: L12  MUT_DROP_NEWER    a copy newer than the tombstone is dropped, too
+ *  Hazard: D26  MUT_NOT_HELD      a write does not wait for a discard whose bio has ended
  *  Hazard: W2   MUT_CLEAN_ANYWAY  a copy is clean although it was overwritten meanwhile
  */
 #ifndef WRITERS
@@ -48,6 +49,9 @@ byte hdd;			/* flushed at once */
 bit claimed;			/* by a discard that has its turn: claims->lock */
 bit copying;			/* by a run that has its turn */
 bit discarding;
+byte come, ended;		/* discards: their bios */
+bit held;			/* writes, by a discard whose bio has ended (CL3) */
+byte late;			/* a copy that no discard that has come may drop */
 
 hidden byte i, found, complete_log, dropped_by, last_tombstone;
 
@@ -78,9 +82,10 @@ end:	do
 
 proctype writer()
 {
-	byte rec;
+	byte rec, behind;
 	bit again = 1;
 
+	atomic { !held -> behind = (ended == come -> ended : 0) };	/* lc_park_must() */
 	do
 	:: atomic { again -> rec = current; inside[rec]++ };	/* lc_lane_reserve() */
 		d_step {					/* [bucket lock] */
@@ -92,11 +97,15 @@ proctype writer()
 				printf("copy %d in record %d\n", writes, rec);
 				mapped = rec;
 				dirty = 1;
-				again = 0
+				again = 0;
+				if
+				:: behind && behind == come -> late = writes
+				:: else
+				fi
 			fi
 		}
 		atomic { inside[rec]--; rec = 0 }
-	:: atomic { !again -> break }
+	:: atomic { !again -> behind = 0; break }
 	od
 }
 
@@ -154,11 +163,12 @@ end:	do
 
 active proctype discarder()
 {
-	byte n, rec, to;
+	byte rec, to;
 
 	do
-	:: atomic { n < DISCARDS && !copying ->
-		n++;
+	:: atomic { come < DISCARDS && !copying ->
+		come++;
+		late = 0;
 		discarding = 1;
 #ifndef MUT_PLACES_FREE
 		claimed = 1
@@ -168,7 +178,12 @@ active proctype discarder()
 		hdd = 0;
 #endif
 		if
-		:: mapped ->
+		:: atomic { mapped ->			/* end_early() */
+#ifndef MUT_NOT_HELD
+			held = 1;
+#endif
+			ended = come
+		   }
 			seal(to);
 			atomic { durable >= to -> to = 0 };
 			/* [lane->lock] lc_lane_append_ranges() */
@@ -181,6 +196,7 @@ active proctype discarder()
 				tombstone[rec] = 1;
 				printf("tombstone in record %d\n", rec);
 				current++;
+				held = 0;
 				assert(current < RECORDS)
 			};
 #ifndef MUT_DROP_EARLY
@@ -207,9 +223,9 @@ active proctype discarder()
 #ifndef MUT_PLACES_FREE
 			claimed = 0;
 #endif
-			discarding = 0; rec = 0
+			discarding = 0; rec = 0; ended = come
 		}
-	:: atomic { n == DISCARDS -> break }
+	:: atomic { come == DISCARDS -> break }
 	od
 }
 
@@ -252,7 +268,10 @@ active proctype judge()
 			assert(!mapped || dirty || hdd == holds[mapped]);
 			/* RAM and log agree on what is newest, but for a discard under way. */
 			replay(1, current);
-			assert(discarding || (mapped -> holds[mapped] : 0) == found)
+			assert(discarding || (mapped -> holds[mapped] : 0) == found);
+			/* A write that was sent when the bio of the last discard had ended. */
+			assert(!late || found >= late);
+			assert(!late || (mapped -> holds[mapped] : 0) >= late)
 		}
 	}
 }

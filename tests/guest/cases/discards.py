@@ -8,6 +8,7 @@ waits for are states, never times.
 import contextlib
 import os
 import pathlib
+import random
 
 from lclib import Disk, case, dm, sh, wait
 from lclib.calls import Calls
@@ -15,6 +16,7 @@ from lclib.disk import MIB, commands
 from lclib.disks import Disks
 from lclib.faulty import BLOCK, Breakable, Holding, content, events, fill
 from lclib.lc import LcStack
+from lclib.writes import Write
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
 RECORDED = (Disk("ssd", "8M", kind="recorded"), Disk("hdd", "32M", kind="recorded"))
@@ -141,9 +143,10 @@ def newer_write_survives(ctx):
             raw.flush()
             assert raw.read(7 * BLOCK, BLOCK) == content(7, "newer")
             lc.message("writeback")
-            ends(ctx, late, "the discard")
+            ends(ctx, late, "the command, ahead of the discard")
+            lc.wait(lambda fields: not fields["dirty"], what="the end of the drain")
+            lc.settle()
         assert raw.read(7 * BLOCK, BLOCK) == content(7, "newer")
-        lc.wait(lambda fields: not fields["dirty"], what="the end of the drain")
         assert on_hdd(ctx, 7) == content(7, "newer"), on_hdd(ctx, 7)[:10]
 
 
@@ -160,6 +163,7 @@ def dropped_blocks_stay_dropped(ctx):
             raw.flush()
             in_pieces(lc, BLOCK)
             raw.discard(0, 300 * BLOCK)
+            lc.settle()
             assert lc.fields()["cached"] == 100, lc.fields()
             fill(raw, 10, 1, "newer")
             raw.flush()
@@ -176,9 +180,8 @@ def dropped_blocks_stay_dropped(ctx):
         lc.remove()
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=120)
-def take_few_flushes(ctx):
-    """2,000 discards of cached blocks that come at once: few FLUSHes and few records (D13)."""
+def few_flushes(ctx, discard_all):
+    """Discards of cached blocks: what they cost an SSD whose writes and FLUSHes take a while."""
     with (dm.Device("slow", dm.delay(ctx.ssd, 0, 20)) as ssd,
           LcStack(ctx.hdd, ssd.path, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw):
         raw.write(0, b"cached".ljust(BLOCK) * PIECES)
@@ -186,7 +189,8 @@ def take_few_flushes(ctx):
         assert lc.fields()["cached"] == PIECES, lc.fields()
         in_pieces(lc, BLOCK)
         before = commands(ctx.ssd)
-        raw.discard(0, PIECES * BLOCK)
+        discard_all(raw)
+        lc.settle()
         after = commands(ctx.ssd)
         assert lc.fields()["cached"] == 0, lc.fields()
     spent = {kind: after[kind] - before[kind] for kind in ("write", "flush")}
@@ -209,9 +213,25 @@ def without_one_below_cost_nothing(ctx):
             fill(raw, 7, 1, "cached")
             raw.flush()
             raw.discard(0, raw.size)
-            assert lc.fields()["cached"] == 0, lc.fields()
+            lc.wait(lambda fields: fields["cached"] == 0, what="nothing cached")
     finally:
         limit.write_text(before, encoding="ascii")
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=120)
+def take_few_flushes(ctx):
+    """2,000 discards of cached blocks that come at once: few FLUSHes and few records (D13)."""
+    few_flushes(ctx, lambda raw: raw.discard(0, PIECES * BLOCK))
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=120)
+def one_after_the_other_take_few_flushes(ctx):
+    """The same if each is waited for before the next one is sent (D26)."""
+    def one_by_one(raw):
+        for piece in range(PIECES):
+            raw.discard(piece * BLOCK, BLOCK)
+
+    few_flushes(ctx, one_by_one)
 
 
 @case(kernels=("stock",), disks=RECORDED, timeout=90)
@@ -238,3 +258,211 @@ def events_do_not_queue_behind(ctx):
             ends(ctx, held, "the discard")
         lc.remove()
         ssd.heal()
+
+
+# --- discards that go on when their commands have ended (D26) -----------------------------------
+
+
+class Pending:
+    """The SSD answers nothing; blocks 0 to 7 are discarded, which has ended, but is not logged.
+
+    Something is still to be made durable before the log takes a RANGE record.
+    """
+
+    def __init__(self, ctx, lc, ssd, raw, tag=""):
+        self.ctx, self.lc, self.ssd, self.raw, self.tag = ctx, lc, ssd, raw, tag
+        self.writes = []
+
+    def __enter__(self):
+        fill(self.raw, 0, 20, "older" + self.tag)
+        self.raw.flush()
+        self.ssd.suspend("--noflush", "--nolockfs")
+        try:
+            fill(self.raw, 500, 1, "other" + self.tag)
+            ends(self.ctx, discard(self.lc, 0, 8), "the command, ahead of the discard")
+        except BaseException:
+            self.ssd.resume()
+            raise
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is not None:    # else whoever cleans up waits for the SSD
+            self.ssd.resume()
+            self.lc.resume()
+
+    def newer(self, block):
+        """What is written behind the discard."""
+        return content(block, "newer" + self.tag)
+
+    def write(self, block, data, **kwargs):
+        """A write of what is being discarded: it waits."""
+        self.writes.append(Write(self.lc.path, block, data, **kwargs))
+        self.lc.wait(lambda fields: fields["parked_blocks"] == len(self.writes),
+                     what="a write that waits for a discard")
+
+    def write_all(self):
+        """A write of other blocks goes on; those of what is being discarded wait, of all kinds."""
+        fill(self.raw, 8, 1, "newer" + self.tag)
+        self.write(3, self.newer(3))
+        self.write(4, self.newer(4), fua=True)
+        self.write(5, self.newer(5)[:512], within=1024)
+        try:
+            os.pwritev(self.raw.handle, [memoryview(self.raw.buffer)[:BLOCK]], 6 * BLOCK,
+                       os.RWF_NOWAIT)
+            raise AssertionError("a write that is not to wait passed a discard")
+        except BlockingIOError:
+            pass
+
+    def check(self, raw, fua=True, plain=True):
+        """What was written is there, if it was promised."""
+        def holds(block, data, within=0):
+            found = raw.read(block * BLOCK, BLOCK)[within:within + len(data)]
+            assert found == data, (self.tag, block, found[:20])
+
+        for block in range(9, 20):
+            holds(block, content(block, "older" + self.tag))
+        if fua:
+            holds(4, self.newer(4))
+        if plain:
+            holds(3, self.newer(3))
+            holds(5, self.newer(5)[:512], 1024)
+            holds(8, self.newer(8))
+            holds(500, content(500, "other" + self.tag))
+
+
+@case(disks=RECORDED, timeout=240)
+def ended_early_takes_no_newer_write(ctx):
+    """A write behind the end of a discard's command is there, in RAM and after a crash (CL3).
+
+    First the power goes behind all of it, then at any command.
+    """
+    rng = random.Random(ctx.seed)
+    with Disks() as disks, Breakable("ssd1", ctx.ssd) as ssd:
+        disks.fault_clear()
+        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off", idle_seal_ms=0,
+                     ssd_patience_ms=0)
+        lc.format()
+        lc.activate()
+        for turn in range(6):
+            with lc.open() as raw, Pending(ctx, lc, ssd, raw, str(turn)) as pending:
+                pending.write_all()
+                if turn:
+                    disks.arm(after_commands=rng.randint(1, 8), seed=rng.randrange(1 << 32))
+                ssd.resume()
+                plain, fua, part = (write.over() for write in pending.writes)
+                flushed = False
+                with contextlib.suppress(OSError):
+                    raw.flush()
+                    flushed = plain and part
+                if not turn:
+                    pending.check(raw)
+            disks.disarm()
+            if disks.power():
+                disks.cut(seed=rng.randrange(1 << 32), policy="drop-all")
+            sh.result("dmsetup", "remove", lc.name)
+            disks.restore()
+            lc.activate()
+            with lc.open() as raw:
+                pending.check(raw, fua, flushed)
+        lc.remove()
+
+
+def suspended_while_pending(ctx, lc, ssd, raw, pending):
+    """The sequence of the next case."""
+    pending.write_all()
+    suspend = sh.start("dmsetup", "suspend", "--noflush", "--nolockfs", lc.name)
+    # It gives back what is parked, and then waits for the pass.
+    lc.wait(lambda fields: not fields["parked_blocks"], what="writes that are given back")
+    assert suspend.poll() is None, "a suspend with a discard that is not logged"
+    ssd.resume()
+    sh.finish(suspend, 60)
+    assert lc.fields()["cached"] == 13, lc.fields()     # 8 to 19, 500
+    lc.resume()
+    for write in pending.writes:
+        write.finish()
+    pending.check(raw)
+    ends(ctx, discard(lc, 0, 20), "the command, ahead of the discard")
+
+
+@case(disks=PAIR, timeout=120)
+def suspend_waits_for_those_that_have_ended(ctx):
+    """A suspend ends when the SSD has taken the record; what waited is asked for again (D4)."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        stack = LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off", idle_seal_ms=0)
+        with stack as lc, lc.open() as raw, Pending(ctx, lc, ssd, raw) as pending:
+            suspended_while_pending(ctx, lc, ssd, raw, pending)
+        # A clean stop says the same.
+        with stack as lc:
+            assert lc.fields()["cached"] == 1, lc.fields()
+
+
+def hdd_rests(ctx):
+    """No command is at the hard disk any more."""
+    inflight = pathlib.Path("/sys/block", pathlib.Path(ctx.hdd).name, "inflight")
+    wait.until(lambda: inflight.read_text(encoding="ascii").split() == ["0", "0"], 60,
+               "a hard disk that rests")
+
+
+@case(kernels=("stock",), disks=RECORDED, timeout=90)
+def none_is_on_its_way_while_suspended(ctx):
+    """The hard disk is late with a discard whose command has ended: a suspend waits for it."""
+    with (Disks() as disks, LcStack(ctx.hdd, ctx.ssd, format=SMALL, writeback="off") as lc,
+          lc.open() as raw):
+        fill(raw, 7, 1, "older")
+        with trim_held(disks, MIB + 7 * BLOCK, LATE) as hits:
+            ends(ctx, discard(lc, 7), "the command, ahead of the discard")
+            wait.until(hits, 60, "the discard on its way")
+            lc.suspend()
+            with dm.Raw(ctx.hdd) as hdd:
+                hdd.write(MIB + 7 * BLOCK, content(7, "whoever has the disk now"))
+        hdd_rests(ctx)
+        lc.resume()
+        assert on_hdd(ctx, 7) == content(7, "whoever has the disk now"), on_hdd(ctx, 7)[:20]
+
+
+@case(kernels=("stock",), disks=RECORDED, timeout=90)
+def none_is_on_its_way_without_the_ssd(ctx):
+    """The SSD dies while the hard disk is late with a discard whose command has ended: no write
+    goes past the cache before that is over (S3)."""
+    with Disks() as disks, Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off", ssd_patience_ms=0)
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            fill(raw, 7, 1, "older")
+            raw.flush()
+            with trim_held(disks, MIB + 7 * BLOCK, LATE) as hits:
+                ends(ctx, discard(lc, 7), "the command, ahead of the discard")
+                wait.until(hits, 60, "the discard on its way")
+                ssd.fail()
+                fill(raw, 100, 1, "saved")
+                raw.flush()
+                fill(raw, 7, 1, "bypassed")
+                assert lc.fields()["mode"] == "degraded", lc.fields()
+            hdd_rests(ctx)
+            assert raw.read(7 * BLOCK, BLOCK) == content(7, "bypassed"), raw.read(7 * BLOCK, 20)
+        lc.remove()
+
+
+@case(disks=PAIR, timeout=90)
+def ssd_dies_before_the_record(ctx):
+    """The SSD dies with a discard that is not logged: what waits for it goes past the cache."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off", idle_seal_ms=0,
+                     ssd_patience_ms=0)
+        lc.format()
+        lc.activate()
+        # All of it is in RAM, or on the hard disk.
+        with lc.open() as raw, Pending(ctx, lc, ssd, raw) as pending:
+            pending.write_all()
+            ssd.load(dm.error(dm.sectors(ssd.under)))
+            ssd.resume()
+            for write in pending.writes:
+                write.finish()
+            raw.flush()
+            assert lc.fields()["mode"] == "degraded", lc.fields()
+            lc.wait(lambda fields: not fields["dirty"], what="the end of the salvage")
+            for block in 3, 4, 8:
+                assert raw.read(block * BLOCK, BLOCK) == pending.newer(block), block
+            assert raw.read(500 * BLOCK, BLOCK) == content(500, "other")
+        lc.remove()

@@ -149,6 +149,7 @@ def doubt_outlives_other_flushes(ctx):
                     fill(raw, 7, 1, "new")
                 else:
                     raw.discard(7 * BLOCK, BLOCK)
+                    lc.wait(lambda fields: fields["dirty"] == 1, what="a copy that is dropped")
                 raw.flush()
                 disks.fault_clear()
                 left = int(change == "overwritten")

@@ -92,6 +92,7 @@ class Writing(threading.Thread):
         first, end = cls.FIRST // 8 * 8, (cls.FIRST + cls.SECTORS) // 8 * 8 + 8
         with dm.Raw(lc.path) as raw:
             raw.discard(first * 512, (end - first) * 512)
+            lc.settle()
             exact.data[first * 512:end * 512] = raw.read(first * 512, (end - first) * 512)
 
     def __init__(self, exact):

@@ -95,6 +95,11 @@ class LcStack(dm.Device):
         """The status line as a dict."""
         return status.parse(self.status())
 
+    def settle(self):
+        """Discards whose commands have ended are over, too: a suspend waits for them."""
+        with self.paused():
+            pass
+
     def drain(self):
         """lc-flush: everything to the HDD."""
         return sh.run("lc-flush", self.name)
