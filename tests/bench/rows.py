@@ -375,7 +375,8 @@ ROWS = (
     Row("21", "fstrim of many pieces; fsync beside it",
         "at most 2 x dm-linear's time on the hard disk; p99 and longest fsync at most 2 x those "
         "without", row_21,
-        shown("trim", ("cached.seconds", "s"), ("dropped.seconds", "s"), ("beside.seconds", "s"),
+        shown("trim", ("cached.seconds", "s"), ("cached.settled", "s"), ("dropped.seconds", "s"),
+              ("beside.seconds", "s"),
               *((f"{when}.per_piece.{disk}.{what}", what) for when in ("cached", "dropped")
                 for disk in ("ssd", "hdd") for what in ("trims", "writes", "flushes")),
               *((f"fsync_{when}.{what}", "us") for when in ("alone", "beside")

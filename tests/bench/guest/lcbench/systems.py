@@ -93,6 +93,11 @@ class System:
         """dmsetup message."""
         sh.run("dmsetup", "message", NAME, 0, *words)
 
+    def settle(self):
+        """What goes on although nobody waits for it is over: a suspend waits for it."""
+        sh.run("dmsetup", "suspend", NAME)
+        sh.run("dmsetup", "resume", NAME)
+
     def drain(self):
         """Everything dirty to the HDD; returns when it is there."""
         raise NotImplementedError
