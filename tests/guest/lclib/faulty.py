@@ -4,6 +4,7 @@
 import errno
 
 from . import dm, sh
+from .disk import image
 from .dmioctl import NO_FLUSH, NO_FS, RESUME, Control
 
 BLOCK = 4096
@@ -114,8 +115,13 @@ def troubles():
 
 
 def rot(path, text):
-    """Change the first letter of the slot that starts with this text."""
+    """Change the first letter of each slot that starts with this text.
+
+    Slots that earlier cases have left behind may start with it, too.
+    """
+    data = image(path)
+    slots = [at for at in range(1 << 20, len(data), BLOCK) if data.startswith(text, at)]
+    assert slots, text
     with dm.Raw(path) as ssd:
-        at = next(offset for offset in range(1 << 20, ssd.size, BLOCK)
-                  if ssd.read(offset, len(text) + 511 & ~511).startswith(text))
-        ssd.write(at, b"#" + ssd.read(at, BLOCK)[1:])
+        for at in slots:
+            ssd.write(at, b"#" + data[at + 1:at + BLOCK])
