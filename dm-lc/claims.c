@@ -12,14 +12,6 @@
 
 #include "claims.h"
 
-struct lc_claims {
-	spinlock_t lock;		/* in completion context too; guards all but the last */
-	struct rb_root_cached trees[2];	/* by kind */
-	u64 next_ticket;
-	u32 nr_holding;			/* claims that hold writes back */
-	wait_queue_head_t wait;		/* something was dropped, or whoever waits is to look */
-};
-
 #define START(claim)	((claim)->first)
 #define LAST(claim)	((claim)->last)
 
@@ -110,7 +102,7 @@ static void let(struct lc_claims *claims, struct lc_claim *claim)
 	if (!claim->holds)
 		return;
 	claim->holds = false;
-	/* Pairs with lc_claims_held(): a write that sees none held goes behind what came before. */
+	/* Pairs with lc_claims_holding(): a write that sees none goes behind what came before. */
 	smp_store_release(&claims->nr_holding, claims->nr_holding - 1);
 }
 
@@ -182,7 +174,7 @@ void lc_claims_let(struct lc_claims *claims, struct lc_claim *claim)
  * @first: block number
  * @last: the last of them
  *
- * Any context.
+ * Any context.  Slower than lc_claims_holding(), which is to be asked first.
  */
 bool lc_claims_held(struct lc_claims *claims, u64 first, u64 last)
 {
@@ -190,9 +182,6 @@ bool lc_claims_held(struct lc_claims *claims, u64 first, u64 last)
 	struct lc_claim *claim;
 	unsigned long flags;
 
-	/* Pairs with let(). */
-	if (!smp_load_acquire(&claims->nr_holding))
-		return false;
 	spin_lock_irqsave(&claims->lock, flags);
 	for (claim = tree_iter_first(discards, first, last); claim && !claim->holds; )
 		claim = tree_iter_next(claim, first, last);

@@ -17,9 +17,9 @@
 #define LC_CLAIMS_H
 
 #include <linux/rbtree.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
-
-struct lc_claims;
+#include <linux/wait.h>
 
 enum lc_claim_kind {
 	LC_CLAIM_COPY,
@@ -35,6 +35,14 @@ struct lc_claim {
 	u8 kind;
 	bool added;		/* for who owns it */
 	bool holds;		/* writes back; guarded by the room's lock */
+};
+
+struct lc_claims {
+	spinlock_t lock;		/* in completion context too; guards all but the last */
+	struct rb_root_cached trees[2];	/* by kind */
+	u64 next_ticket;
+	u32 nr_holding;			/* claims that hold writes back; READ_ONCE() */
+	wait_queue_head_t wait;		/* something was dropped, or whoever waits is to look */
 };
 
 struct lc_claims *lc_claims_create(void);
@@ -59,5 +67,12 @@ void lc_claims_hold(struct lc_claims *claims, struct lc_claim *claim);
 void lc_claims_let(struct lc_claims *claims, struct lc_claim *claim);
 bool lc_claims_held(struct lc_claims *claims, u64 first, u64 last);
 void lc_claims_wait_discards(struct lc_claims *claims);
+
+/* Is any write held back?  Any context; all that each write pays for as long as none is. */
+static inline bool lc_claims_holding(const struct lc_claims *claims)
+{
+	/* Pairs with let(). */
+	return smp_load_acquire(&claims->nr_holding);
+}
 
 #endif /* LC_CLAIMS_H */

@@ -102,6 +102,8 @@ static bool held(struct lc_park *park, const struct lc_io *io)
 {
 	u64 first, last;
 
+	if (!lc_claims_holding(park->core->claims))
+		return false;
 	blocks_of(io, &first, &last);
 	return lc_claims_held(park->core->claims, first, last);
 }
