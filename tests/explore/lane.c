@@ -582,10 +582,10 @@ u64 first_unused_segment(void)
 u64 lc_head_used(struct lc_core *core)
 {
 	const struct writer *w = world->writer;
-	u64 number = first_unused_segment();
+	/* A segment without a record that a cut has closed keeps its number. */
+	u64 number = max(first_unused_segment(), core->head->cut);
 	u32 i;
 
-	(void)core;
 	/* An open record counts if anything is in it. */
 	for (i = 0; i < nr_lanes(); i++) {
 		if (w->lanes[i].open != NONE && world->recs[w->lanes[i].open].nr_slots &&
