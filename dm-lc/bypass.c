@@ -16,6 +16,10 @@
  *
  * To know that those before have ended, writes on their way are counted, in one of
  * two generations: a claim begins the other one and waits for the old one to end.
+ *
+ *  S-g A write that is counted is not held back on account of its sender: no limit of the
+ *      sender's cgroup, no idle I/O class and no plug applies to it, and a task that may get
+ *      no CPU for long does not send it.  So a claim waits for no more than the HDD.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -316,7 +320,30 @@ static bool aim_at_hdd(struct lc_core *core, struct bio *bio, struct lc_io *io, 
 	bio_set_dev(bio, core->backing);
 	if (io->iter.bi_size)
 		bio->bi_iter.bi_sector = lc_place_sector(&core->place, io->iter.bi_sector);
+	/* Behind bio_set_dev(), which looks for the sender's cgroup (S-g). */
+	if (io->flight)
+		lc_io_disown(bio);
 	return true;
+}
+
+static void submit_work(struct work_struct *work)
+{
+	submit_bio_noacct(lc_io_bio(container_of(work, struct lc_io, work)));
+}
+
+/*
+ * A claim may wait for this write (S-g).  Device mapper would put what map() hands back into its
+ * sender's cgroup again.
+ */
+static void send_counted(struct lc_core *core, struct bio *bio, struct lc_io *io)
+{
+	if (lc_io_may_send(bio)) {
+		lc_io_leave_plug();
+		submit_bio_noacct(bio);
+		return;
+	}
+	INIT_WORK(&io->work, submit_work);
+	queue_work(core->wq, &io->work);
 }
 
 /* A discard is a hint: of one that crosses the seam, what is behind it remains (A2). */
@@ -349,10 +376,14 @@ int lc_bypass_map(struct lc_core *core, struct bio *bio)
 	if (bio_op(bio) == REQ_OP_DISCARD)
 		leave_head(core, bio);
 	io->iter = bio->bi_iter;
-	if (aim_at_hdd(core, bio, io, nowait))
+	if (!aim_at_hdd(core, bio, io, nowait)) {
+		if (nowait)
+			bio_wouldblock_error(bio);
+		return DM_MAPIO_SUBMITTED;
+	}
+	if (!io->flight)
 		return DM_MAPIO_REMAPPED;
-	if (nowait)
-		bio_wouldblock_error(bio);
+	send_counted(core, bio, io);
 	return DM_MAPIO_SUBMITTED;
 }
 

@@ -3,9 +3,13 @@
  * Small helpers around bios.  Buffers are page-aligned, from kmalloc() or
  * alloc_pages(), a multiple of 512 bytes and physically contiguous.
  */
+#include <linux/bio.h>
+#include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
 #include <linux/highmem.h>
+#include <linux/ioprio.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 
 #include "io.h"
 
@@ -167,6 +171,50 @@ void lc_io_end_again(struct bio *bio)
 	bio_clear_flag(bio, BIO_QOS_MERGED);
 	atomic_set(&bio->__bi_remaining, 1);
 	bio_endio(bio);
+}
+
+/**
+ * lc_io_disown() - no limit of its sender holds a bio back
+ * @bio: with its device, not submitted yet
+ *
+ * For what others wait for: it goes to the root cgroup, in the class that a worker has.
+ * Any context.
+ */
+void lc_io_disown(struct bio *bio)
+{
+	bio_associate_blkg_from_css(bio, blkcg_root_css);
+	/* Class NONE would be replaced by the sender's. */
+	bio->bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 0);
+}
+
+/**
+ * lc_io_may_send() - may this task send what others wait for?
+ * @bio: that the task sends, from map()
+ *
+ * Not a task that may be kept from the CPU or from the disk as long as there is anything else
+ * to do, and none that must not sleep: a worker sends it instead.
+ */
+bool lc_io_may_send(const struct bio *bio)
+{
+	return !(bio->bi_opf & REQ_NOWAIT) && current->policy != SCHED_IDLE &&
+	       task_nice(current) <= 0 &&
+	       IOPRIO_PRIO_CLASS(get_current_ioprio()) != IOPRIO_CLASS_IDLE;
+}
+
+/**
+ * lc_io_leave_plug() - end the plug of the task
+ *
+ * What a task submits waits in its plug until the task is through or sleeps, also while it is
+ * kept from the CPU.  A bio submitted within map() gets to the queue when map() has returned, so
+ * that putting the plug aside around submit_bio() would not help.  So the plug ends here, and its
+ * requests are sent, as if the task slept.  When the owner of the plug ends it, nothing is left.
+ *
+ * May sleep: for tasks of which lc_io_may_send() is true.
+ */
+void lc_io_leave_plug(void)
+{
+	if (current->plug)
+		blk_finish_plug(current->plug);
 }
 
 /*

@@ -49,6 +49,10 @@ void lc_io_batch_wait(struct lc_io_batch *batch);
 
 void lc_io_end_again(struct bio *bio);
 
+void lc_io_disown(struct bio *bio);
+bool lc_io_may_send(const struct bio *bio);
+void lc_io_leave_plug(void);
+
 void lc_io_copy_from_bio(struct bio *bio, struct bvec_iter *iter, void *to, u32 len);
 void lc_io_copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *from, u32 len);
 

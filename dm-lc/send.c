@@ -22,8 +22,6 @@
  *     log was stopped (G5).
  */
 #include <linux/bio.h>
-#include <linux/blk-cgroup.h>
-#include <linux/ioprio.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -331,10 +329,7 @@ static void direct_end(struct bio *bio)
 	lc_log_written(core->log, rec, status);
 }
 
-/*
- * What is in the record is not its sender's alone: it goes to the root cgroup, in the
- * class a worker of the log would have.
- */
+/* What is in the record is not its sender's alone. */
 static struct bio *direct_get(struct lc_send *send)
 {
 	struct direct *direct;
@@ -351,9 +346,7 @@ static struct bio *direct_get(struct lc_send *send)
 	bio_init(&direct->bio, NULL, direct->vecs, DIRECT_SLOTS,
 		 REQ_OP_WRITE | LC_IO_COMMIT);
 	direct->bio.bi_bdev = send->core->cache;
-	bio_associate_blkg_from_css(&direct->bio, blkcg_root_css);
-	/* Class NONE would be replaced by the sender's. */
-	direct->bio.bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 0);
+	lc_io_disown(&direct->bio);
 	direct->bio.bi_end_io = direct_end;
 	return &direct->bio;
 }

@@ -20,7 +20,6 @@
  * so a block never needs more than one slot.
  */
 #include <linux/bio.h>
-#include <linux/ioprio.h>
 #include <linux/jiffies.h>
 #include <linux/llist.h>
 #include <linux/mempool.h>
@@ -351,34 +350,14 @@ static void commit_later(struct lc_core *core, struct lc_io *io, bool batch)
 	queue_delayed_work(core->wq, &core->commit_late, COMMIT_TICKS);
 }
 
-/* Everybody waits for the record: it is not sent by one that may be kept waiting. */
-static bool may_send(const struct bio *bio)
-{
-	return !(bio->bi_opf & REQ_NOWAIT) && current->policy != SCHED_IDLE &&
-	       task_nice(current) <= 0 &&
-	       IOPRIO_PRIO_CLASS(get_current_ioprio()) != IOPRIO_CLASS_IDLE;
-}
-
-/*
- * What a task submits waits in its plug until the task is through or sleeps, also while it is
- * kept from the CPU.  A bio submitted within map() gets to the queue when map() has returned, so
- * that putting the plug aside around submit_bio() would not help.  So the plug ends here, and its
- * requests are sent, as if the task slept.  When the owner of the plug ends it, nothing is left.
- */
-static void leave_plug(void)
-{
-	if (current->plug)
-		blk_finish_plug(current->plug);
-}
-
 /* End the bio when all that was completed so far is durable. */
 static void flush_io(struct lc_core *core, struct lc_io *io, bool direct)
 {
 	u64 seq;
 
-	direct = direct && may_send(lc_io_bio(io));
+	direct = direct && lc_io_may_send(lc_io_bio(io));
 	if (direct)
-		leave_plug();
+		lc_io_leave_plug();
 	if (lc_io_bio(io)->bi_opf & REQ_FUA)
 		seq = lc_head_commit(core, direct);
 	else

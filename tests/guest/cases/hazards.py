@@ -16,7 +16,7 @@ from random import Random
 from lclib import Disk, case, cgroup, dm, sh, status, wait
 from lclib.disk import MIB, commands
 from lclib.disks import Disks
-from lclib.faulty import BLOCK, Breakable, Holding, content, fill
+from lclib.faulty import BLOCK, Breakable, Holding, content, fill, salvage
 from lclib.lc import LcStack
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
@@ -699,6 +699,27 @@ def limit_on_the_volume_holds_its_writer(ctx):
             wait.until(lambda: writer.poll() is not None, 60, "a write that no limit holds")
         assert raw.read(4 * BLOCK, BLOCK) == content(4, "new")
         source.unlink()
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=120,
+      fault=("SSD", "fails while a cgroup's limit holds a writer back on the hard disk",
+             "the salvage goes on, and so do all writes"))
+def salvage_waits_for_no_limit(ctx):
+    """io.max of a writer on the hard disk holds back neither the salvage nor others (S-g)."""
+    source = pathlib.Path("/tmp/source")
+    source.write_bytes(content(5000, "limited"))
+    with salvage(ctx, 300, "kept") as (lc, raw, go_on), \
+            slow_writer(ctx.hdd, lc.path, 5000, source) as writer:
+        wait.until(lambda: writer.poll() is not None or blocked(writer, "1 0x1 "), 60,
+                   "the write on its way")
+        go_on()
+        fields = lc.wait(lambda fields: not fields["dirty"], 60, "the end of the salvage")
+        assert fields["lost"] == 0, fields
+        wait.until(lambda: writer.poll() is not None, 60, "a write that no limit holds")
+        for block in range(300):
+            assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
+        assert raw.read(5000 * BLOCK, BLOCK) == content(5000, "limited")
+    source.unlink()
 
 
 # --- who sends a record ---------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import time
 from lclib import case, cgroup, wait
 from lclib.calls import TRACING, Calls, tell
 from lclib.disk import Device
+from lclib.faulty import content, salvage
 from lclib.lc import LcStack
 from lclib.registry import Disk
 from lclib.scatter import Scatter
@@ -199,13 +200,18 @@ def records_are_held_briefly(ctx):
         assert count >= LARGE // 65536, count
 
 
+def plugs_keep_all(device):
+    """Writes with FUA wait in a plug, too: the block layer sends only those at once that it has
+    to make a FLUSH or a FUA command of."""
+    numbers = os.stat(device).st_rdev
+    queue = f"/sys/dev/block/{os.major(numbers)}:{os.minor(numbers)}/queue"
+    return setting(f"{queue}/write_cache", "write through")
+
+
 @case(kernels=("stock", "debug"), disks=PAIR, timeout=60)
 def plug_keeps_no_record(ctx):
     """A commit by a task that neither ends its plug nor sleeps gets to the SSD all the same."""
-    numbers = os.stat(ctx.ssd).st_rdev
-    queue = f"/sys/dev/block/{os.major(numbers)}:{os.minor(numbers)}/queue"
-    # With FUA or a FLUSH the block layer lets nothing wait in a plug.
-    with setting(f"{queue}/write_cache", "write through"), \
+    with plugs_keep_all(ctx.ssd), \
             LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0) as lc, \
             Scatter(lc.path, pieces=0) as odd:
         for block in range(16):
@@ -213,8 +219,21 @@ def plug_keeps_no_record(ctx):
         assert lc.fields()["durable_seq"] >= 16, lc.status()
 
 
-def senders(number, work):
+@case(kernels=("stock", "debug"), disks=PAIR, timeout=90)
+def plug_keeps_no_write_past_the_cache(ctx):
+    """Nor does it keep a write past the cache, for which a salvage may wait (S-g)."""
+    with plugs_keep_all(ctx.hdd), salvage(ctx, 100, "kept") as (lc, _, go_on):
+        with Scatter(lc.path, pieces=0) as odd:
+            for block in range(1000, 1016):
+                odd.message("plugged", block * 8)
+        go_on()
+        lc.wait(lambda fields: not fields["dirty"], 60, "the end of the salvage")
+
+
+def senders(device, work):
     """Who submits writes to a device while work() runs."""
+    number = os.stat(device).st_rdev
+    number = f"{os.major(number)},{os.minor(number)}"
     (TRACING / "trace").write_text("", encoding="ascii")
     tell("events/block/block_bio_queue/enable", "1")
     try:
@@ -227,23 +246,51 @@ def senders(number, work):
     return set(found)
 
 
+def senders_of(device, write):
+    """Of what an ordinary, a nice and an idle task write, who submits it to the device?"""
+    usual = senders(device, write)
+    os.setpriority(os.PRIO_PROCESS, 0, 5)
+    nice = senders(device, write)
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    idle = senders(device, write)
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    return usual, nice, idle
+
+
+def myself():
+    """As senders() says it."""
+    return pathlib.Path("/proc/self/comm").read_text(encoding="ascii").strip()
+
+
 @case(kernels=("stock",), disks=PAIR, timeout=60)
 def background_tasks_send_no_record(ctx):
     """Who may be kept from the CPU for long has a worker send what others wait for, too."""
-    rdev = os.stat(ctx.ssd).st_rdev
-    number = f"{os.major(rdev)},{os.minor(rdev)}"
     with LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw:
         def commit():
             view = memoryview(raw.buffer)[:BLOCK]
             assert os.pwritev(raw.handle, [view], 0, os.RWF_DSYNC) == BLOCK
 
-        me = pathlib.Path("/proc/self/comm").read_text(encoding="ascii").strip()
-        usual = senders(number, commit)
-        os.setpriority(os.PRIO_PROCESS, 0, 5)
-        nice = senders(number, commit)
-        os.setpriority(os.PRIO_PROCESS, 0, 0)
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        idle = senders(number, commit)
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        assert usual == {me}, (usual, me)
+        usual, nice, idle = senders_of(ctx.ssd, commit)
+        assert usual == {myself()}, usual
         assert nice == {"kworker"} and idle == {"kworker"}, (nice, idle)
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=90)
+def background_tasks_send_no_write_past_the_cache(ctx):
+    """The same for writes past the cache, while a salvage may wait for them (S-g)."""
+    with salvage(ctx, 100, "kept") as (lc, raw, go_on):
+        def write(flags=0):
+            raw.buffer[:BLOCK] = content(1000, "past")
+            view = memoryview(raw.buffer)[:BLOCK]
+            assert os.pwritev(raw.handle, [view], 1000 * BLOCK, flags) == BLOCK
+            assert raw.read(1000 * BLOCK, BLOCK) == content(1000, "past")
+
+        usual, nice, idle = senders_of(ctx.hdd, write)
+        assert usual == {myself()}, usual
+        assert nice == {"kworker"} and idle == {"kworker"}, (nice, idle)
+        nowait = senders(ctx.hdd, lambda: write(os.RWF_NOWAIT))
+        assert nowait == {"kworker"}, nowait
+        go_on()
+        lc.wait(lambda fields: not fields["dirty"], 60, "the end of the salvage")
+        assert senders(ctx.hdd, write) == {myself()}, "a worker sends what nobody waits for"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Devices that can be broken and healed, and blocks that tell who wrote them."""
 
+import contextlib
 import errno
 
 from . import dm, sh
 from .disk import image
 from .dmioctl import NO_FLUSH, NO_FS, RESUME, Control
+from .lc import LcStack
 
 BLOCK = 4096
 
@@ -67,6 +69,34 @@ class Holding(Breakable):
         """How many reads wait."""
         line = next(line.split() for line in self.status().splitlines() if " delay " in line)
         return int(line[3])
+
+
+@contextlib.contextmanager
+def salvage(ctx, blocks, tag):
+    """A volume whose SSD was given up, with a salvage that waits for reads of the SSD.
+
+    Yields the volume, an open handle of it, and a function that lets the reads go on.  So many
+    blocks from 0 on are to be salvaged.
+    """
+    size = dm.sectors(ctx.ssd)
+    with dm.Device("bad", dm.error(size)) as bad, Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, format=("--segment-size=64K",), ssd_patience_ms=500,
+                     writeback="off", buffers=16)
+        lc.format()
+        lc.activate()
+        try:
+            with lc.open() as raw:
+                fill(raw, 0, blocks, tag)
+                raw.flush()
+                ssd.swap(dm.Target("delay", size, ctx.ssd, 0, Holding.FOR_EVER, bad.path, 0, 0))
+                fill(raw, blocks, 1, "in RAM")
+                raw.flush()
+                assert lc.fields()["mode"] == "degraded", lc.fields()
+                yield lc, raw, lambda: ssd.swap(
+                    dm.flakey(ctx.ssd, 0, 3600, "error_writes", length=size))
+        finally:
+            ssd.heal()
+            lc.remove()
 
 
 def events(lc):
