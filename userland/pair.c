@@ -8,7 +8,7 @@
  *   2 what libblkid finds on the SSD is overwritten, and the first and the last MiB become zero
  *   3 (not with --in-place, and not if the disk has a volume in this layout) what libblkid finds
  *     on the hard disk, or at the start of the volume, is overwritten, and so is the first MiB
- *     of the volume
+ *     of the volume, and what is left of a superblock if the disk has been a cache
  *   4 marks of earlier pairings, on either device, become zero
  *   5 the mark goes to the hard disk, with the new generation
  *   6 superblock copies 0, 1, 2 go to the SSD, one by one
@@ -37,8 +37,7 @@
  * may lie where the first MiB is moved to.  A disk whose first MiB is away already, because it
  * lost its cache, only gets a new mark.
  *
- * The work is the same for every size of device: 2 MiB and three blocks on the
- * SSD; on the hard disk 2 MiB and two blocks, with --in-place two MiB and three; and a few
+ * The work is the same for every size of device: 2 MiB and three blocks on either one, and a few
  * bytes for each signature.
  */
 #include <errno.h>
@@ -171,6 +170,23 @@ static int wipe_ssd(const struct device *ssd, const struct lc_geometry *geo)
 }
 
 /*
+ * The disk has been a cache.  Two copies of that superblock are below the mark; the third one
+ * would pass for a damaged cache for ever.
+ */
+static int wipe_third_superblock(const struct device *hdd)
+{
+	struct image img;
+	u64 at;
+	int ret;
+
+	ret = image_read(&img, hdd);
+	if (ret || !img.has_magic[2])
+		return ret;
+	at = image_sb(&img) ? image_sb(&img)->geo.end_offset : image_third_address(hdd);
+	return device_zero(hdd, at, LC_SLOT_BYTES);
+}
+
+/*
  * Whatever stands there otherwise becomes the contents of the volume, or is found on the bare
  * disk, at its end for instance, and used beside its cache.
  */
@@ -180,6 +196,8 @@ static int wipe_hdd(const struct device *hdd, const struct lc_sb *sb)
 	int ret;
 
 	ret = signatures_wipe(hdd, 0);
+	if (!ret)
+		ret = wipe_third_superblock(hdd);
 	if (!ret)
 		ret = signatures_wipe(hdd, sb->data_offset);
 	if (!ret)

@@ -13,6 +13,7 @@ import pytest
 from lclib import ondisk
 from lib import host
 from lib.tools import (
+    CLASSES,
     MIB,
     USERLAND,
     add_partitions,
@@ -24,9 +25,7 @@ from lib.tools import (
 )
 
 FLIP = {"LD_PRELOAD": str(USERLAND / "build/tests/flip_link.so")}
-ALL = [f"--force={name}" for name in (
-    "ssd-signature", "dirty-cache", "hdd-signature", "paired", "fs-at-end", "same-disk",
-    "other-path", "roles")]
+ALL = [f"--force={name}" for name in CLASSES]
 
 
 def digests(*disks):
@@ -118,6 +117,16 @@ def test_format_refuses_a_dirty_cache_as_hard_disk(disks, options):
     assert "--force=dirty-cache" in done.err
     assert digests(ssd, hdd) == before
     assert lc_format((ssd, hdd), *options, "--force=dirty-cache").code == 0
+
+
+def test_format_leaves_no_superblock_on_a_hard_disk(disks):
+    """A disk that has been a cache does not pass for a damaged one ever after."""
+    pair = disks("ssd"), disks("hdd", 64 * MIB)
+    cache_on("sb epoch=1\n")(pair[1], None)
+    host.run("blockdev", "--flushbufs", pair[1].dev)
+    assert lc_format(pair, "--force=dirty-cache").code == 0
+    done = lc_format(pair, "--force=paired")
+    assert done.code == 0, done.err
 
 
 # -- signatures ------------------------------------------------------------------------------------
