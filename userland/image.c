@@ -92,6 +92,13 @@ bool image_unreadable(const struct image *img)
 	return img->err[0] == -EIO || img->err[1] == -EIO;
 }
 
+/* Did a newer version write a copy?  Then its data is that version's, whatever the others say. */
+bool image_newer(const struct image *img)
+{
+	return img->err[0] == -EOPNOTSUPP || img->err[1] == -EOPNOTSUPP ||
+	       img->err[2] == -EOPNOTSUPP;
+}
+
 /**
  * image_write_sb() - write one copy and make it durable
  */
@@ -186,8 +193,10 @@ int image_dirty(const struct image *img, const char **why)
 {
 	const struct lc_sb *sb = image_sb(img);
 
+	*why = "it holds a damaged or newer dm-lc superblock, so its data cannot be judged";
+	if (image_newer(img))
+		return 1;
 	if (!sb) {
-		*why = "it holds a damaged or newer dm-lc superblock, so its data cannot be judged";
 		if (image_any_magic(img))
 			return 1;
 		*why = "the place of a superblock cannot be read, so nobody knows if it is a cache";

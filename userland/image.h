@@ -31,6 +31,7 @@ int image_read(struct image *img, const struct device *dev);
 const struct lc_sb *image_sb(const struct image *img);
 bool image_any_magic(const struct image *img);
 bool image_unreadable(const struct image *img);
+bool image_newer(const struct image *img);
 int image_write_sb(const struct device *dev, const struct lc_sb *sb, unsigned int copy);
 u64 image_third_address(const struct device *dev);
 

@@ -103,10 +103,10 @@ static int refuse_cache(const struct pair_request *req, const struct device *dev
 	ret = image_read(&img, dev);
 	if (ret || !image_dirty(&img, &why))
 		return ret;
-	if (image_sb(&img))
-		remedy = "start it with lc-resume, then lc-flush and lc-remove it";
-	else if (img.err[0] == -EOPNOTSUPP || img.err[1] == -EOPNOTSUPP)
+	if (image_newer(&img))
 		remedy = "use that version's tools to flush and remove it";
+	else if (image_sb(&img))
+		remedy = "start it with lc-resume, then lc-flush and lc-remove it";
 	else
 		remedy = "lc-check tells more; if an lc-format was interrupted, or nothing on it is needed, go on";
 	return refuse(req, REFUSE_DIRTY_CACHE, dev, why, remedy);

@@ -15,17 +15,21 @@ from lib import host
 from lib.tools import (
     CLASSES,
     MIB,
+    SB_VERSION_AT,
     USERLAND,
     add_partitions,
     cache_on,
     lc_format,
     make_mbr,
     make_md,
+    mklog,
     run_tool,
 )
 
 FLIP = {"LD_PRELOAD": str(USERLAND / "build/tests/flip_link.so")}
 ALL = [f"--force={name}" for name in CLASSES]
+MARK_VERSION_AT = 72
+NEWER = 2, 99, 0xffffffff
 
 
 def digests(*disks):
@@ -127,6 +131,74 @@ def test_format_leaves_no_superblock_on_a_hard_disk(disks):
     assert lc_format(pair, "--force=dirty-cache").code == 0
     done = lc_format(pair, "--force=paired")
     assert done.code == 0, done.err
+
+
+def put_version(disk, version, *places):
+    """Another format version; a newer one may sum its blocks differently."""
+    for place in places:
+        disk.write(place, struct.pack("<I", version))
+
+
+def newer_superblock(*copies):
+    """A clean cache of which these copies are newer; the version is all that speaks for it."""
+    def prepare(disk, version, _scratch):
+        # A file, and a loop device that has seen nothing of it yet.
+        mklog(disk.path, "sb epoch=1 clean=1\n")
+        host.run("blockdev", "--flushbufs", disk.dev)
+        front = MIB // 2
+        third = disk.size - MIB
+        put_version(disk, version, *(((0, front, third)[copy] + SB_VERSION_AT) for copy in copies))
+        if copies == (2,):
+            for at in (0, front):
+                disk.write(at, bytes(4096))
+    return prepare
+
+
+def newer_mark(at_end, *copies):
+    """A mark of which these copies are newer, and no other copy is left."""
+    def prepare(disk, version, scratch):
+        at = disk.size - MIB if at_end else 0
+        mklog(scratch, f"sb epoch=1\nmark file={disk.path} offset={at}\n")
+        for copy in (0, 1):
+            place = at + copy * MIB // 2
+            if copy in copies:
+                put_version(disk, version, place + MARK_VERSION_AT)
+            else:
+                disk.write(place, bytes(4096))
+    return prepare
+
+
+@pytest.mark.parametrize("role", [0, 1], ids=["ssd", "hdd"])
+@pytest.mark.parametrize("prepare, says, force", [
+    (newer_superblock(0, 1, 2), "newer dm-lc superblock", "dirty-cache"),
+    (newer_superblock(0), "newer dm-lc superblock", "dirty-cache"),
+    (newer_superblock(1), "newer dm-lc superblock", "dirty-cache"),
+    (newer_superblock(2), "newer dm-lc superblock", "dirty-cache"),
+    (newer_mark(False, 0, 1), "newer dm-lc mark at byte 0", "paired"),
+    (newer_mark(False, 1), "newer dm-lc mark at byte 0", "paired"),
+    (newer_mark(True, 0, 1), "newer dm-lc mark at byte ", "paired"),
+    (newer_mark(True, 1), "newer dm-lc mark at byte ", "paired"),
+], ids=["superblock", "superblock-first", "superblock-second", "superblock-end",
+        "mark", "mark-second", "mark-end", "mark-end-second"])
+def test_format_knows_newer_versions_in_both_roles(disks, tmp_path, prepare, says, force, role):
+    """A newer superblock is one on the hard disk, too, and a newer mark one on the SSD."""
+    pair = disks("ssd"), disks("hdd", 64 * MIB)
+    scratch = tmp_path / "scratch"
+    scratch.write_bytes(b"")
+    os.truncate(scratch, 64 * MIB)
+    others = [word for word in ALL if word != f"--force={force}"]
+    for version in NEWER:
+        prepare(pair[role], version, scratch)
+        before = digests(*pair)
+        done = lc_format(pair, *others, "--yes", san=version == NEWER[0])
+        assert done.code == 1, (version, done.err)
+        told = re.findall(rf"^lc-format: {pair[role].dev}: .*{says}.*--force={force}\b", done.err,
+                          re.M)
+        assert told, done.err
+        assert digests(*pair) == before, version
+    done = lc_format(pair, f"--force={force}")
+    assert done.code == 0, done.err
+    assert lc_format(pair, "--force=paired").code == 0, "something newer is left behind"
 
 
 # -- signatures ------------------------------------------------------------------------------------
