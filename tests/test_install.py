@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from lib import host, kernels
 
 MODULES = pathlib.Path("/lib/modules").resolve()
+INFO = pathlib.Path("/var/lib/dpkg/info")
 # $1: what is written below MODULES, $2: overlay's own; the rest: make's words.
 SCRIPT = """
 set -e
@@ -17,6 +19,7 @@ upper=$1 work=$2 release=$3
 shift 3
 mount -t overlay -o lowerdir="$MODULES",upperdir="$upper",workdir="$work" overlay "$MODULES"
 make -s "$@"
+eval "$AFTER"
 echo "found $(modinfo -k "$release" -F filename dm-lc)"
 modprobe -S "$release" -n dm-lc
 """
@@ -34,8 +37,8 @@ def fixture_place(tmp_path):
     return kernel, upper, work
 
 
-def install(place, tmp_path, *words):
-    """(exit code, output) of `make install` and of a look for the module afterwards."""
+def install(place, tmp_path, *words, after=""):
+    """(exit code, output) of `make install`, some lines, and a look for the module afterwards."""
     kernel, upper, work = place
     words = ["-C", host.TOP, "install", f"KDIR={kernel.kdir}", f"KREL={kernel.label}", *words]
     if not any(word.startswith("DESTDIR=") for word in words[4:]):
@@ -43,7 +46,7 @@ def install(place, tmp_path, *words):
     with host.locked("build", host.run_folder().parent):
         done = subprocess.run(["unshare", "--mount", "sh", "-c", SCRIPT, "install", upper, work,
                                kernel.release, *map(str, words)], text=True, check=False,
-                              env={**os.environ, "MODULES": str(MODULES)},
+                              env={**os.environ, "MODULES": str(MODULES), "AFTER": after},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return done.returncode, done.stdout
 
@@ -53,6 +56,30 @@ def test_module_is_found(place, tmp_path):
     code, text = install(place, tmp_path)
     assert code == 0 and "dm-lc.ko" in text.partition("found ")[2], text
     assert (tmp_path / "usr/sbin/lc").exists()
+
+
+def test_module_outlives_an_upgrade_of_the_kernel(place, tmp_path):
+    """A package of the same release is unpacked over the old one, and makes the index anew.
+
+    It has no file where the module is, and its own depmod finds the module there.
+    """
+    release = place[0].release
+    postinst, listed = (INFO / f"linux-image-{release}.{kind}" for kind in ("postinst", "list"))
+    if not postinst.exists():
+        pytest.skip("the stock kernel of this machine is no package")
+    depmod = re.search(r"^depmod .*$", postinst.read_text(encoding="utf-8"), re.M)[0]
+    code, text = install(place, tmp_path, after=f"""
+        cd "$MODULES/$release"
+        rm modules.dep modules.*.bin
+        if modprobe -S "$release" -n dm-lc; then exit 3; fi
+        version=$release
+        {depmod}
+        cd /
+        """)
+    found = re.search(r"^found .*/lib(/modules/.*/dm-lc\.ko)$", text, re.M)
+    assert code == 0 and found, text
+    folder = f"/lib{pathlib.Path(found[1]).parent}"
+    assert folder not in listed.read_text(encoding="utf-8").splitlines(), folder
 
 
 def test_destdir_takes_all(place, tmp_path):
