@@ -234,6 +234,70 @@ def one_after_the_other_take_few_flushes(ctx):
     few_flushes(ctx, one_by_one)
 
 
+def suspend_begins(lc):
+    """A suspend that has come to where device mapper waits for bios."""
+    with Calls("lc_core_presuspend") as calls:
+        suspend = sh.start("dmsetup", "suspend", "--nolockfs", lc.name)
+        wait.until(calls.count, 60, "a suspend that has begun")
+    return suspend
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=120)
+def suspend_waits_for_one_copy_only(ctx):
+    """A discard waits for a copy of its block, a suspend for the discard: neither of them waits for
+    the rest of the batch (D13)."""
+    with (Holding("ssd1", ctx.ssd) as ssd, dm.Device("slow", dm.delay(ctx.hdd, 0, 100)) as hdd,
+          LcStack(hdd.path, ssd.path, format=SMALL, writeback="off", writeback_depth=1) as lc,
+          lc.open() as raw):
+        for block in range(7, 807, 2):      # no neighbours
+            fill(raw, block, 1, "batch")
+        raw.flush()
+        with copy_held(lc, ssd, 7, "batch"):
+            with Calls("lc_discard_map") as come:
+                waiting = discard(lc, 7)
+                wait.until(come.count, 60, "the discard of the block that is being copied")
+            suspend = suspend_begins(lc)
+            assert waiting.poll() is None, "a discard overtook a copy of its block"
+        try:
+            sh.finish(suspend, 60)
+            dirty = lc.fields()["dirty"]
+        finally:
+            lc.resume()
+        ctx.figure("dirty of 400 at the suspend", dirty)
+        hdd.reload(dm.linear(ctx.hdd))
+        ends(ctx, waiting, "the discard behind the copy")
+    assert dirty > 200, f"{dirty} of 400 blocks left: the suspend waited for the batch"
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=120)
+def suspend_costs_few_flushes(ctx):
+    """2,000 discards of cached blocks wait for the SSD, half of them with commands that have ended:
+    a suspend waits for few records and FLUSHes, not for each of them (D13, D26)."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        with (LcStack(ctx.hdd, ssd.path, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw):
+            raw.write(0, b"cached".ljust(BLOCK) * PIECES)
+            raw.flush()
+            in_pieces(lc, BLOCK)
+            with contextlib.ExitStack() as later:
+                ssd.suspend("--noflush", "--nolockfs")
+                later.callback(ssd.resume)
+                fill(raw, 5000, 1, "other")     # is to be made durable before any record
+                with Calls("lc_discard_map") as come:
+                    waiting = discard(lc, 0, PIECES)
+                    wait.until(lambda: come.count() == PIECES, 60, "all discards to have come")
+                suspend = suspend_begins(lc)
+                before = commands(ctx.ssd)
+            later.callback(lc.resume)
+            with later:
+                sh.finish(suspend, 60)
+                after = commands(ctx.ssd)
+                assert lc.fields()["cached"] == 1, lc.fields()
+            ends(ctx, waiting, "the discards")
+    spent = {kind: after[kind] - before[kind] for kind in ("write", "flush")}
+    ctx.figure("commands for 2,000 discards and a suspend", spent)
+    assert max(spent.values()) <= PIECES // 20, spent
+
+
 @case(kernels=("stock",), disks=RECORDED, timeout=90)
 def events_do_not_queue_behind(ctx):
     """A discard is held by the hard disk; that the mode changes is told nevertheless (D14)."""
