@@ -5,11 +5,13 @@ import contextlib
 import os
 import pathlib
 import re
+import subprocess
 import tempfile
 
 from lclib import case, dm, kmsg, sh, wait
-from lclib.disk import image
-from lclib.faulty import BLOCK, content, fill
+from lclib.calls import Calls
+from lclib.disk import MIB, image
+from lclib.faulty import BLOCK, Holding, content, fill
 from lclib.lc import LcStack, check_log, crash_with_log
 from lclib.registry import Disk
 
@@ -253,6 +255,85 @@ def hung_ssd_stops_no_other_volume(ctx):
         output, _ = same.communicate(timeout=wait.limit(60))
         assert same.returncode, output
         assert one.fields()["mode"] == "rw"
+
+
+def whole_life(cache, backing, name):
+    """Another volume is loaded, used and removed, while something else hangs."""
+    life = sh.start("sh", "-ec", f"lc-resume {name} {cache} {backing};"
+                    f"dd if=/dev/zero of=/dev/mapper/{name} bs=1M count=4 oflag=direct;"
+                    f"dmsetup remove {name}")
+    wait.until(lambda: life.poll() is not None, 60, "the other volume is through")
+    assert not life.returncode, life.communicate()[0]
+
+
+@case(disks=(*PAIR, Disk("ssd2", "64M"), Disk("hdd2", "128M")))
+def hung_ssd_at_removal_stops_no_other_volume(ctx):
+    """While a removal waits for an SSD that hangs, another volume is loaded, used and removed; the
+    hung one then stops cleanly (D20)."""
+    two = LcStack(ctx.hdd2, ctx.ssd2, name="two")
+    two.format()
+    one = LcStack(ctx.hdd, "/dev/mapper/below", name="one", writeback="off", idle_seal_ms=0)
+    with dm.Device("below", dm.linear(ctx.ssd)) as below:
+        with one, one.open() as raw:
+            fill(raw, 0, 20, "kept")
+            raw.close()
+            wait.until(lambda: one.opened() == 0, 60, "one is closed")
+            below.suspend("--noflush", "--nolockfs")
+            try:
+                with Calls("lc_core_postsuspend") as stops:
+                    removal = sh.start("dmsetup", "remove", "one")
+                    wait.until(lambda: stops.count() and sleeps(removal), 60,
+                               "the removal waits for the SSD")
+                whole_life(ctx.ssd2, ctx.hdd2, "two")
+                assert removal.poll() is None, "the removal did not wait for the SSD"
+            finally:
+                below.resume()
+            sh.finish(removal, 60)
+        with one, one.open() as raw:
+            assert one.fields()["dirty"] == 20, one.fields()
+            for block in range(20):
+                assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
+
+
+@case(disks=(*PAIR, Disk("ssd2", "64M"), Disk("hdd2", "128M"), Disk("ssd3", "64M"),
+             Disk("hdd3", "128M")))
+def hung_teardown_stops_no_other_volume(ctx):
+    """A core is freed because another target of its table does not start, and waits for a copy that
+    its SSD keeps: another volume is loaded, used and removed meanwhile (D20)."""
+    three = LcStack(ctx.hdd3, ctx.ssd3, name="three")
+    three.format()
+    with Holding("ssd1", ctx.ssd) as ssd, Holding("hdd-of-two", ctx.hdd2) as hdd:
+        one = LcStack(ctx.hdd, ssd.path, name="one", writeback="off")
+        with one as lc, lc.open() as raw:
+            fill(raw, 0, 20, "one")
+            first = lc.table().split()
+        with LcStack(hdd.path, ctx.ssd2, name="two") as lc:
+            second = lc.table().split()
+        with dm.Raw(hdd.path) as raw:
+            raw.write(0, bytes(MIB))    # the mark
+        table = dm.table(dm.lc(*first[3:5], int(first[1]), high_watermark=1, low_watermark=0),
+                         dm.lc(*second[3:5], int(second[1])))
+        # The first target copies while the second one looks for its mark, the second copy of it.
+        with ssd.open() as raw:
+            slot = next(at for at in range(MIB, raw.size, BLOCK)
+                        if raw.read(at, BLOCK) == content(0, "one"))
+        ssd.hold(slot, BLOCK)
+        hdd.hold(MIB // 2, BLOCK)
+        with Calls("lc_core_teardown") as frees:
+            create = sh.start("dmsetup", "create", "both", stdin=subprocess.PIPE)
+            create.stdin.write(table)
+            create.stdin.close()
+            wait.until(lambda: ssd.held() and hdd.held(), 60, "a copy, and the look for a mark")
+            hdd.heal()
+            wait.until(frees.count, 60, "the first core is being freed")
+        whole_life(ctx.ssd3, ctx.hdd3, "three")
+        assert create.poll() is None, "nothing waited for the SSD"
+        ssd.heal()
+        wait.until(lambda: create.poll() is not None, 60, "the end of the load")
+        assert create.returncode, "a table was taken whose second target has no mark"
+        with one as lc, lc.open() as raw:
+            for block in range(20):
+                assert raw.read(block * BLOCK, BLOCK) == content(block, "one"), block
 
 
 @case(disks=PAIR)
