@@ -122,6 +122,8 @@ def make_payload(kernel, work, products, extra):
                     ignore=shutil.ignore_patterns("__pycache__", "test_*", "leak", "race"))
     if products.broken:
         shutil.copy(products.broken, tree / GUEST / "meta" / products.broken.name)
+    # Cases type what the guide says.
+    shutil.copy(host.TOP / "docs/dm-lc.rst", tree / GUEST)
     (tree / GUEST / "bin").mkdir()
     for program in products.programs:
         shutil.copy(program, tree / GUEST / "bin" / program.name)
