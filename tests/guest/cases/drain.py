@@ -161,6 +161,64 @@ def giving_up_costs_what_is_in_ram(ctx):
     assert flushes <= 12, f"{flushes} FLUSHes for {dirty} blocks"
 
 
+def on_disk(ctx, blocks, tag):
+    """Which of the first blocks are on the bare hard disk."""
+    with dm.Raw(ctx.hdd) as hdd:
+        return {block for block in range(blocks)
+                if hdd.read(MIB + block * BLOCK, BLOCK) == content(block, tag)}
+
+
+@contextlib.contextmanager
+def nothing_salvaged(ctx, ssd):
+    """The SSD takes no write, and keeps what is read; afterwards it can be read."""
+    size = dm.sectors(ctx.ssd)
+    with dm.Device("bad", dm.error(size)) as bad:
+        ssd.swap(dm.Target("delay", size, ctx.ssd, 0, Holding.FOR_EVER, bad.path, 0, 0))
+        try:
+            yield
+        finally:
+            refuse_writes(ssd)
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=300,
+      fault=("SSD", "given up with many dirty blocks, and the volume removed at once",
+             "the removal ends a minute later; what is not copied by then is listed as lost"))
+def removal_cuts_a_long_salvage_off(ctx):
+    """A removal ends a salvage that is merely long, and the mark names exactly what is not on the
+    hard disk by then (P5)."""
+    dirty = 5000
+    with Breakable("hdd1", ctx.hdd) as hdd, Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off", buffers=4)
+        lc.format()
+        lc.activate()
+        with lc.open() as raw:
+            for block in range(0, dirty, 50):
+                raw.write(block * BLOCK, b"".join(content(at, "cut off")
+                                                  for at in range(block, block + 50)))
+            fill(raw, 20_000, 1, "new")
+            raw.flush()
+            with nothing_salvaged(ctx, ssd):
+                fill(raw, 20_000, 1, "newer")
+                raw.flush()
+                fields = lc.wait(lambda fields: fields["mode"] == "degraded", what="degraded")
+                assert fields["dirty"] > dirty // 2, fields
+                # A piece of 128 blocks takes three seconds: two minutes in all.
+                hdd.swap(dm.delay(ctx.hdd, 0, 3000))
+        lc.remove()
+        hdd.heal()
+        ssd.heal()
+        _, text = sh.result("lc-check", "--backing", hdd.path, ssd.path)
+    saved = on_disk(ctx, dirty, "cut off")
+    lost = set()
+    for first, last in re.findall(r"records as lost: sectors (\d+)-(\d+)", text):
+        lost.update(range(int(first), int(last) + 1))
+    ctx.figure("blocks saved", len(saved))
+    missing = {sector for block in set(range(dirty)) - saved
+               for sector in range(block * 8, block * 8 + 8)}
+    assert missing, "all was salvaged: the removal waited for the end"
+    assert lost == missing, (len(lost), len(missing), text)
+
+
 # --- an SSD that fails for a while --------------------------------------------------------------
 
 
