@@ -235,3 +235,16 @@ LANES = (f"sb epoch=1 {LANES_AT}\n"
 def preload(name, **env):
     """The environment of a tool behind one of the stand-ins in userland/tests."""
     return {"LD_PRELOAD": str(USERLAND / f"build/tests/{name}.so"), **env}
+
+
+def turning_link(folder, pair, which, other):
+    """One disk of a pair behind a link, which a tool that opens it turns to another disk.
+
+    Returns the names of the pair, and the tool's environment.
+    """
+    names, spare = [disk.dev for disk in pair], folder / "turned"
+    names[which] = folder / "link"
+    for path, disk in ((names[which], pair[which]), (spare, other)):
+        path.unlink(missing_ok=True)
+        path.symlink_to(disk.dev)
+    return names, preload("flip_link", FLIP_PATH=str(names[which]), FLIP_TO=str(spare))

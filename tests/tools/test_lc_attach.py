@@ -14,8 +14,8 @@ from lib.tools import (
     MIB,
     USERLAND,
     mklog,
-    preload,
     run_tool,
+    turning_link,
 )
 
 HDD_BYTES = 6 * MIB
@@ -408,14 +408,9 @@ def test_detach_writes_to_what_was_checked(disks, tmp_path, which):
     other = disks("other", pair[which].size)
     other.write(0, pair[which].read(0, other.size))
     before = other.digest()
-    link, turned = tmp_path / "link", tmp_path / "turned"
-    link.symlink_to(pair[which].dev)
-    turned.symlink_to(other.dev)
-    names = [disk.dev for disk in pair]
-    names[which] = link
-    done = run_tool("detach", "--backing", names[1], names[0],
-                    env=preload("flip_link", FLIP_PATH=str(link), FLIP_TO=str(turned)))
-    assert done.code == 0 and not turned.is_symlink(), done.err
+    names, env = turning_link(tmp_path, pair, which, other)
+    done = run_tool("detach", "--backing", names[1], names[0], env=env)
+    assert done.code == 0 and os.readlink(names[which]) == other.dev, done.err
     assert other.digest() == before
     assert world.hdd.read(0, END) == original[:END]
     assert b"dmlc-sb" not in world.ssd.read(0, SSD_BYTES)

@@ -16,7 +16,6 @@ from lib.tools import (
     CLASSES,
     MIB,
     SB_VERSION_AT,
-    USERLAND,
     add_partitions,
     cache_on,
     lc_format,
@@ -24,9 +23,9 @@ from lib.tools import (
     make_md,
     mklog,
     run_tool,
+    turning_link,
 )
 
-FLIP = {"LD_PRELOAD": str(USERLAND / "build/tests/flip_link.so")}
 ALL = [f"--force={name}" for name in CLASSES]
 MARK_VERSION_AT = 72
 NEWER = 2, 99, 0xffffffff
@@ -366,18 +365,16 @@ def test_refuses_what_is_mounted_under_another_name(pair, fake, tmp_path, tool):
 @pytest.mark.parametrize("which", [0, 1], ids=["ssd", "hdd"])
 def test_format_writes_to_what_was_checked(disks, pair, tmp_path, which):
     """A link that is turned to another disk between check and write changes nothing."""
-    precious, link, other = disks("precious", 96 * MIB), tmp_path / "link", tmp_path / "other"
+    precious = disks("precious", 96 * MIB)
     host.run("mkfs.ext4", "-q", precious.dev)
     before = digests(precious)
     for first, then in ((precious, pair[which]), (pair[which], precious)):
-        link.unlink(missing_ok=True)
-        link.symlink_to(first.dev)
-        other.symlink_to(then.dev)
-        names = [disk.dev for disk in pair]
-        names[which] = link
+        given = list(pair)
+        given[which] = first
+        names, env = turning_link(tmp_path, given, which, then)
         run_tool("format", "--backing", names[1], names[0], "--force=roles", "--force=paired",
-                 env={**FLIP, "FLIP_PATH": str(link), "FLIP_TO": str(other)})
-        assert not other.is_symlink()
+                 env=env)
+        assert os.readlink(names[which]) == then.dev
         assert digests(precious) == before
 
 

@@ -22,6 +22,7 @@ from lib.tools import (
     preload,
     run_tool,
     slot_at,
+    turning_link,
 )
 
 
@@ -107,14 +108,9 @@ def test_repair_writes_to_what_was_checked(disks, pair, tmp_path, which):
     other = disks("other", pair[which].size)
     other.write(0, pair[which].read(0, other.size))
     before = other.digest()
-    link, turned = tmp_path / "link", tmp_path / "turned"
-    link.symlink_to(pair[which].dev)
-    turned.symlink_to(other.dev)
-    names = [disk.dev for disk in pair]
-    names[which] = link
-    done = run_tool("check", "--repair", "--backing", names[1], names[0],
-                    env=preload("flip_link", FLIP_PATH=str(link), FLIP_TO=str(turned)))
-    assert done.code == 1 and not turned.is_symlink(), done.out + done.err
+    names, env = turning_link(tmp_path, pair, which, other)
+    done = run_tool("check", "--repair", "--backing", names[1], names[0], env=env)
+    assert done.code == 1 and os.readlink(names[which]) == other.dev, done.out + done.err
     assert other.digest() == before
     assert run_tool("check", "--backing", pair[1].dev, pair[0].dev).code == 0
 
