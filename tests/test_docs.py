@@ -91,8 +91,10 @@ def test_names_of_tests():
              if name != "test_lc_shared" and f"def {name}(" not in host_tests]
     gone += [name for name in re.findall(r"mutant (\w[\w-]+)", table)
              if f'"{name}":' not in host_tests]
-    for folder, where in (("mutants", "mutants"), ("explore", "explore/mutants")):
-        gone += [f"{folder}/{name}" for name in re.findall(rf"\b{folder}/([\w-]+)", table)
+    for folder, where in (("mutants", "mutants"), ("tools", "tools/mutants"),
+                          ("explore", "explore/mutants")):
+        gone += [f"{folder}/{name}"
+                 for name in re.findall(rf"(?<!tests/)\b{folder}/([\w-]+)", table)
                  if not (host.TESTS / where / f"{name}{mutation.SUFFIX}").exists()]
     gone += [f"{model} {name}" for model, name in re.findall(r"\bmodel/(\w+) (MUT_\w+)", table)
              if f" {name} " not in text_of(host.TESTS / f"model/{model}.pml")]

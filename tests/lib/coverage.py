@@ -66,10 +66,10 @@ def fault_table():
 
 
 def hazards():
-    """{number: what fails without the rule}: mutants of the module and of the models."""
+    """{number: what fails without the rule}: mutants of module, tools and models."""
     design = section(text_of(host.TOP / "docs/design.rst"), "Hazards")
     found = {number: [] for number in re.findall(r"^   \* - ([A-Z]\d+)$", design, re.M)}
-    for folder in ("mutants", "explore/mutants"):
+    for folder in ("mutants", "tools/mutants", "explore/mutants"):
         for path in mutation.records(host.TESTS / folder):
             for number in re.findall(r"\b[A-Z]\d+\b", mutation.read(path).field("Hazard")):
                 found.get(number, []).append(f"{folder.removesuffix('/mutants')}/{path.stem}")
@@ -119,8 +119,8 @@ Hazards
 =======
 
 For each hazard of docs/design.rst: the mutants of the module (``mutants/``, a guest case must
-catch them), of what the explorer runs (``explore/``) and of the models, which leave out what
-closes it.
+catch them), of the tools (``tools/``, a host test must), of what the explorer runs (``explore/``)
+and of the models, which leave out what closes it.
 
 {hazard_table()}
 Bugs of dm-writeboost

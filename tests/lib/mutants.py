@@ -14,6 +14,8 @@ from . import host, kernels, mutation, payload, products, vm
 FOLDER = host.TESTS / "mutants"
 WORK = host.BUILD / "mutants"
 SUITE = "dm-lc-kunit"
+COLUMNS = {"mutant": "mutant", "hazard": "hazards", "kernel": "kernel", "caught by": "caught_by",
+           "seconds": "seconds"}
 # A case that fails for one of these says nothing about the mutant.
 UNRELATED = re.compile(r"modprobe dm-lc:|: insmod \S+ ended with|the guest does not know this case"
                        r"|QEMU did not start|the guest's runner broke|not reported"
@@ -59,20 +61,10 @@ def find_case(name, kernel):
 
 
 def refresh(tree):
-    """Make the copy equal to the sources; what is equal keeps its time, for make's sake."""
-    wanted = {pathlib.Path("Kbuild")}
-    wanted |= {path.relative_to(host.TOP) for path in (host.TOP / "dm-lc").rglob("*")
-               if path.suffix in (".c", ".h") or path.name == "Kbuild"}
-    present = {path.relative_to(tree) for path in tree.rglob("*")
-               if path.suffix in (".c", ".h") and not path.name.endswith(".mod.c")}
-    for stale in present - wanted:
-        (tree / stale).unlink()
-    for path in wanted:
-        data = (host.TOP / path).read_bytes()
-        target = tree / path
-        if not target.exists() or target.read_bytes() != data:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
+    """Make the copy of the module equal to the sources."""
+    wanted = {path.relative_to(host.TOP) for path in (host.TOP / "dm-lc").rglob("*")
+              if path.suffix in (".c", ".h") or path.name == "Kbuild"}
+    mutation.refresh(tree, wanted | {pathlib.Path("Kbuild")})
 
 
 def build(kernel, record, kunit):
@@ -147,15 +139,5 @@ class Lab:
                 break
         result["seconds"] = round(time.monotonic() - begin, 1)
         self.results.append(result)
-        self.write()
+        mutation.report("mutants", COLUMNS, self.results)
         return result["caught_by"]
-
-    def write(self):
-        """build/mutants.json and build/mutants.md: the mutants of this run."""
-        (host.BUILD / "mutants.json").write_text(json.dumps(self.results, indent=1) + "\n",
-                                                 encoding="ascii")
-        rows = ["| mutant | hazard | kernel | caught by | seconds |", "|---|---|---|---|---|"]
-        rows += [f"| {got['mutant']} | {' '.join(got['hazards'])} | {got['kernel']} "
-                 f"| {got['caught_by'] or 'NOT CAUGHT'} | {got['seconds']} |"
-                 for got in self.results]
-        (host.BUILD / "mutants.md").write_text("\n".join(rows) + "\n", encoding="ascii")

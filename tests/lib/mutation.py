@@ -18,8 +18,11 @@ below the same first folder that does is taken, so that a function may move.
 """
 
 import dataclasses
+import json
 import pathlib
 import re
+
+from . import host
 
 SUFFIX = ".mutant"
 
@@ -153,3 +156,33 @@ def apply_edit(edit, tree):
 def apply(path, tree):
     """Apply a record to a tree; returns the paths that have changed."""
     return [apply_edit(edit, tree) for edit in read(path).edits]
+
+
+def refresh(tree, wanted):
+    """Make a copy equal to the sources; what is equal keeps its time, for make's sake.
+
+    `wanted` are paths below the top; any other source in the copy goes.
+    """
+    present = {path.relative_to(tree) for path in tree.rglob("*")
+               if path.suffix in (".c", ".h") and not path.name.endswith(".mod.c")}
+    for stale in present - wanted:
+        (tree / stale).unlink()
+    for path in wanted:
+        data = (host.TOP / path).read_bytes()
+        target = tree / path
+        if not target.exists() or target.read_bytes() != data:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+
+
+def report(stem, columns, results):
+    """build/STEM.json and build/STEM.md: the mutants of a run; columns are {title: key}."""
+    (host.BUILD / f"{stem}.json").write_text(json.dumps(results, indent=1) + "\n",
+                                             encoding="ascii")
+    rows = [columns, ["---"] * len(columns)]
+    for got in results:
+        row = {**got, "hazards": " ".join(got["hazards"]),
+               "caught_by": got["caught_by"] or "NOT CAUGHT"}
+        rows.append([str(row[key]) for key in columns.values()])
+    text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    (host.BUILD / f"{stem}.md").write_text(text, encoding="ascii")

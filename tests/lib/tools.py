@@ -11,7 +11,8 @@ import subprocess
 
 from . import host
 
-USERLAND = host.TOP / "userland"
+# The tools of another tree if they are to be tested, see lib/toolmutants.py.
+USERLAND = pathlib.Path(os.environ.get("LC_USERLAND") or host.TOP / "userland")
 MIB = 1 << 20
 SLOT = 4096
 SEGMENT = 65536
