@@ -2,8 +2,8 @@
 """An lc volume over two devices, built with the project's own tools."""
 
 from . import dm, sh, status, wait
+from .disk import MIB, image, put
 from .disk import Device as Raw
-from .disk import image, put
 
 MIB_SECTORS = 2048
 
@@ -74,7 +74,7 @@ class LcStack(dm.Device):
         if wipe:
             for path in (self.backing, self.cache):
                 with Raw(path) as raw:
-                    raw.wipe()
+                    raw.wipe(2 * MIB)   # also where a volume begins: lc-format looks there
         self.formatted = True
         return sh.run("lc-format", *self.format_options, "--backing", self.backing, self.cache)
 
