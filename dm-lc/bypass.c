@@ -19,7 +19,8 @@
  *
  *  S-g A write that is counted is not held back on account of its sender: no limit of the
  *      sender's cgroup, no idle I/O class and no plug applies to it, and a task that may get
- *      no CPU for long does not send it.  So a claim waits for no more than the HDD.
+ *      no CPU for long does not send it.  So a claim waits for no more than the HDD, and for a
+ *      task that is preempted within submit_bio().  After the salvage nothing is counted.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
