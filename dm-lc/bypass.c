@@ -290,8 +290,7 @@ static void heal(struct lc_core *core, const struct lc_io *io)
 
 	for (; block < end; block++) {
 		bucket = lc_index_lock(core->index, block);
-		if (lc_index_narrow(core->index, bucket, block, covered(&io->iter, block)))
-			atomic64_dec(&core->lost);
+		lc_index_narrow(core->index, bucket, block, covered(&io->iter, block));
 		lc_index_unlock(core->index, bucket);
 	}
 }
@@ -314,7 +313,7 @@ static bool aim_at_hdd(struct lc_core *core, struct bio *bio, struct lc_io *io, 
 		if (!set_out(core->bypass, io, nowait))
 			return false;
 		/* After that: what is missing may only become less until the write ends. */
-		io->heals = (io->flight || atomic64_read(&core->lost)) &&
+		io->heals = (io->flight || lc_index_lost(core->index)) &&
 			    covers_missing(core, io);
 	}
 	bio->bi_iter = io->iter;

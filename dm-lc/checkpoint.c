@@ -177,8 +177,6 @@ static int load_item(struct lc_core *core, const struct lc_ckpt_item *item)
 	bucket = lc_index_lock(core->index, item->block);
 	twice = lc_index_set(core->index, bucket, item->block, &map, &old);
 	lc_index_unlock(core->index, bucket);
-	if (map.lost)
-		atomic64_inc(&core->lost);
 	return twice ? -EUCLEAN : 0;
 }
 

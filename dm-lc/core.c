@@ -278,7 +278,6 @@ static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 		lc_warn(core, "checkpoint unusable, replaying the log instead");
 		lc_index_clear(core->index);
 		lc_ring_forget_cuts(core->ring);
-		atomic64_set(&core->lost, 0);
 		ret = lc_recovery_run(core, next_seq, next_segment);
 		if (!ret && *next_seq != core->sb.next_seq) {
 			/* All of it was durable: this is damage, no torn tail (L4). */

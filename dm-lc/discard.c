@@ -131,8 +131,8 @@ static bool visit_block(struct lc_core *core, u64 block, bool drop)
 	if (found && drop) {
 		if (newer(core, map.slot))
 			found = false;
-		else if (lc_index_remove(core->index, bucket, block, &map) && map.lost)
-			atomic64_dec(&core->lost);
+		else
+			lc_index_remove(core->index, bucket, block, &map);
 	}
 	lc_index_unlock(core->index, bucket);
 	return found;

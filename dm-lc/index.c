@@ -8,6 +8,7 @@
  *  I3 Chain and node change only under the lock of the node's bucket.
  *  I4 A block that stays cached never leaves its bucket's head empty: a new node is
  *     linked before the old one goes.  lc_index_absent() looks without the lock.
+ *  I5 lost counts the linked nodes whose field lost is not 0.  Nobody else counts them.
  *
  * A node may be linked again for another block once it was unlinked: the slot
  * was reused.  lc_index_peek() may therefore return a mixture; callers lock the
@@ -58,7 +59,8 @@ struct lc_index {
 	u64 nr_slots;
 	struct percpu_counter cached;
 	struct percpu_counter dirty;
-	atomic64_t refused;		/* few ever, so one for all */
+	atomic64_t refused;		/* few ever, so one for all; as lost */
+	atomic64_t lost;		/* linked nodes with lost sectors */
 };
 
 static u64 node_block(const struct node *n)
@@ -184,6 +186,7 @@ void lc_index_clear(struct lc_index *index)
 	percpu_counter_set(&index->cached, 0);
 	percpu_counter_set(&index->dirty, 0);
 	atomic64_set(&index->refused, 0);
+	atomic64_set(&index->lost, 0);
 }
 
 static u32 bucket_of(const struct lc_index *index, u64 block)
@@ -281,6 +284,19 @@ static void count_refused(struct lc_index *index, int change)
 		atomic64_add(change, &index->refused);
 }
 
+static void count_lost(struct lc_index *index, u8 before, u8 after)
+{
+	if (!before != !after)
+		atomic64_add(after ? 1 : -1, &index->lost);
+}
+
+/* [locked] */
+static void set_lost(struct lc_index *index, struct node *n, u8 lost)
+{
+	count_lost(index, n->lost, lost);
+	WRITE_ONCE(n->lost, lost);
+}
+
 /* Without counting it out. */
 static void unlink_node(struct lc_index *index, u32 *link, struct lc_mapping *old)
 {
@@ -298,6 +314,7 @@ static void forget_node(struct lc_index *index, u32 *link, struct lc_mapping *ol
 	count(&index->cached, -1);
 	count(&index->dirty, -old->dirty);
 	count_refused(index, -old->refused);
+	count_lost(index, old->lost, 0);
 }
 
 /**
@@ -335,6 +352,7 @@ bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc
 	count(&index->cached, !replaced);
 	count(&index->dirty, map->dirty - (replaced && old->dirty));
 	count_refused(index, map->refused - (replaced && old->refused));
+	count_lost(index, replaced ? old->lost : 0, map->lost);
 	return replaced;
 }
 
@@ -351,7 +369,7 @@ void lc_index_widen(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 
 	assert_locked(index, bucket);
 	WRITE_ONCE(n->mask, n->mask | mask);
-	WRITE_ONCE(n->lost, n->lost & ~mask);
+	set_lost(index, n, n->lost & ~mask);
 }
 
 /**
@@ -404,7 +422,7 @@ void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 	struct node *n = &index->nodes[slot];
 
 	assert_locked(index, bucket);
-	WRITE_ONCE(n->lost, n->lost | mask);
+	set_lost(index, n, n->lost | mask);
 	WRITE_ONCE(n->mask, 0);
 	if (n->flags & NODE_REFUSED) {
 		count_refused(index, -1);
@@ -420,26 +438,22 @@ void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
  * @mask: these sectors; the slot is not needed for them any more
  *
  * A block of which nothing is missing on the HDD is forgotten.
- * Return: whether the block had lost sectors and has none any more.
  */
-bool lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask)
+void lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask)
 {
 	u32 *link = find_link(index, bucket, block);
 	struct lc_mapping old;
 	struct node *n;
-	bool healed;
 
 	if (!link)
-		return false;
+		return;
 	n = &index->nodes[*link];
-	healed = n->lost && !(n->lost & ~mask);
 	WRITE_ONCE(n->mask, n->mask & ~mask);
-	WRITE_ONCE(n->lost, n->lost & ~mask);
+	set_lost(index, n, n->lost & ~mask);
 	if (!n->mask && !n->lost)
 		forget_node(index, link, &old);
 	else if (!n->mask)
 		lc_index_clean(index, bucket, *link);
-	return healed;
 }
 
 /**
@@ -480,6 +494,11 @@ u64 lc_index_dirty(struct lc_index *index)
 u64 lc_index_refused(struct lc_index *index)
 {
 	return atomic64_read(&index->refused);
+}
+
+u64 lc_index_lost(struct lc_index *index)
+{
+	return atomic64_read(&index->lost);
 }
 
 /**

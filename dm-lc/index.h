@@ -45,7 +45,7 @@ void lc_index_widen(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
 bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *old);
 void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot);
 void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
-bool lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask);
+void lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask);
 
 /* Any context; a hint to be confirmed under the lock of *block's bucket. */
 bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mapping *map);
@@ -54,6 +54,7 @@ bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mappi
 u64 lc_index_cached(struct lc_index *index);
 u64 lc_index_dirty(struct lc_index *index);
 u64 lc_index_refused(struct lc_index *index);
+u64 lc_index_lost(struct lc_index *index);	/* blocks with lost sectors */
 u64 lc_index_bytes(struct lc_index *index);
 u64 lc_index_need(u64 nr_slots, u32 seg_slots);
 

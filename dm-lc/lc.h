@@ -164,7 +164,6 @@ struct lc_core {
 
 	struct work_struct event_work ____cacheline_aligned_in_smp;
 	struct dm_table *table;		/* bound table, for events; under life_lock */
-	atomic64_t lost;		/* LOST blocks in the index */
 	atomic64_t relogged;		/* blocks logged again by writeback */
 };
 

@@ -465,25 +465,22 @@ static int verify_tail(struct scan *s, struct lc_replay_result *result, void *ra
 
 static void apply_data(struct lc_core *core, const struct lc_entry_info *entry, u32 slot)
 {
-	struct lc_mapping old = {}, map = {
+	struct lc_mapping old, map = {
 		.slot = slot, .mask = entry->mask, .lost = entry->lost, .dirty = true,
 	};
 	u32 bucket = lc_index_lock(core->index, entry->block);
 
 	lc_index_set(core->index, bucket, entry->block, &map, &old);
 	lc_index_unlock(core->index, bucket);
-	atomic64_add(!!map.lost - !!old.lost, &core->lost);
 }
 
 static void apply_tombstone(struct lc_core *core, u64 block)
 {
 	u32 bucket = lc_index_lock(core->index, block);
-	struct lc_mapping old = {};
+	struct lc_mapping old;
 
 	lc_index_remove(core->index, bucket, block, &old);
 	lc_index_unlock(core->index, bucket);
-	if (old.lost)
-		atomic64_dec(&core->lost);
 }
 
 static void apply_range(struct lc_core *core, const struct lc_entry_info *entry)

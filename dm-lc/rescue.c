@@ -178,8 +178,6 @@ bool lc_rescue_lose(struct lc_core *core, u64 block, u32 slot)
 	lost = lc_index_lookup(core->index, bucket, block, &map) && map.slot == slot &&
 	       map.dirty && map.mask;
 	if (lost) {
-		if (!map.lost)
-			atomic64_inc(&core->lost);
 		lc_index_lose(core->index, bucket, slot, map.mask);
 		lc_index_clean(core->index, bucket, slot);
 	}
@@ -302,7 +300,7 @@ void lc_rescue_record_lost(struct lc_core *core, bool ending)
 	/* Not all that is lost is known: the mark says "too many", and goes on saying so. */
 	if ((unsaved && !ending) || lc_bypass_failed_flushes(core->bypass))
 		return;
-	if (!unsaved && !atomic64_read(&core->lost)) {
+	if (!unsaved && !lc_index_lost(core->index)) {
 		put_list(core, NULL, 0);
 		return;
 	}
@@ -391,8 +389,8 @@ void lc_rescue_run(struct lc_rescue *rescue)
 	/* Mode fail may have come meanwhile, and stays. */
 	if (cmpxchg(&core->mode, LC_MODE_RW, LC_MODE_DEGRADED) != LC_MODE_RW)
 		return;
-	lc_err(core, "mode degraded: going on without the cache, %lld blocks are lost, %llu are only there",
-	       (long long)atomic64_read(&core->lost), lc_index_dirty(core->index));
+	lc_err(core, "mode degraded: going on without the cache, %llu blocks are lost, %llu are only there",
+	       lc_index_lost(core->index), lc_index_dirty(core->index));
 	lc_log_end_flushes(core->log, BLK_STS_OK);
 	lc_park_kick(core->park);
 	queue_work(core->event_wq, &core->event_work);

@@ -368,8 +368,8 @@ static void salvage_done(struct lc_salvage *salvage)
 	WRITE_ONCE(salvage->active, false);
 	lc_bypass_watch(core->bypass, false);
 	lc_rescue_record_lost(core, false);
-	lc_warn(core, "the cache device is not needed any more, %lld blocks are lost",
-		(long long)atomic64_read(&core->lost));
+	lc_warn(core, "the cache device is not needed any more, %llu blocks are lost",
+		lc_index_lost(core->index));
 	queue_work(core->event_wq, &core->event_work);
 }
 

@@ -57,7 +57,7 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" durable_seq %llu", lc_log_durable_seq(core->log));
 	/* A volume that is just being started may show the epoch before. */
 	DMEMIT(" epoch %llu", data_race(core->sb.epoch));
-	DMEMIT(" lost %lld", (long long)atomic64_read(&core->lost));
+	DMEMIT(" lost %llu", lc_index_lost(core->index));
 	DMEMIT(" refused %llu", lc_index_refused(core->index));
 	DMEMIT(" relogged %lld", (long long)atomic64_read(&core->relogged));
 	DMEMIT(" writeback %s", lc_writeback_state(core->wb));

@@ -66,14 +66,6 @@ static void zero_sectors(void *to, u8 mask)
 		memset(to + (__ffs(mask) << 9), 0, 512);
 }
 
-static void account_lost(struct lc_core *core, u8 before, u8 after)
-{
-	if (before && !after)
-		atomic64_dec(&core->lost);
-	else if (!before && after)
-		atomic64_inc(&core->lost);
-}
-
 /*
  * [bucket locked] Bring the sectors in @keep of an older copy along.
  * Return: 0, -EINPROGRESS if it must be read from the SSD first; sectors that
@@ -114,7 +106,6 @@ static void overwrite_in_place(struct lc_core *core, struct lc_io *io, const str
 	if (mask & ~old->mask) {
 		lc_index_widen(core->index, bucket, old->slot, mask);
 		lc_cursor_describe(cur, old->slot, block, old->mask | mask, old->lost & ~mask);
-		account_lost(core, old->lost, old->lost & ~mask);
 	}
 }
 
@@ -144,7 +135,6 @@ static int write_new_slot(struct lc_core *core, struct lc_io *io, struct lc_curs
 	zero_sectors(image, ~map.mask);
 	lc_cursor_describe(cur, map.slot, block, map.mask, map.lost);
 	lc_index_set(core->index, bucket, block, &map, &replaced);
-	account_lost(core, old ? old->lost : 0, lost);
 	cur->next++;
 	return 0;
 }
@@ -587,7 +577,6 @@ int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fa
 		}
 		lc_cursor_describe(&cur, map.slot, block, map.mask, map.lost);
 		lc_index_set(core->index, bucket, block, &map, &replaced);
-		account_lost(core, old.lost, map.lost);
 		cur.next++;
 		atomic64_inc(&core->relogged);
 	}

@@ -103,7 +103,7 @@ static bool worth_draining(struct lc_writeback *wb)
 
 	if (refused && time_after_eq(jiffies, READ_ONCE(wb->retry_at)))
 		return true;
-	return lc_index_dirty(core->index) > atomic64_read(&core->lost) + refused;
+	return lc_index_dirty(core->index) > lc_index_lost(core->index) + refused;
 }
 
 /* Is there a reason to drain, if there is anything?  Takes no lock of the lanes. */

@@ -122,6 +122,22 @@ static void model_remove(struct kunit *test, struct model *m, u32 i, u32 bucket)
 	have->slot = LC_NO_SLOT;
 }
 
+static void model_narrow(struct model *m, u32 i, u32 bucket, u8 mask)
+{
+	struct lc_mapping *have = &m->by_block[i];
+
+	lc_index_narrow(m->index, bucket, m->block_of[i], mask);
+	if (have->slot == LC_NO_SLOT)
+		return;
+	have->mask &= ~mask;
+	have->lost &= ~mask;
+	have->dirty = have->dirty && have->mask;
+	if (have->mask || have->lost)
+		return;
+	m->owner[have->slot] = -1;
+	have->slot = LC_NO_SLOT;
+}
+
 static void model_step(struct kunit *test, struct model *m)
 {
 	u32 i = prandom_u32_state(&m->rnd) % NR_BLOCKS;
@@ -151,6 +167,16 @@ static void model_step(struct kunit *test, struct model *m)
 		lc_index_clean(m->index, bucket, have->slot);
 		have->dirty = false;
 		break;
+	case 6:
+		if (have->slot == LC_NO_SLOT)
+			break;
+		lc_index_lose(m->index, bucket, have->slot, have->mask);
+		have->lost |= have->mask;
+		have->mask = 0;
+		break;
+	case 7:
+		model_narrow(m, i, bucket, mask);
+		break;
 	default:
 		break;
 	}
@@ -160,7 +186,7 @@ static void model_step(struct kunit *test, struct model *m)
 
 static void model_compare(struct kunit *test, struct model *m)
 {
-	u64 cached = 0, dirty = 0, block;
+	u64 cached = 0, dirty = 0, lost = 0, block;
 	struct lc_mapping map;
 	u32 i, bucket;
 
@@ -172,6 +198,7 @@ static void model_compare(struct kunit *test, struct model *m)
 			continue;
 		cached++;
 		dirty += m->by_block[i].dirty;
+		lost += !!m->by_block[i].lost;
 	}
 	for (i = 0; i < NR_SLOTS; i++) {
 		bool found = lc_index_peek(m->index, i, &block, &map);
@@ -184,6 +211,7 @@ static void model_compare(struct kunit *test, struct model *m)
 	}
 	KUNIT_EXPECT_EQ(test, lc_index_cached(m->index), cached);
 	KUNIT_EXPECT_EQ(test, lc_index_dirty(m->index), dirty);
+	KUNIT_EXPECT_EQ(test, lc_index_lost(m->index), lost);	/* I5 */
 }
 
 static void against_model(struct kunit *test)

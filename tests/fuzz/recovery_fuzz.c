@@ -98,7 +98,6 @@ static int load_clean(struct volume *v)
 	}
 	lc_index_clear(core->index);
 	lc_ring_forget_cuts(core->ring);
-	atomic64_set(&core->lost, 0);
 	ret = lc_recovery_run(core, &v->next_seq, &v->next_segment);
 	return !ret && v->next_seq != core->sb.next_seq ? -EUCLEAN : ret;
 }
@@ -196,7 +195,7 @@ static void look_at_index(struct volume *v)
 	}
 	EXPECT(cached == lc_index_cached(core->index));
 	EXPECT(dirty == lc_index_dirty(core->index));
-	EXPECT(lost == (u64)atomic64_read(&core->lost));
+	EXPECT(lost == lc_index_lost(core->index));
 }
 
 static void look_at_ends(const struct volume *v)
