@@ -102,8 +102,7 @@ static void evict(struct lc_core *core, u64 position)
 	for (i = 0; i < core->sb.geo.seg_slots; i++) {
 		if (!lc_index_peek(core->index, base + i, &block, &map))
 			continue;
-		bucket = lc_index_lock(core->index, block);
-		if (lc_index_lookup(core->index, bucket, block, &map) && map.slot == base + i) {
+		if (lc_index_lock_slot(core->index, block, base + i, &bucket, &map)) {
 			/* The tail passed it, so it cannot be: a bug, and data at stake. */
 			if (WARN_ON_ONCE(map.dirty))
 				lc_core_fail(core, "a dirty block was about to be overwritten");

@@ -272,6 +272,14 @@ bool lc_index_lookup(struct lc_index *index, u32 bucket, u64 block, struct lc_ma
 	return true;
 }
 
+bool lc_index_lock_slot(struct lc_index *index, u64 block, u32 slot, u32 *bucket,
+			struct lc_mapping *map)
+	__acquires(bucket)
+{
+	*bucket = lc_index_lock(index, block);
+	return lc_index_lookup(index, *bucket, block, map) && map->slot == slot;
+}
+
 static void count(struct percpu_counter *counter, int change)
 {
 	if (change)

@@ -37,6 +37,14 @@ bool lc_index_absent(const struct lc_index *index, u64 block);
 u32 lc_index_lock(struct lc_index *index, u64 block);
 void lc_index_unlock(struct lc_index *index, u32 bucket);
 
+/*
+ * Lock the bucket of a block, and look whether a slot is the block's newest copy.  Process
+ * context.  *bucket is for lc_index_unlock(), which must follow in either case.  Return: whether
+ * it is; *map is set then.
+ */
+bool lc_index_lock_slot(struct lc_index *index, u64 block, u32 slot, u32 *bucket,
+			struct lc_mapping *map);
+
 /* [locked] */
 bool lc_index_lookup(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *map);
 bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc_mapping *map,

@@ -447,8 +447,7 @@ static bool hold_segment(struct lc_core *core, const struct lc_io *io)
 	bool held = false;
 
 	for (; slot < end && !held; slot++, block++) {
-		bucket = lc_index_lock(core->index, block);
-		held = lc_index_lookup(core->index, bucket, block, &map) && map.slot == slot &&
+		held = lc_index_lock_slot(core->index, block, slot, &bucket, &map) &&
 		       READ_ONCE(seg->number) == io->segment;
 		if (held)
 			lc_segment_get(seg);

@@ -109,11 +109,11 @@ static int write_patiently(struct lc_rescue *rescue, u64 block, u8 mask, void *d
 static bool find_missing(struct lc_core *core, const struct item *item, struct lc_mapping *map,
 			 struct lc_buffer **buf)
 {
-	u32 bucket = lc_index_lock(core->index, item->block);
+	u32 bucket;
 	bool found;
 
-	found = lc_index_lookup(core->index, bucket, item->block, map) &&
-		map->slot == item->slot && map->dirty && map->mask;
+	found = lc_index_lock_slot(core->index, item->block, item->slot, &bucket, map) &&
+		map->dirty && map->mask;
 	*buf = found ? lc_buffer_pin(core, map->slot) : NULL;
 	lc_index_unlock(core->index, bucket);
 	return found;
@@ -171,12 +171,12 @@ static u32 collect(struct lc_rescue *rescue, u64 *position)
  */
 bool lc_rescue_lose(struct lc_core *core, u64 block, u32 slot)
 {
-	u32 bucket = lc_index_lock(core->index, block);
 	struct lc_mapping map;
+	u32 bucket;
 	bool lost;
 
-	lost = lc_index_lookup(core->index, bucket, block, &map) && map.slot == slot &&
-	       map.dirty && map.mask;
+	lost = lc_index_lock_slot(core->index, block, slot, &bucket, &map) && map.dirty &&
+	       map.mask;
 	if (lost) {
 		lc_index_lose(core->index, bucket, slot, map.mask);
 		lc_index_clean(core->index, bucket, slot);

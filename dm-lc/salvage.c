@@ -87,14 +87,6 @@ static bool must_stop(const struct lc_salvage *salvage)
 	       (salvage->hurry && time_after(jiffies, salvage->deadline));
 }
 
-static u32 lock_block(struct lc_core *core, u64 block, struct lc_mapping *map, bool *found)
-{
-	u32 bucket = lc_index_lock(core->index, block);
-
-	*found = lc_index_lookup(core->index, bucket, block, map);
-	return bucket;
-}
-
 /* --- a piece of a batch ---------------------------------------------------- */
 
 /* The piece is claimed: what of it is still missing on the HDD?  The rest has no mask. */
@@ -105,8 +97,9 @@ static void refresh(struct lc_core *core, struct lc_wb_item *items, u32 nr)
 	bool found;
 
 	for (i = 0; i < nr; i++) {
-		bucket = lock_block(core, items[i].block, &map, &found);
-		items[i].mask = found && map.slot == items[i].slot && map.dirty ? map.mask : 0;
+		found = lc_index_lock_slot(core->index, items[i].block, items[i].slot, &bucket,
+					   &map);
+		items[i].mask = found && map.dirty ? map.mask : 0;
 		lc_index_unlock(core->index, bucket);
 	}
 }
@@ -224,9 +217,10 @@ static void forget_saved(struct lc_core *core, const struct lc_wb_item *items, u
 	for (i = 0; i < nr; i++) {
 		if (items[i].fate != LC_WB_COPIED || !items[i].mask)
 			continue;
-		bucket = lock_block(core, items[i].block, &map, &found);
+		found = lc_index_lock_slot(core->index, items[i].block, items[i].slot, &bucket,
+					   &map);
 		/* Nothing is mapped anew, so its mask is within what was copied. */
-		if (found && map.slot == items[i].slot)
+		if (found)
 			lc_index_narrow(core->index, bucket, items[i].block, map.mask);
 		lc_index_unlock(core->index, bucket);
 	}
@@ -287,8 +281,8 @@ static void forget_clean(struct lc_core *core, u64 number)
 	for (end = slot + core->sb.geo.seg_slots; slot < end; slot++) {
 		if (!lc_index_peek(core->index, slot, &block, &map) || map.dirty)
 			continue;
-		bucket = lock_block(core, block, &map, &found);
-		if (found && map.slot == slot && !map.dirty)
+		found = lc_index_lock_slot(core->index, block, slot, &bucket, &map);
+		if (found && !map.dirty)
 			lc_index_narrow(core->index, bucket, block, ~map.lost);
 		lc_index_unlock(core->index, bucket);
 	}

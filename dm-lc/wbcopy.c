@@ -488,8 +488,7 @@ static void run_refresh(struct run *run)
 	for (i = 0; i < run->nr; i++) {
 		struct lc_wb_item *item = &run->items[i];
 
-		bucket = lc_index_lock(index, item->block);
-		if (!lc_index_lookup(index, bucket, item->block, &map) || map.slot != item->slot) {
+		if (!lc_index_lock_slot(index, item->block, item->slot, &bucket, &map)) {
 			item->mask = 0;
 			item->lost = 0;
 			item->fate = LC_WB_COPIED;

@@ -63,10 +63,10 @@ int lc_wb_flush(struct lc_writeback *wb)
 
 static void clean_item(struct lc_core *core, const struct lc_wb_item *item)
 {
-	u32 bucket = lc_index_lock(core->index, item->block);
 	struct lc_mapping map;
+	u32 bucket;
 
-	if (lc_index_lookup(core->index, bucket, item->block, &map) && map.slot == item->slot)
+	if (lc_index_lock_slot(core->index, item->block, item->slot, &bucket, &map))
 		lc_index_clean(core->index, bucket, item->slot);
 	lc_index_unlock(core->index, bucket);
 }

@@ -561,8 +561,7 @@ int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fa
 		lc_unhold();
 		return -EAGAIN;
 	}
-	bucket = lc_index_lock(core->index, block);
-	if (lc_index_lookup(core->index, bucket, block, &old) && old.slot == slot) {
+	if (lc_index_lock_slot(core->index, block, slot, &bucket, &old)) {
 		map.slot = lc_cursor_slot(&cur);
 		map.lost = old.lost;
 		image = lc_cursor_image(&cur, map.slot);
