@@ -95,14 +95,12 @@ void lc_core_cache_failed(struct lc_core *core, const char *reason)
 /* Forget the old content of a segment that is about to be written again. */
 static void evict(struct lc_core *core, u64 position)
 {
-	u32 base = position << core->ring->slot_shift, i, bucket;
+	u64 slot = position << core->ring->slot_shift, end = slot + core->sb.geo.seg_slots, block;
 	struct lc_mapping map;
-	u64 block;
+	u32 bucket;
 
-	for (i = 0; i < core->sb.geo.seg_slots; i++) {
-		if (!lc_index_peek(core->index, base + i, &block, &map))
-			continue;
-		if (lc_index_lock_slot(core->index, block, base + i, &bucket, &map)) {
+	for (; lc_index_next(core->index, &slot, end, &block, &map); slot++) {
+		if (lc_index_lock_slot(core->index, block, slot, &bucket, &map)) {
 			/* The tail passed it, so it cannot be: a bug, and data at stake. */
 			if (WARN_ON_ONCE(map.dirty))
 				lc_core_fail(core, "a dirty block was about to be overwritten");

@@ -154,12 +154,11 @@ static bool visit_range(struct lc_core *core, const struct lc_claim *claim, bool
 		}
 		return any;
 	}
-	for (slot = 0; slot < nr_slots && (drop || !any); slot++) {
-		if (!(slot & 1023))
-			cond_resched();
-		if (lc_index_peek(core->index, slot, &block, &map) && block >= claim->first &&
-		    block <= claim->last)
+	for (slot = 0; lc_index_next(core->index, &slot, nr_slots, &block, &map); slot++) {
+		if (block >= claim->first && block <= claim->last)
 			any |= visit_block(core, block, drop);
+		if (any && !drop)
+			break;
 	}
 	return any;
 }

@@ -20,6 +20,7 @@
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/percpu_counter.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/vmalloc.h>
@@ -487,6 +488,18 @@ bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mappi
 	map->dirty = flags & NODE_DIRTY;
 	map->refused = flags & NODE_REFUSED;
 	return true;
+}
+
+bool lc_index_next(struct lc_index *index, u64 *slot, u64 end, u64 *block,
+		   struct lc_mapping *map)
+{
+	for (; *slot < end; ++*slot) {
+		if (!(*slot & 1023))
+			cond_resched();
+		if (lc_index_peek(index, *slot, block, map))
+			return true;
+	}
+	return false;
 }
 
 u64 lc_index_cached(struct lc_index *index)

@@ -58,6 +58,13 @@ void lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask);
 /* Any context; a hint to be confirmed under the lock of *block's bucket. */
 bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mapping *map);
 
+/*
+ * The same for the first slot from *slot on, below @end, that probably holds a newest copy.  Lets
+ * others run, so process context.  Return: false if there is none.
+ */
+bool lc_index_next(struct lc_index *index, u64 *slot, u64 end, u64 *block,
+		   struct lc_mapping *map);
+
 /* Exact while nothing changes, otherwise a moment's sum. */
 u64 lc_index_cached(struct lc_index *index);
 u64 lc_index_dirty(struct lc_index *index);

@@ -496,11 +496,9 @@ static void apply_range(struct lc_core *core, const struct lc_entry_info *entry)
 		}
 		return;
 	}
-	for (slot = 0; slot < core->sb.geo.nr_slots; slot++) {
-		if (!(slot & 1023))
-			cond_resched();
-		if (lc_index_peek(core->index, slot, &block, &map) && block >= entry->block &&
-		    block - entry->block < entry->nr_blocks)
+	for (slot = 0; lc_index_next(core->index, &slot, core->sb.geo.nr_slots, &block, &map);
+	     slot++) {
+		if (block >= entry->block && block - entry->block < entry->nr_blocks)
 			apply_tombstone(core, block);
 	}
 }

@@ -304,11 +304,8 @@ void lc_rescue_record_lost(struct lc_core *core, bool ending)
 		put_list(core, NULL, 0);
 		return;
 	}
-	for (slot = 0; slot < core->sb.geo.nr_slots; slot++) {
-		if (!(slot & 1023))
-			cond_resched();
-		if (!lc_index_peek(core->index, slot, &block, &map))
-			continue;
+	for (slot = 0; lc_index_next(core->index, &slot, core->sb.geo.nr_slots, &block, &map);
+	     slot++) {
 		mask = lacking(&map, ending && unsaved);
 		if (!mask)
 			continue;

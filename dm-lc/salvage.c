@@ -273,13 +273,14 @@ static void save_batch(struct lc_salvage *salvage, struct lc_wb_list *list)
 /* Clean copies are on the HDD, and outdated there once users have written past them. */
 static void forget_clean(struct lc_core *core, u64 number)
 {
-	u32 slot = lc_ring_position(core->ring, number) << core->ring->slot_shift, bucket, end;
+	u64 slot = lc_ring_position(core->ring, number) << core->ring->slot_shift, end, block;
 	struct lc_mapping map;
 	bool found;
-	u64 block;
+	u32 bucket;
 
-	for (end = slot + core->sb.geo.seg_slots; slot < end; slot++) {
-		if (!lc_index_peek(core->index, slot, &block, &map) || map.dirty)
+	end = slot + core->sb.geo.seg_slots;
+	for (; lc_index_next(core->index, &slot, end, &block, &map); slot++) {
+		if (map.dirty)
 			continue;
 		found = lc_index_lock_slot(core->index, block, slot, &bucket, &map);
 		if (found && !map.dirty)

@@ -133,11 +133,7 @@ int lc_status_list(struct lc_core *core, unsigned int argc, char **argv, char *r
 		return -EINVAL;
 	}
 	result[0] = '\0';
-	for (; slot < core->sb.geo.nr_slots; slot++) {
-		if (!(slot & 1023))
-			cond_resched();
-		if (!lc_index_peek(core->index, slot, &block, &map))
-			continue;
+	for (; lc_index_next(core->index, &slot, core->sb.geo.nr_slots, &block, &map); slot++) {
 		mask = lost ? map.lost : map.refused ? map.mask : 0;
 		len = print_sectors(block, mask, words, sizeof(words));
 		if (!len)
