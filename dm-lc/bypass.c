@@ -31,6 +31,7 @@
 #include "bypass.h"
 #include "index.h"
 #include "io.h"
+#include "mask.h"
 
 struct lc_bypass {
 	struct lc_core *core;
@@ -259,7 +260,7 @@ static u8 covered(const struct bvec_iter *iter, u64 block)
 	u32 from = iter->bi_sector > first ? iter->bi_sector - first : 0;
 	u32 to = min_t(u64, end - first, LC_BLOCK_SECTORS);
 
-	return ((1u << to) - 1) & ~((1u << from) - 1);
+	return lc_mask_of(from, to - from);
 }
 
 /* Does the write cover sectors that the HDD does not hold? */

@@ -26,6 +26,7 @@
 #include "index.h"
 #include "io.h"
 #include "lane.h"
+#include "mask.h"
 #include "read.h"
 #include "rescue.h"
 #include "segment.h"
@@ -49,15 +50,6 @@ struct run {
 	u32 nr_sectors;
 };
 
-/* How many of the sectors from @first on, at most @nr, are all in or all out of @mask? */
-static u32 uniform_sectors(u8 mask, u32 first, u32 nr)
-{
-	/* The others; the last one is behind the block. */
-	u32 others = mask & 1u << first ? ~(u32)mask : mask | 1u << LC_BLOCK_SECTORS;
-
-	return min_t(u32, __ffs(others >> first), nr);
-}
-
 static bool ssd_continues(struct lc_core *core, const struct run *run, u32 slot, u32 first)
 {
 	if (run->place == PLACE_NONE)
@@ -72,12 +64,11 @@ static enum place find_place(const struct lc_mapping *map, bool found, bool in_r
 {
 	u8 lost = found ? map->lost : 0;
 	u8 mask = found ? map->mask : 0;
-	u32 n = uniform_sectors(mask, first, nr);
 
-	*reach = uniform_sectors(lost, first, n);
-	if (lost & 1u << first)
+	*reach = min3(lc_mask_run(mask, first), lc_mask_run(lost, first), nr);
+	if (lc_mask_has(lost, first))
 		return PLACE_LOST;
-	if (!(mask & 1u << first))
+	if (!lc_mask_has(mask, first))
 		return PLACE_HDD;
 	return in_ram ? PLACE_RAM : PLACE_SSD;
 }

@@ -44,6 +44,7 @@
 #include "io.h"
 #include "lane.h"
 #include "log.h"
+#include "mask.h"
 #include "park.h"
 #include "rescue.h"
 #include "salvage.h"
@@ -239,16 +240,10 @@ static int compare_ranges(const void *a, const void *b)
 /* The lost sectors of a block as ranges.  Return: how many. */
 static u32 block_ranges(u64 block, u8 lost, struct lc_lost *ranges)
 {
-	u32 nr = 0, i;
+	u32 nr = 0, i, n;
 
-	for (i = 0; i < LC_BLOCK_SECTORS; i++) {
-		if (!(lost & 1u << i))
-			continue;
-		if (i && lost & 1u << (i - 1))
-			ranges[nr - 1].nr_sectors++;
-		else
-			ranges[nr++] = (struct lc_lost) { (block << LC_BLOCK_SHIFT) + i, 1 };
-	}
+	for (i = 0; lc_mask_next(lost, &i, &n); i += n)
+		ranges[nr++] = (struct lc_lost) { (block << LC_BLOCK_SHIFT) + i, n };
 	return nr;
 }
 

@@ -11,6 +11,7 @@
 #include "buffer.h"
 #include "index.h"
 #include "log.h"
+#include "mask.h"
 #include "park.h"
 #include "segment.h"
 #include "stats.h"
@@ -89,20 +90,14 @@ void lc_status_ima(struct lc_core *core, char *result, unsigned int maxlen)
 	       core->sb.generation, epoch);
 }
 
-/* The sectors of @mask of a block, as first+count, each stretch one word. */
+/* The sectors of @mask of a block, as first+count, each run one word. */
 static unsigned int print_sectors(u64 block, u8 mask, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
 	u32 i, n;
 
-	for (i = 0; i < LC_BLOCK_SECTORS; i += n) {
-		for (n = 1; i + n < LC_BLOCK_SECTORS; n++) {
-			if (!(mask & 1u << i) != !(mask & 1u << (i + n)))
-				break;
-		}
-		if (mask & 1u << i)
-			DMEMIT("%llu+%u ", (block << LC_BLOCK_SHIFT) + i, n);
-	}
+	for (i = 0; lc_mask_next(mask, &i, &n); i += n)
+		DMEMIT("%llu+%u ", (block << LC_BLOCK_SHIFT) + i, n);
 	return sz;
 }
 

@@ -39,6 +39,7 @@
 #include "doubt.h"
 #include "index.h"
 #include "io.h"
+#include "mask.h"
 #include "stripe.h"
 #include "wbcopy.h"
 #include "writeback.h"
@@ -163,17 +164,6 @@ static bool must_submit(const struct bio *bio, sector_t at)
 	return bio && (bio_end_sector(bio) != at || bio->bi_vcnt == LC_RUN_BLOCKS);
 }
 
-/* How many sectors from @first on are all in or all out of @mask? */
-static u32 stretch(u8 mask, u32 first)
-{
-	bool in = mask & 1u << first;
-	u32 n = 1;
-
-	while (first + n < LC_BLOCK_SECTORS && !!(mask & 1u << (first + n)) == in)
-		n++;
-	return n;
-}
-
 /* Write the valid sectors, neighbours in the fewest bios (RS2). */
 static void run_write(struct run *run)
 {
@@ -191,13 +181,10 @@ static void run_write(struct run *run)
 		u8 mask = item->fate == LC_WB_COPIED ? item->mask : 0;
 
 		lc_doubt_sent(&core->doubt, item->block, mask);
-		for (j = 0; j < LC_BLOCK_SECTORS; j += n) {
+		for (j = 0; lc_mask_next(mask, &j, &n); j += n) {
 			sector_t at = lc_place_sector(&core->place,
 						      (item->block << LC_BLOCK_SHIFT) + j);
 
-			n = stretch(mask, j);
-			if (!(mask & 1u << j))
-				continue;
 			if (must_submit(bio, at)) {
 				submit_bio(bio);
 				bio = NULL;
@@ -232,12 +219,9 @@ int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data)
 	int ret = 0;
 
 	lc_doubt_sent(&core->doubt, block, mask);
-	for (i = 0; i < LC_BLOCK_SECTORS && !ret; i += n) {
-		n = stretch(mask, i);
-		if (mask & 1u << i)
-			ret = lc_io_sync(core->backing, REQ_OP_WRITE, address + (i << 9),
-					 data + (i << 9), n << 9);
-	}
+	for (i = 0; !ret && lc_mask_next(mask, &i, &n); i += n)
+		ret = lc_io_sync(core->backing, REQ_OP_WRITE, address + (i << 9), data + (i << 9),
+				 n << 9);
 	return ret;
 }
 

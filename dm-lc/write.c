@@ -32,6 +32,7 @@
 #include "io.h"
 #include "lane.h"
 #include "log.h"
+#include "mask.h"
 #include "park.h"
 #include "read.h"
 #include "segment.h"
@@ -48,11 +49,6 @@ struct merge {
 	u32 slot;
 	const void *data;	/* NULL: its sectors are lost */
 };
-
-static u8 sector_mask(u32 first, u32 nr)
-{
-	return ((1u << nr) - 1) << first;
-}
 
 static void copy_sectors(void *to, const void *from, u8 mask)
 {
@@ -174,7 +170,7 @@ static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor 
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	u32 first = io->iter.bi_sector & (LC_BLOCK_SECTORS - 1);
 	u32 nr = min_t(u32, LC_BLOCK_SECTORS - first, io->iter.bi_size >> 9);
-	u8 mask = sector_mask(first, nr);
+	u8 mask = lc_mask_of(first, nr);
 	struct lc_mapping old;
 	struct lc_cursor other = {};
 	int order = LC_ORDER_OLDER, ret = 0;
