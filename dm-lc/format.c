@@ -147,6 +147,11 @@ u64 lc_format_slot_address(const struct lc_geometry *geo, u64 position, u32 slot
 	return geo->segments_offset + position * geo->segment_bytes + ((u64)slot << LC_SLOT_SHIFT);
 }
 
+u64 lc_format_log_address(const struct lc_geometry *geo, u64 segment, u32 slot)
+{
+	return lc_format_slot_address(geo, lc_format_position(geo, segment), slot);
+}
+
 /* Text fields end in a NUL on media, so that native ones always do. */
 static void put_text(char *to, const char *from, size_t len)
 {

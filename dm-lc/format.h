@@ -161,6 +161,14 @@ u64 lc_format_sb_address(const struct lc_geometry *geo, unsigned int copy);
 u64 lc_format_mark_address(u64 mark_offset, unsigned int copy);
 u64 lc_format_slot_address(const struct lc_geometry *geo, u64 position, u32 slot);
 u64 lc_format_position(const struct lc_geometry *geo, u64 segment);
+/* Slot @slot of the segment numbered @segment. */
+u64 lc_format_log_address(const struct lc_geometry *geo, u64 segment, u32 slot);
+
+/* @slot is numbered over the whole SSD, as in the index and in a checkpoint. */
+static inline u64 lc_slot_address(const struct lc_geometry *geo, u32 slot)
+{
+	return geo->segments_offset + ((u64)slot << LC_SLOT_SHIFT);
+}
 
 void lc_sb_encode(const struct lc_sb *sb, unsigned int copy, struct lc_superblock *raw);
 int lc_sb_decode(const struct lc_superblock *raw, unsigned int copy, struct lc_sb *sb,

@@ -22,6 +22,7 @@
 #include "lc.h"
 #include "buffer.h"
 #include "bypass.h"
+#include "chain.h"
 #include "fit.h"
 #include "index.h"
 #include "io.h"
@@ -152,11 +153,6 @@ void lc_read_put_segment(struct lc_core *core, u32 slot)
 		queue_work(core->wq, &core->refill_work);
 }
 
-static u64 slot_address(struct lc_core *core, u32 slot)
-{
-	return core->sb.geo.segments_offset + ((u64)slot << LC_SLOT_SHIFT);
-}
-
 /* --- reading a slot back ------------------------------------------------ */
 
 /* Headers of a segment that cannot be read, before the SSD is taken to be gone. */
@@ -187,27 +183,28 @@ static int find_record(struct lc_core *core, u32 slot, struct lc_record_header *
 {
 	struct lc_segment *seg = lc_ring_segment(core->ring, slot);
 	u32 wanted = lc_ring_slot_in_segment(core->ring, slot);
-	u32 base = slot - wanted;
-	u32 first = 0, nr_bad = 0;
+	u32 base = slot - wanted, nr_bad = 0;
 	int error = -EBADMSG, ret;
+	struct lc_chain chain;
 
-	while (first < wanted && nr_bad < MAX_BAD_HEADERS) {
-		ret = lc_io_sync(core->cache, REQ_OP_READ, slot_address(core, base + first),
-				 header, LC_SLOT_BYTES);
+	lc_chain_start(&chain, seg->number,
+		       seg->number >= core->head->start ? core->sb.epoch : 0);
+	while (chain.slot < wanted && nr_bad < MAX_BAD_HEADERS) {
+		ret = lc_io_sync(core->cache, REQ_OP_READ,
+				 lc_slot_address(&core->sb.geo, base + chain.slot), header,
+				 LC_SLOT_BYTES);
 		if (ret) {
 			error = ret;
 			nr_bad++;
 		}
-		/* One that rotted, or cannot be read, does not hide those behind it (L13, R7). */
-		if (ret || lc_record_decode(header, &core->sb, seg->number, first, info, NULL) ||
-		    (seg->number >= core->head->start && info->epoch != core->sb.epoch)) {
-			first++;
+		/* One that rotted, or cannot be read, does not hide those behind it (L13). */
+		if (ret || lc_chain_step(&chain, &core->sb, header, info, NULL)) {
+			lc_chain_skip(&chain);
 			continue;
 		}
-		learn_sums(core, base + first + LC_HEADER_SLOTS, header, info);
-		if (wanted <= first + info->nr_slots)
+		learn_sums(core, base + info->first_slot + LC_HEADER_SLOTS, header, info);
+		if (wanted < chain.slot)
 			return 0;
-		first += LC_HEADER_SLOTS + info->nr_slots;
 	}
 	return error;
 }
@@ -239,8 +236,8 @@ static int try_slot(struct lc_core *core, u64 block, u32 slot, void *pages)
 
 	ret = find_sum(core, block, slot, pages + LC_SLOT_BYTES, &csum);
 	if (!ret)
-		ret = lc_io_sync(core->cache, REQ_OP_READ, slot_address(core, slot), pages,
-				 LC_SLOT_BYTES);
+		ret = lc_io_sync(core->cache, REQ_OP_READ, lc_slot_address(&core->sb.geo, slot),
+				 pages, LC_SLOT_BYTES);
 	if (!ret && csum != lc_format_slot_csum(&core->sb, block, pages))
 		ret = -EBADMSG;
 	return ret;
@@ -493,7 +490,7 @@ static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
 		      const struct run *run)
 {
 	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
-	u64 address = slot_address(core, run->slot) + ((u64)first << 9);
+	u64 address = lc_slot_address(&core->sb.geo, run->slot) + ((u64)first << 9);
 
 	if ((address | bio->bi_iter.bi_size) & (core->sb.cache_lbs - 1) ||
 	    !lc_fits_ssd(core, bio) ||

@@ -33,6 +33,7 @@
 #include <linux/slab.h>
 
 #include "lc.h"
+#include "chain.h"
 #include "found.h"
 #include "index.h"
 #include "io.h"
@@ -51,20 +52,20 @@
 /* Headers that cannot be read: more are a device that fails, not writes that were torn. */
 #define MAX_UNREADABLE	16
 
-struct chain {
+/* A chain of headers that is followed beside others. */
+struct walk {
 	struct lc_io_read read;
-	u64 segment;
-	u32 slot;		/* where the next header should be */
+	struct lc_chain chain;
 	bool ended;
 	bool stale;		/* not even a first header */
-	int unreadable;		/* error of reading the header at slot */
+	int unreadable;		/* error of reading the header at chain.slot */
 	int error;		/* of decoding it, and why */
 	const char *why;
 };
 
 struct scan {
 	struct lc_core *core;
-	struct chain *chains;
+	struct walk *walks;
 	struct lc_found found;
 	unsigned long *full;	/* by segment from the tail's: its chain goes to its end */
 	u64 stale_run;		/* stale segments in a row */
@@ -92,11 +93,6 @@ static bool is_skipped(const struct lc_sb *sb, u64 segment)
 	return false;
 }
 
-static u64 header_address(struct lc_core *core, u64 segment, u32 slot)
-{
-	return lc_format_slot_address(&core->sb.geo, lc_ring_position(core->ring, segment), slot);
-}
-
 /* A read of a slot failed.  Return: 0 if it ends well after all, or its error. */
 static int read_again(struct scan *s, u64 address, void *data, int error)
 {
@@ -111,33 +107,32 @@ static int read_again(struct scan *s, u64 address, void *data, int error)
 }
 
 /* Take one header in; the chain ends at the first that does not belong to it. */
-static int chain_step(struct scan *s, struct chain *c)
+static int walk_on(struct scan *s, struct walk *w)
 {
+	const struct lc_sb *sb = &s->core->sb;
 	struct lc_record_info info;
 	const char *why;
 	int ret;
 
-	c->unreadable = read_again(s, header_address(s->core, c->segment, c->slot), c->read.data,
-				   c->read.status);
-	ret = c->unreadable;
+	w->unreadable = read_again(s, lc_chain_address(&w->chain, &sb->geo), w->read.data,
+				   w->read.status);
+	ret = w->unreadable;
 	if (!ret)
-		ret = lc_record_decode(c->read.data, &s->core->sb, c->segment, c->slot, &info,
-				       &why);
+		ret = lc_chain_step(&w->chain, sb, w->read.data, &info, &why);
 	if (ret) {
-		c->ended = true;
-		c->stale = !c->slot;
+		w->ended = true;
+		w->stale = !w->chain.slot;
 		/* It counts only if the scan comes here: windows reach behind the end. */
-		if (ret == -EOPNOTSUPP && !c->unreadable) {
-			c->error = ret;
-			c->why = why;
-			c->stale = false;
+		if (ret == -EOPNOTSUPP && !w->unreadable) {
+			w->error = ret;
+			w->why = why;
+			w->stale = false;
 		}
 		return 0;
 	}
-	c->slot += LC_HEADER_SLOTS + info.nr_slots;
-	c->ended = c->slot >= s->core->sb.geo.seg_slots;
-	if (c->ended)
-		__set_bit(c->segment - s->core->sb.tail_segment, s->full);
+	w->ended = lc_chain_at_end(&w->chain, &sb->geo);
+	if (w->ended)
+		__set_bit(w->chain.segment - sb->tail_segment, s->full);
 	return lc_found_add(&s->found, &info, false);
 }
 
@@ -150,34 +145,36 @@ static int scan_window(struct scan *s, u64 segment, u32 nr)
 	int ret;
 
 	for (i = 0; i < nr; i++) {
-		s->chains[i].segment = segment + i;
-		s->chains[i].slot = 0;
-		s->chains[i].ended = false;
-		s->chains[i].stale = false;
-		s->chains[i].error = 0;
-		s->chains[i].unreadable = 0;
+		struct walk *w = &s->walks[i];
+
+		/* Of any life: replay tells dead records (R7). */
+		lc_chain_start(&w->chain, segment + i, 0);
+		w->ended = false;
+		w->stale = false;
+		w->error = 0;
+		w->unreadable = 0;
 	}
 	while (alive) {
 		lc_io_batch_init(&batch);
 		for (i = 0; i < nr; i++) {
-			struct chain *c = &s->chains[i];
+			struct walk *w = &s->walks[i];
 
-			if (!c->ended)
-				lc_io_batch_read(&batch, &c->read, s->core->cache,
-						 header_address(s->core, c->segment, c->slot),
+			if (!w->ended)
+				lc_io_batch_read(&batch, &w->read, s->core->cache,
+						 lc_chain_address(&w->chain, &s->core->sb.geo),
 						 LC_SLOT_BYTES);
 		}
 		lc_io_batch_wait(&batch);
 		alive = false;
 		for (i = 0; i < nr; i++) {
-			struct chain *c = &s->chains[i];
+			struct walk *w = &s->walks[i];
 
-			if (c->ended)
+			if (w->ended)
 				continue;
-			ret = chain_step(s, c);
+			ret = walk_on(s, w);
 			if (ret)
 				return ret;
-			alive |= !c->ended;
+			alive |= !w->ended;
 		}
 	}
 	return 0;
@@ -199,22 +196,23 @@ static bool may_be_header(const struct lc_io_read *read, u64 segment)
 static void read_candidates(struct scan *s, u64 segment, u32 slot, u32 nr)
 {
 	u32 sector = bdev_logical_block_size(s->core->cache), i;
+	const struct lc_geometry *geo = &s->core->sb.geo;
 	struct lc_io_batch batch;
 
 	lc_io_batch_init(&batch);
 	for (i = 0; i < nr; i++)
-		lc_io_batch_read(&batch, &s->chains[i].read, s->core->cache,
-				 header_address(s->core, segment, slot + i), sector);
+		lc_io_batch_read(&batch, &s->walks[i].read, s->core->cache,
+				 lc_format_log_address(geo, segment, slot + i), sector);
 	lc_io_batch_wait(&batch);
 	lc_io_batch_init(&batch);
 	for (i = 0; i < nr; i++) {
-		struct lc_io_read *read = &s->chains[i].read;
+		struct lc_io_read *read = &s->walks[i].read;
 
 		if (!may_be_header(read, segment))
 			read->status = -ENODATA;
 		else if (sector < LC_SLOT_BYTES)
 			lc_io_batch_read(&batch, read, s->core->cache,
-					 header_address(s->core, segment, slot + i),
+					 lc_format_log_address(geo, segment, slot + i),
 					 LC_SLOT_BYTES);
 	}
 	lc_io_batch_wait(&batch);
@@ -231,7 +229,7 @@ static int look_behind(struct scan *s, u64 segment, u32 slot)
 		nr = min_t(u32, WINDOW, seg_slots - slot);
 		read_candidates(s, segment, slot, nr);
 		for (i = 0; i < nr; i++) {
-			const struct lc_io_read *read = &s->chains[i].read;
+			const struct lc_io_read *read = &s->walks[i].read;
 
 			if (read->status || lc_record_decode(read->data, &s->core->sb, segment,
 							     slot + i, &info, NULL))
@@ -252,24 +250,24 @@ static int look_behind(struct scan *s, u64 segment, u32 slot)
  * tried: the only record that tells of a life, and makes dead ones known as dead, may
  * stand behind a header that rotted (L2, L13).
  */
-static int scan_settle(struct scan *s, u64 segment, const struct chain *c)
+static int scan_settle(struct scan *s, u64 segment, const struct walk *w)
 {
-	u64 address = header_address(s->core, c->segment, c->slot);
-	bool stale = c->stale;
+	u64 address = lc_chain_address(&w->chain, &s->core->sb.geo);
+	bool stale = w->stale;
 	u64 before = s->found.nr_headers;
 	int ret;
 
-	if (c->error) {
-		lc_err(s->core, "cache device: record at %llu: %s, see lc-check", address, c->why);
-		return c->error;
+	if (w->error) {
+		lc_err(s->core, "cache device: record at %llu: %s, see lc-check", address, w->why);
+		return w->error;
 	}
-	if (c->unreadable) {
+	if (w->unreadable) {
 		lc_warn(s->core, "cache device: slot at %llu cannot be read: error %d; taken as torn by the crash",
-			address, c->unreadable);
+			address, w->unreadable);
 		if (++s->nr_unreadable > MAX_UNREADABLE) {
 			lc_err(s->core, "cache device: more than %u headers cannot be read: see to the device first, nothing was changed",
 			       MAX_UNREADABLE);
-			return c->unreadable;
+			return w->unreadable;
 		}
 	}
 	if (stale) {
@@ -300,7 +298,7 @@ static int scan_log(struct scan *s)
 		if (ret)
 			return ret;
 		for (i = 0; i < nr; i++) {
-			ret = scan_settle(s, n + i, &s->chains[i]);
+			ret = scan_settle(s, n + i, &s->walks[i]);
 			if (ret)
 				return ret;
 			if (s->stale_run > sb->lane_limit) {
@@ -366,7 +364,8 @@ static u64 record_address(struct scan *s, const struct lc_replay_record *r, u32 
 {
 	const struct lc_replay_log *log = &s->found.log;
 
-	return header_address(s->core, lc_replay_segment(log, r), lc_replay_slot(log, r) + slot);
+	return lc_format_log_address(&s->core->sb.geo, lc_replay_segment(log, r),
+				     lc_replay_slot(log, r) + slot);
 }
 
 /*
@@ -379,7 +378,7 @@ static int fetched_header(struct scan *s, const struct lc_replay_record *r, void
 	const struct lc_replay_log *log = &s->found.log;
 	u64 segment = lc_replay_segment(log, r);
 	u32 slot = lc_replay_slot(log, r);
-	u64 address = header_address(s->core, segment, slot);
+	u64 address = lc_format_log_address(&s->core->sb.geo, segment, slot);
 	const char *why;
 	int ret;
 
@@ -556,7 +555,7 @@ static u32 fetch_window(struct scan *s, u32 *next, const struct lc_replay_record
 		let_others_run(*next);
 		if (!r->keep)
 			continue;
-		lc_io_batch_read(&batch, &s->chains[nr].read, s->core->cache,
+		lc_io_batch_read(&batch, &s->walks[nr].read, s->core->cache,
 				 record_address(s, r, 0), LC_SLOT_BYTES);
 		fetched[nr++] = r;
 	}
@@ -573,7 +572,7 @@ static int apply_log(struct scan *s)
 	lc_replay_find_cuts(&s->found.log);
 	while ((nr = fetch_window(s, &next, fetched))) {
 		for (i = 0; i < nr; i++) {
-			ret = apply_record(s, fetched[i], &s->chains[i].read);
+			ret = apply_record(s, fetched[i], &s->walks[i].read);
 			if (ret)
 				return ret;
 		}
@@ -588,9 +587,9 @@ static void scan_free(struct scan *s)
 {
 	u32 i;
 
-	for (i = 0; s->chains && i < WINDOW; i++)
-		kfree(s->chains[i].read.data);
-	kvfree(s->chains);
+	for (i = 0; s->walks && i < WINDOW; i++)
+		kfree(s->walks[i].read.data);
+	kvfree(s->walks);
 	kvfree(s->full);
 }
 
@@ -599,13 +598,13 @@ static int scan_alloc(struct scan *s, struct lc_core *core)
 	u32 i;
 
 	s->core = core;
-	s->chains = kvcalloc(WINDOW, sizeof(*s->chains), GFP_KERNEL);
+	s->walks = kvcalloc(WINDOW, sizeof(*s->walks), GFP_KERNEL);
 	s->full = kvcalloc(BITS_TO_LONGS(core->sb.geo.nr_segments), sizeof(long), GFP_KERNEL);
-	if (!s->chains || !s->full)
+	if (!s->walks || !s->full)
 		return -ENOMEM;
 	for (i = 0; i < WINDOW; i++) {
-		s->chains[i].read.data = kmalloc(LC_SLOT_BYTES, GFP_NOIO);
-		if (!s->chains[i].read.data)
+		s->walks[i].read.data = kmalloc(LC_SLOT_BYTES, GFP_NOIO);
+		if (!s->walks[i].read.data)
 			return -ENOMEM;
 	}
 	return 0;
@@ -665,8 +664,8 @@ int lc_recovery_check_clean(struct lc_core *core)
 		return -ENOMEM;
 	/* A place that cannot be read or decoded holds no record of a later life. */
 	for (; info.epoch <= sb->epoch && n - sb->head_segment <= sb->lane_limit; n++) {
-		if (lc_io_sync(core->cache, REQ_OP_READ, header_address(core, n, 0), raw,
-			       LC_SLOT_BYTES) ||
+		if (lc_io_sync(core->cache, REQ_OP_READ, lc_format_log_address(&sb->geo, n, 0),
+			       raw, LC_SLOT_BYTES) ||
 		    lc_record_decode(raw, sb, n, 0, &info, NULL))
 			info.epoch = 0;
 	}
@@ -699,11 +698,12 @@ int lc_recovery_read_cuts(struct lc_core *core)
 		nr = min_t(u64, WINDOW, end - n);
 		lc_io_batch_init(&batch);
 		for (i = 0; i < nr; i++)
-			lc_io_batch_read(&batch, &s.chains[i].read, core->cache,
-					 header_address(core, n + i, 0), LC_SLOT_BYTES);
+			lc_io_batch_read(&batch, &s.walks[i].read, core->cache,
+					 lc_format_log_address(&core->sb.geo, n + i, 0),
+					 LC_SLOT_BYTES);
 		lc_io_batch_wait(&batch);
 		for (i = 0; i < nr; i++) {
-			struct lc_io_read *read = &s.chains[i].read;
+			struct lc_io_read *read = &s.walks[i].read;
 
 			if (!read->status &&
 			    !lc_record_decode(read->data, &core->sb, n + i, 0, &info, NULL))

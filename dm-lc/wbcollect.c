@@ -9,6 +9,7 @@
 
 #include "lc.h"
 #include "buffer.h"
+#include "chain.h"
 #include "index.h"
 #include "io.h"
 #include "lane.h"
@@ -66,14 +67,13 @@ static void collect_record(struct lc_core *core, struct lc_wb_list *list,
 }
 
 /*
- * Read what should be a header, @tries times at most.  Return: 0, -EBADMSG if it is none of
- * this segment, -EREMOTEIO if the SSD fails it, or -EINTR.
+ * Read what should be a header, @tries times at most, and go behind it.  Return: 0, -EBADMSG if
+ * it is none of this segment, -EREMOTEIO if the SSD fails it, or -EINTR.
  */
-static int read_header(struct lc_core *core, const struct lc_wb_source *source, u32 slot,
-		       u64 epoch, u32 tries, struct lc_record_info *info)
+static int read_header(struct lc_core *core, const struct lc_wb_source *source,
+		       struct lc_chain *chain, u32 tries, struct lc_record_info *info)
 {
-	u64 address = lc_format_slot_address(&core->sb.geo,
-					     lc_ring_position(core->ring, source->number), slot);
+	u64 address = lc_chain_address(chain, &core->sb.geo);
 	int ret;
 
 	do {
@@ -83,8 +83,7 @@ static int read_header(struct lc_core *core, const struct lc_wb_source *source, 
 			return -EINTR;
 		if (ret)
 			ret = -EREMOTEIO;
-		else if (lc_record_decode(source->header, &core->sb, source->number, slot, info,
-					  NULL) || (epoch && info->epoch != epoch))
+		else if (lc_chain_step(chain, &core->sb, source->header, info, NULL))
 			ret = -EBADMSG;
 	} while (ret && --tries);
 	return ret;
@@ -101,32 +100,29 @@ static int walk_segment(struct lc_core *core, const struct lc_wb_source *source,
 			struct lc_wb_list *list)
 {
 	struct lc_record_info info;
-	u32 slot = 0, next = 0;	/* the latter: where the chain says there is a header */
-	u64 epoch = 0;		/* all records of a segment are of one life (R7) */
+	struct lc_chain chain;
 	int ret;
 
-	if (source->number >= core->head->start)
-		epoch = core->sb.epoch;
-	while (slot < core->sb.geo.seg_slots) {
-		ret = read_header(core, source, slot, epoch, slot == next ? HEADER_TRIES : 1,
-				  &info);
+	lc_chain_start(&chain, source->number,
+		       source->number >= core->head->start ? core->sb.epoch : 0);
+	while (!lc_chain_at_end(&chain, &core->sb.geo)) {
+		ret = read_header(core, source, &chain,
+				  lc_chain_unbroken(&chain) ? HEADER_TRIES : 1, &info);
 		if (!ret) {
-			epoch = info.epoch;
+			chain.epoch = info.epoch;
 			collect_record(core, list, source->header, &info,
 				       base_of(core, source->number));
-			slot += LC_HEADER_SLOTS + info.nr_slots;
-			next = slot;
 			continue;
 		}
 		if (ret == -EINTR || (ret == -EREMOTEIO && source->patient))
 			return ret;
 		/* Damage, or the end.  A header behind it still names its slots (L13). */
-		if (!slots_left(core, source->number, slot))
+		if (!slots_left(core, source->number, chain.slot))
 			break;
 		if (source->patient)
 			return -EREMOTEIO;
-		list->nr_bad += slot == next;
-		slot++;
+		list->nr_bad += lc_chain_unbroken(&chain);
+		lc_chain_skip(&chain);
 	}
 	return 0;
 }

@@ -256,10 +256,10 @@ static int judge_writes(struct run *run)
 static int read_slot(struct run *run, u32 i)
 {
 	struct lc_core *core = run->copy->core;
-	u64 address = core->sb.geo.segments_offset + ((u64)run->items[i].slot << LC_SLOT_SHIFT);
 
-	return lc_io_sync(core->cache, REQ_OP_READ, address, page_address(run->pages[i]),
-			  LC_SLOT_BYTES);
+	return lc_io_sync(core->cache, REQ_OP_READ,
+			  lc_slot_address(&core->sb.geo, run->items[i].slot),
+			  page_address(run->pages[i]), LC_SLOT_BYTES);
 }
 
 /*
@@ -377,8 +377,7 @@ static void run_start(struct run *run)
 	run->writing = false;
 	atomic_set(&run->pending, 1);
 	for (i = 0; i < run->nr; i++) {
-		sector_t at = (core->sb.geo.segments_offset >> 9) +
-			      ((sector_t)run->items[i].slot << LC_BLOCK_SHIFT);
+		sector_t at = lc_slot_address(&core->sb.geo, run->items[i].slot) >> 9;
 
 		if (must_submit(bio, at)) {
 			submit_bio(bio);

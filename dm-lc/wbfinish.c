@@ -36,9 +36,8 @@ int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
 		return -ENOENT;
 	/* A segment from before the last clean stop, of the only lane there was. */
 	ret = lc_io_sync(core->cache, REQ_OP_READ,
-			 lc_format_slot_address(&core->sb.geo,
-						lc_ring_position(core->ring, number), 0),
-			 wb->header, LC_SLOT_BYTES);
+			 lc_format_log_address(&core->sb.geo, number, 0), wb->header,
+			 LC_SLOT_BYTES);
 	if (!ret && lc_record_decode(wb->header, &core->sb, number, 0, &info, NULL))
 		ret = -EBADMSG;
 	if (!ret)

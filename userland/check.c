@@ -250,8 +250,8 @@ static void apply_entry(struct check *c, const struct lc_entry_info *e, bool bad
 /* Data slots of a record; unreadable[i] is set where a slot cannot be read. */
 static u8 *read_slots(struct check *c, const struct lc_record_info *info, bool *unreadable)
 {
-	u64 position = lc_format_position(&c->sb.geo, info->segment);
-	u64 at = lc_format_slot_address(&c->sb.geo, position, info->first_slot + LC_HEADER_SLOTS);
+	u64 at = lc_format_log_address(&c->sb.geo, info->segment,
+				       info->first_slot + LC_HEADER_SLOTS);
 	u8 *slots = xcalloc(info->nr_slots + 1, LC_SLOT_BYTES);
 	unsigned int i;
 
@@ -288,11 +288,11 @@ const char *check_slot(struct check *c, u64 at, const struct lc_entry_info *e, v
 static bool is_whole(struct check *c, const struct lc_record_info *info, unsigned int i,
 		     const struct lc_entry_info *e, u8 *data)
 {
-	u64 position = lc_format_position(&c->sb.geo, info->segment);
+	u64 at = lc_format_log_address(&c->sb.geo, info->segment,
+				       info->first_slot + LC_HEADER_SLOTS + i);
 
 	return lc_format_slot_csum(&c->sb, e->block, data) == e->csum ||
-	       !check_slot(c, lc_format_slot_address(&c->sb.geo, position, info->first_slot +
-						     LC_HEADER_SLOTS + i), e, data);
+	       !check_slot(c, at, e, data);
 }
 
 /* Verify one record of the run; false if it is torn and ends the run. */

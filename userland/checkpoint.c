@@ -81,7 +81,7 @@ static const char *cut_contradiction(const struct check *c, struct lc_ckpt_item 
 static void read_position(struct check *c, struct position *p, u64 number)
 {
 	struct lc_record_header raw;
-	u32 slot = 0;
+	struct lc_chain chain;
 	const char *why;
 
 	p->number = number;
@@ -92,13 +92,12 @@ static void read_position(struct check *c, struct position *p, u64 number)
 	p->segment = le64_to_cpu(raw.segment);
 	if (lc_format_position(&c->sb.geo, p->segment) != number)
 		return;
-	while (slot < c->sb.geo.seg_slots) {
+	lc_chain_start(&chain, p->segment, 0);
+	while (!lc_chain_at_end(&chain, &c->sb.geo)) {
 		p->raw = xrealloc(p->raw, p->nr + 1, sizeof(*p->raw));
 		p->info = xrealloc(p->info, p->nr + 1, sizeof(*p->info));
-		if (scan_read_header(c->ssd, &c->sb, p->segment, slot, &p->raw[p->nr],
-				     &p->info[p->nr], &why))
+		if (scan_step(c->ssd, &c->sb, &chain, &p->raw[p->nr], &p->info[p->nr], &why))
 			break;
-		slot += LC_HEADER_SLOTS + p->info[p->nr].nr_slots;
 		p->nr++;
 	}
 }

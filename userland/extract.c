@@ -115,8 +115,8 @@ static void apply_range(struct extract *x, const struct lc_entry_info *e)
 
 static u64 slot_address(const struct extract *x, const struct lc_record_info *info, unsigned int i)
 {
-	return lc_format_slot_address(&x->sb.geo, lc_format_position(&x->sb.geo, info->segment),
-				      info->first_slot + LC_HEADER_SLOTS + i);
+	return lc_format_log_address(&x->sb.geo, info->segment,
+				     info->first_slot + LC_HEADER_SLOTS + i);
 }
 
 /* Read a slot and compare it with its checksum, several times if it does not fit. */
@@ -243,7 +243,7 @@ static int read_log(struct extract *x)
 /* Mark what the checkpoint of a clean stop calls dirty.  Return: whether all of it is good. */
 static bool read_checkpoint(struct extract *x, const struct lc_sb *sb)
 {
-	u64 index, seen = 0, first_slot = lc_format_slot_address(&sb->geo, 0, 0);
+	u64 index, seen = 0;
 	struct lc_ckpt_block raw;
 	struct lc_ckpt_item item;
 	struct copy *copy;
@@ -260,8 +260,8 @@ static bool read_checkpoint(struct extract *x, const struct lc_sb *sb)
 			    !(item.flags & LC_CKPT_ENTRY_DIRTY || item.lost))
 				continue;
 			copy = find(x, item.block);
-			if (!copy || (item.mask && copy->at != first_slot +
-				      (u64)item.slot * LC_SLOT_BYTES))
+			if (!copy ||
+			    (item.mask && copy->at != lc_slot_address(&sb->geo, item.slot)))
 				return false;
 			copy->dirty = true;
 		}

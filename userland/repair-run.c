@@ -49,7 +49,7 @@ static int write_placeholder(const struct alive *a, u64 segment, u32 slot, u32 s
 		.nr_slots = slots - 1,
 		.first_slot = slot,
 	};
-	u64 at = lc_format_slot_address(&c->sb.geo, lc_format_position(&c->sb.geo, segment), slot);
+	u64 at = lc_format_log_address(&c->sb.geo, segment, slot);
 	u64 lowest = alive_lowest_segment(a, seq);
 	struct lc_record_header raw;
 

@@ -140,9 +140,8 @@ int repair_marks(struct check *c)
 static void lose_entry(struct check *c, struct lc_record_header *raw,
 		       const struct lc_record_info *info, const struct bad_slot *bad)
 {
-	u64 position = lc_format_position(&c->sb.geo, info->segment);
-	u64 at = lc_format_slot_address(&c->sb.geo, position,
-					info->first_slot + LC_HEADER_SLOTS + bad->entry);
+	u64 at = lc_format_log_address(&c->sb.geo, info->segment,
+				       info->first_slot + LC_HEADER_SLOTS + bad->entry);
 	struct lc_entry_info e;
 	u8 slot[LC_SLOT_BYTES];
 
@@ -170,12 +169,11 @@ int repair_unread(struct check *c)
 
 	for (i = 0; i < c->nr_unread && !ret && !plan_full(c); i++) {
 		const struct unread_slot *u = &c->unread[i];
-		u64 position = lc_format_position(&c->sb.geo, u->segment);
 
 		repair_say(c, "slot %u of segment %llu is written anew, empty", u->slot,
 			  u->segment);
-		ret = repair_write(c, c->ssd,
-				   lc_format_slot_address(&c->sb.geo, position, u->slot), empty);
+		ret = repair_write(c, c->ssd, lc_format_log_address(&c->sb.geo, u->segment, u->slot),
+				   empty);
 	}
 	return ret;
 }
@@ -204,9 +202,8 @@ int repair_slots(struct check *c)
 		for (k = i; k < c->nr_bad && c->bad[k].record == c->bad[i].record; k++)
 			lose_entry(c, &raw, info, &c->bad[k]);
 		lc_record_seal(&raw, &c->sb, &again);
-		ret = repair_write(c, c->ssd, lc_format_slot_address(&c->sb.geo,
-				   lc_format_position(&c->sb.geo, info->segment), info->first_slot),
-				   &raw);
+		ret = repair_write(c, c->ssd, lc_format_log_address(&c->sb.geo, info->segment,
+								    info->first_slot), &raw);
 	}
 	return ret;
 }

@@ -46,12 +46,12 @@ static void add_dark(struct scan *scan, u64 segment, u32 slot)
 }
 
 /**
- * scan_read_header() - read and decode the header at a slot of segment number @segment
+ * scan_step() - read the header at @chain, decode it and go behind its record
  */
-int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot,
-		     struct lc_record_header *raw, struct lc_record_info *info, const char **why)
+int scan_step(const struct device *dev, const struct lc_sb *sb, struct lc_chain *chain,
+	      struct lc_record_header *raw, struct lc_record_info *info, const char **why)
 {
-	u64 at = lc_format_slot_address(&sb->geo, lc_format_position(&sb->geo, segment), slot);
+	u64 at = lc_chain_address(chain, &sb->geo);
 	unsigned int tries = 0;
 	int ret;
 
@@ -60,33 +60,45 @@ int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segme
 			*why = "unreadable";
 			return -EIO;
 		}
-		ret = lc_record_decode(raw, sb, segment, slot, info, why);
+		ret = lc_chain_step(chain, sb, raw, info, why);
 		/* It would be one but for its checksum: perhaps it was not read well. */
 	} while (ret == -EBADMSG && device_again(dev, &tries));
 	return ret;
 }
 
+/**
+ * scan_read_header() - read and decode the header at a slot of segment number @segment
+ */
+int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot,
+		     struct lc_record_header *raw, struct lc_record_info *info, const char **why)
+{
+	struct lc_chain chain = { .segment = segment, .slot = slot };
+
+	return scan_step(dev, sb, &chain, raw, info, why);
+}
+
 /* A segment's bytes from @slot on, or NULL: each slot is read for itself then. */
 static u8 *read_rest(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot)
 {
-	u64 position = lc_format_position(&sb->geo, segment);
 	size_t len = sb->geo.segment_bytes - slot * LC_SLOT_BYTES;
 	u8 *bytes = xcalloc(1, len);
 
-	if (!device_read(dev, lc_format_slot_address(&sb->geo, position, slot), bytes, len))
+	if (!device_read(dev, lc_format_log_address(&sb->geo, segment, slot), bytes, len))
 		return bytes;
 	free(bytes);
 	return NULL;
 }
 
-/* Headers behind a slot that should have held one. */
+/* Headers behind the slot that should have held one. */
 static void scan_rest(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
-		      u64 segment, u32 from)
+		      struct lc_chain *chain)
 {
-	u8 *bytes = read_rest(dev, sb, segment, from);
-	u32 slot = from + 1;
+	u32 from = chain->slot;
+	u8 *bytes = read_rest(dev, sb, chain->segment, from);
 
-	while (slot < sb->geo.seg_slots) {
+	lc_chain_skip(chain);
+	while (!lc_chain_at_end(chain, &sb->geo)) {
+		u32 slot = chain->slot;
 		struct lc_record_header raw;
 		struct lc_record_info info;
 		const char *why;
@@ -94,17 +106,18 @@ static void scan_rest(struct scan *scan, const struct device *dev, const struct 
 
 		if (bytes) {
 			memcpy(&raw, bytes + (slot - from) * LC_SLOT_BYTES, sizeof(raw));
-			ret = lc_record_decode(&raw, sb, segment, slot, &info, &why);
+			ret = lc_chain_step(chain, sb, &raw, &info, &why);
 			if (ret == -EBADMSG)
-				ret = scan_read_header(dev, sb, segment, slot, &raw, &info, &why);
+				ret = scan_step(dev, sb, chain, &raw, &info, &why);
 		} else {
-			ret = scan_read_header(dev, sb, segment, slot, &raw, &info, &why);
+			ret = scan_step(dev, sb, chain, &raw, &info, &why);
 		}
 		if (ret == -EIO)
-			add_dark(scan, segment, slot);
-		if (!ret)
+			add_dark(scan, chain->segment, slot);
+		if (ret)
+			lc_chain_skip(chain);
+		else
 			add_record(scan, &info, true);
-		slot += ret ? 1 : LC_HEADER_SLOTS + info.nr_slots;
 	}
 	free(bytes);
 }
@@ -114,23 +127,24 @@ static size_t scan_segment(struct scan *scan, const struct device *dev, const st
 			   u64 segment)
 {
 	size_t before = scan->nr;
-	u32 slot = 0;
+	struct lc_chain chain;
 
 	scan->nr_segments_read++;
-	while (slot < sb->geo.seg_slots) {
+	/* Of any life: replay tells dead records. */
+	lc_chain_start(&chain, segment, 0);
+	while (!lc_chain_at_end(&chain, &sb->geo)) {
 		struct lc_record_header raw;
 		struct lc_record_info info;
 		const char *why;
 		int ret;
 
-		ret = scan_read_header(dev, sb, segment, slot, &raw, &info, &why);
+		ret = scan_step(dev, sb, &chain, &raw, &info, &why);
 		if (ret) {
-			add_bad(scan, segment, slot, ret, why);
-			scan_rest(scan, dev, sb, segment, slot);
+			add_bad(scan, segment, chain.slot, ret, why);
+			scan_rest(scan, dev, sb, &chain);
 			break;
 		}
 		add_record(scan, &info, false);
-		slot += LC_HEADER_SLOTS + info.nr_slots;
 	}
 	return scan->nr - before;
 }

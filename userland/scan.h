@@ -3,6 +3,7 @@
 #ifndef LC_SCAN_H
 #define LC_SCAN_H
 
+#include "chain.h"
 #include "device.h"
 #include "format.h"
 #include "replay.h"
@@ -49,6 +50,8 @@ void scan_cut(struct scan *scan, u64 last_seq);
 const struct scan_bad *scan_unknown(const struct scan *scan);
 void scan_free(struct scan *scan);
 
+int scan_step(const struct device *dev, const struct lc_sb *sb, struct lc_chain *chain,
+	      struct lc_record_header *raw, struct lc_record_info *info, const char **why);
 int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot,
 		     struct lc_record_header *raw, struct lc_record_info *info, const char **why);
 /* Indices of the kept records in the order of their seqs; to be freed. */

@@ -99,6 +99,8 @@ static void addresses(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, lc_format_slot_address(&geo, geo.nr_segments - 1,
 							     geo.seg_slots - 1),
 				start + geo.nr_slots * LC_SLOT_BYTES - LC_SLOT_BYTES);
+		KUNIT_EXPECT_EQ(test, lc_slot_address(&geo, geo.nr_slots - 1),
+				start + geo.nr_slots * LC_SLOT_BYTES - LC_SLOT_BYTES);
 		for (lap = 1; lap < 1ULL << 28; lap *= 37) {
 			u64 first = lap * geo.nr_segments;
 
@@ -106,6 +108,8 @@ static void addresses(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, lc_format_position(&geo, first - 1),
 					geo.nr_segments - 1);
 			KUNIT_EXPECT_EQ(test, lc_format_position(&geo, first + 1), 1);
+			KUNIT_EXPECT_EQ(test, lc_format_log_address(&geo, first + 1, 2),
+					lc_slot_address(&geo, geo.seg_slots + 2));
 		}
 	}
 }

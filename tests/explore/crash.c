@@ -429,9 +429,7 @@ static u64 rot_address(const struct crash *crash, enum disk_id *disk)
 	case ROT_HEADER:
 		rec = rec_of_seq(crash->rot_arg);
 		place = &rec->places[crash_rot_place(rec, crash->at)];
-		return lc_format_slot_address(&sb->geo,
-					      lc_format_position(&sb->geo, place->segment),
-					      place->slot);
+		return lc_format_log_address(&sb->geo, place->segment, place->slot);
 	case ROT_SUPERBLOCK:
 		return lc_format_sb_address(&sb->geo, crash->rot_arg);
 	case ROT_MARK:

@@ -285,8 +285,7 @@ bool log_submit(u32 i)
 	if (rec->nr_places > 1 && !rewrite_may_submit(rec))
 		return false;
 	memmove(&w->closed[i], &w->closed[i + 1], (--w->nr_closed - i) * sizeof(w->closed[0]));
-	page = lc_format_slot_address(geo, lc_format_position(geo, place->segment),
-				      place->slot) >> LC_SLOT_SHIFT;
+	page = lc_format_log_address(geo, place->segment, place->slot) >> LC_SLOT_SHIFT;
 	cmd = cmd_new(life, SSD, OWNER_RECORD);
 	cmd->rec = rec_index(rec);
 	cmd->place = rec->cur;

@@ -58,9 +58,7 @@ static void put(struct maker *k, unsigned int disk, u64 address, const void *blo
 
 static u64 slot_address(const struct maker *k, u64 segment, u32 slot)
 {
-	const struct lc_geometry *geo = &k->sb.geo;
-
-	return lc_format_slot_address(geo, lc_format_position(geo, segment), slot);
+	return lc_format_log_address(&k->sb.geo, segment, slot);
 }
 
 /* --- layout ------------------------------------------------------------- */

@@ -181,8 +181,7 @@ static void seal(struct lc_record_header *raw, struct lc_record_info *info)
 	info->tail_seq = sb.tail_seq;
 	lc_record_seal(raw, &sb, info);
 	forge(raw);
-	at = lc_format_slot_address(&sb.geo, lc_format_position(&sb.geo, info->segment),
-				    info->first_slot);
+	at = lc_format_log_address(&sb.geo, info->segment, info->first_slot);
 	put(fd, raw, at);
 }
 
@@ -208,8 +207,7 @@ static void make_data(void)
 		e.csum = lc_format_slot_csum(&sb, e.block, data);
 		lc_entry_encode(&raw, info.nr_entries++, &e);
 		data[0] ^= number("torn", 0);
-		put(fd, data, lc_format_slot_address(&sb.geo,
-			lc_format_position(&sb.geo, segment), slot + info.nr_entries));
+		put(fd, data, lc_format_log_address(&sb.geo, segment, slot + info.nr_entries));
 	}
 	free(blocks);
 	info.nr_slots = info.nr_entries;
