@@ -63,7 +63,8 @@ static int stream_flush(struct stream *s)
 
 	if (!s->fill)
 		return 0;
-	ret = lc_io_sync(core->cache, REQ_OP_WRITE, address, s->piece, s->fill << LC_SLOT_SHIFT);
+	ret = lc_io_sync(core->env.cache, REQ_OP_WRITE, address, s->piece,
+			 s->fill << LC_SLOT_SHIFT);
 	s->fill = 0;
 	return ret;
 }
@@ -195,7 +196,7 @@ static int load_block(struct lc_core *core, const struct lc_ckpt_block *raw, u64
 			ret = load_item(core, &item);
 	}
 	if (ret)
-		lc_err(core, "checkpoint block %llu: %s", index, why);
+		lc_err(&core->env, "checkpoint block %llu: %s", index, why);
 	*nr_entries += nr;
 	return ret;
 }
@@ -220,7 +221,7 @@ int lc_checkpoint_load(struct lc_core *core)
 		return ret;
 	while (!ret && index < blocks) {
 		n = min_t(u64, s.nr_blocks, blocks - index);
-		ret = lc_io_sync(core->cache, REQ_OP_READ,
+		ret = lc_io_sync(core->env.cache, REQ_OP_READ,
 				 core->sb.geo.ckpt_offset + (index << LC_SLOT_SHIFT), s.piece,
 				 n << LC_SLOT_SHIFT);
 		for (i = 0; !ret && i < n; i++)
@@ -230,7 +231,7 @@ int lc_checkpoint_load(struct lc_core *core)
 	}
 	stream_free(&s);
 	if (!ret && found != expect) {
-		lc_err(core, "checkpoint lists %llu blocks instead of %llu", found, expect);
+		lc_err(&core->env, "checkpoint lists %llu blocks instead of %llu", found, expect);
 		ret = -EUCLEAN;
 	}
 	return ret;

@@ -63,34 +63,39 @@ static void event_work(struct work_struct *work)
 	mutex_unlock(&core->life_lock);
 }
 
-void lc_core_fail(struct lc_core *core, const char *reason)
+static struct lc_core *core_of(struct lc_env *env)
 {
-	/* First of all: no FLUSH may be acknowledged from here on (F2). */
-	lc_log_fail(core->log);
-	if (cmpxchg(&core->mode, LC_MODE_RW, LC_MODE_FAIL) != LC_MODE_RW)
-		return;
-	cmpxchg(&core->fail_reason, NULL, reason);
-	lc_err_atomic(core, "mode fail: %s; writes are refused", reason);
-	lc_park_kick(core->park);
-	queue_work(core->event_wq, &core->event_work);
-	lc_writeback_kick(core->wb);
+	return container_of(env, struct lc_core, env);
 }
 
-void lc_core_cache_failed(struct lc_core *core, const char *reason)
+static void refuse_flushes(struct lc_env *env)
 {
-	if (lc_core_mode(core) != LC_MODE_RW || atomic_read(&core->cache_failed))
-		return;
-	/* Before cache_failed: whoever sees that may say why. */
-	cmpxchg(&core->fail_reason, NULL, reason);
-	if (atomic_xchg(&core->cache_failed, 1))
-		return;
-	if (core->sb.mark_offset == LC_NO_MARK) {
-		lc_core_fail(core, reason);
-		return;
-	}
-	lc_log_stop(core->log);
-	lc_rescue_start(core->rescue);
+	lc_log_fail(core_of(env)->log);
 }
+
+static void give_up_ssd(struct lc_env *env)
+{
+	lc_log_stop(core_of(env)->log);
+	lc_rescue_start(core_of(env)->rescue);
+}
+
+static void wake(struct lc_env *env)
+{
+	lc_park_kick(core_of(env)->park);
+	lc_writeback_kick(core_of(env)->wb);
+}
+
+static void tell(struct lc_env *env)
+{
+	queue_work(core_of(env)->event_wq, &core_of(env)->event_work);
+}
+
+const struct lc_health_ops lc_core_health_ops = {
+	.refuse_flushes = refuse_flushes,
+	.give_up_ssd = give_up_ssd,
+	.wake = wake,
+	.tell = tell,
+};
 
 /* Forget the old content of a segment that is about to be written again. */
 static void evict(struct lc_core *core, u64 position)
@@ -103,7 +108,8 @@ static void evict(struct lc_core *core, u64 position)
 		if (lc_index_lock_slot(core->index, block, slot, &bucket, &map)) {
 			/* The tail passed it, so it cannot be: a bug, and data at stake. */
 			if (WARN_ON_ONCE(map.dirty))
-				lc_core_fail(core, "a dirty block was about to be overwritten");
+				lc_health_fail(&core->env,
+					       "a dirty block was about to be overwritten");
 			else
 				lc_index_remove(core->index, bucket, block, &map);
 		}
@@ -138,7 +144,7 @@ static bool refill_segment(struct lc_core *core)
 		core->refill_last = jiffies;
 		evict(core, lc_ring_position(core->ring, core->refill_number));
 	}
-	if (lc_core_mode(core) != LC_MODE_RW)
+	if (lc_mode(&core->env) != LC_MODE_RW)
 		return false;
 	/* If reads are in flight there, the last one queues us again. */
 	position = lc_ring_position(core->ring, core->refill_number);
@@ -164,7 +170,7 @@ static bool paced(struct lc_core *core)
 	if (elapsed >= wait)
 		return false;
 	/* Instead of what was to be waited for before: that may have been longer. */
-	mod_delayed_work(core->wq, &core->pace_work, wait - elapsed);
+	mod_delayed_work(core->env.wq, &core->pace_work, wait - elapsed);
 	return true;
 }
 
@@ -183,7 +189,7 @@ static bool crowded(struct lc_core *core, const struct lc_lane *lane, u32 most)
 
 	if (READ_ONCE(core->head->relog_starved))
 		return false;
-	if (bdev_write_cache(core->cache))
+	if (bdev_write_cache(core->env.cache))
 		most = min(most, nr - nr / 2);
 	return used - min(used, lc_lane_unflushed(lane)) >= most;
 }
@@ -201,7 +207,7 @@ static void pace_work(struct work_struct *work)
 {
 	struct lc_core *core = container_of(to_delayed_work(work), struct lc_core, pace_work);
 
-	queue_work(core->wq, &core->refill_work);
+	queue_work(core->env.wq, &core->refill_work);
 }
 
 static void refill_work(struct work_struct *work)
@@ -245,13 +251,14 @@ static void refill_work(struct work_struct *work)
 static void idle_work(struct work_struct *work)
 {
 	struct lc_core *core = container_of(to_delayed_work(work), struct lc_core, idle_work);
-	u32 ms = READ_ONCE(core->params.idle_seal_ms);
+	u32 ms = READ_ONCE(core->env.params.idle_seal_ms);
 	u64 mark = lc_head_mark(core);
 
 	if (ms && mark == core->idle_seen)
 		lc_log_want_durable(core->log, lc_head_seal(core, false));
 	core->idle_seen = mark;
-	queue_delayed_work(core->wq, &core->idle_work, msecs_to_jiffies(ms ? ms : MSEC_PER_SEC));
+	queue_delayed_work(core->env.wq, &core->idle_work,
+			   msecs_to_jiffies(ms ? ms : MSEC_PER_SEC));
 }
 
 /* --- start and stop ------------------------------------------------------ */
@@ -272,13 +279,13 @@ static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 		return ret;
 	if (ret) {
 		/* Nothing is lost: the log from the tail on says the same. */
-		lc_warn(core, "checkpoint unusable, replaying the log instead");
+		lc_warn(&core->env, "checkpoint unusable, replaying the log instead");
 		lc_index_clear(core->index);
 		lc_ring_forget_cuts(core->ring);
 		ret = lc_recovery_run(core, next_seq, next_segment);
 		if (!ret && *next_seq != core->sb.next_seq) {
 			/* All of it was durable: this is damage, no torn tail (L4). */
-			lc_err(core, "the log ends at record %llu but was stopped cleanly at %llu: see lc-check --repair",
+			lc_err(&core->env, "the log ends at record %llu but was stopped cleanly at %llu: see lc-check --repair",
 			       *next_seq - 1, core->sb.next_seq - 1);
 			ret = -EUCLEAN;
 		}
@@ -329,7 +336,7 @@ static int start(struct lc_core *core)
 		return ret;
 	if (core->sb.mark_offset != LC_NO_MARK)
 		lc_doubt_marked(&core->doubt);
-	lc_info(core, "epoch %llu: %llu blocks cached, %llu dirty", core->sb.epoch,
+	lc_info(&core->env, "epoch %llu: %llu blocks cached, %llu dirty", core->sb.epoch,
 		lc_index_cached(core->index), lc_index_dirty(core->index));
 	return 0;
 }
@@ -343,7 +350,7 @@ static void stop_clean(struct lc_core *core)
 
 	/* A late write must not be acknowledged any more. */
 	core->ended = true;
-	WRITE_ONCE(core->mode, LC_MODE_FAIL);
+	lc_health_end(&core->env);
 	/* A fingerprint of what is gone after a power cut would refuse the next start (F8). */
 	ret = lc_doubt_flush(core);
 	if (!ret && lc_doubt_any(&core->doubt))
@@ -356,7 +363,7 @@ static void stop_clean(struct lc_core *core)
 		ret = lc_meta_end_clean(core, lc_log_last_seq(core->log) + 1,
 					lc_head_used(core), entries, &print);
 	if (ret)
-		lc_warn(core, "no clean stop, error %d: the next start replays the log", ret);
+		lc_warn(&core->env, "no clean stop, error %d: the next start replays the log", ret);
 }
 
 /**
@@ -367,7 +374,7 @@ static void stop_clean(struct lc_core *core)
  */
 int lc_core_flush(struct lc_core *core)
 {
-	if (lc_core_mode(core) == LC_MODE_DEGRADED)
+	if (lc_mode(&core->env) == LC_MODE_DEGRADED)
 		return lc_bypass_flush(core);
 	return lc_log_wait_durable(core->log, lc_head_seal(core, false));
 }
@@ -395,27 +402,27 @@ static void take_params(struct lc_core *core, struct lc_params *params, struct l
 	lc_pool_shrink(core->pool, params->buffers);
 	set_ready(core, params);
 	WRITE_ONCE(core->stats_on, params->stats);
-	if (params->writeback_batch != core->params.writeback_batch ||
-	    params->writeback_depth != core->params.writeback_depth) {
+	if (params->writeback_batch != core->env.params.writeback_batch ||
+	    params->writeback_depth != core->env.params.writeback_depth) {
 		/* Memory must not be reclaimed through the volume that is suspended. */
 		noio = lc_noio_save();
 		if (lc_writeback_resize(core->wb, params->writeback_batch,
 					params->writeback_depth)) {
-			lc_warn(core, "no memory for another writeback batch or depth");
+			lc_warn(&core->env, "no memory for another writeback batch or depth");
 			next = *params;
-			next.writeback_batch = core->params.writeback_batch;
-			next.writeback_depth = core->params.writeback_depth;
+			next.writeback_batch = core->env.params.writeback_batch;
+			next.writeback_depth = core->env.params.writeback_depth;
 			lc_params_store(params, &next);
 		}
 		lc_noio_restore(noio);
 	}
-	if (params->lanes != core->params.lanes) {
-		lc_warn(core, "option lanes counts from the next start on");
+	if (params->lanes != core->env.params.lanes) {
+		lc_warn(&core->env, "option lanes counts from the next start on");
 		next = *params;
-		next.lanes = core->params.lanes;
+		next.lanes = core->env.params.lanes;
 		lc_params_store(params, &next);
 	}
-	lc_params_store(&core->params, params);
+	lc_params_store(&core->env.params, params);
 }
 
 /**
@@ -434,7 +441,7 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_param
 
 	mutex_lock(&core->life_lock);
 	if (core->ended) {
-		lc_err(core, "this life has ended: remove the device and create it again");
+		lc_err(&core->env, "this life has ended: remove the device and create it again");
 		ret = -EIO;
 		goto unlock;
 	}
@@ -453,11 +460,11 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_param
 		goto unlock;
 	WRITE_ONCE(core->running, true);
 	lc_rescue_resume(core->rescue);
-	if (lc_core_mode(core) == LC_MODE_DEGRADED)
+	if (lc_mode(&core->env) == LC_MODE_DEGRADED)
 		goto unlock;
-	WRITE_ONCE(core->last_write, jiffies);
-	queue_work(core->wq, &core->refill_work);
-	queue_delayed_work(core->wq, &core->idle_work, HZ);
+	WRITE_ONCE(core->env.last_write, jiffies);
+	queue_work(core->env.wq, &core->refill_work);
+	queue_delayed_work(core->env.wq, &core->idle_work, HZ);
 	lc_writeback_resume(core->wb);
 unlock:
 	mutex_unlock(&core->life_lock);
@@ -500,7 +507,7 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	cancel_delayed_work_sync(&core->idle_work);
 	ret = lc_core_flush(core);
 	lc_log_quiesce(core->log);
-	if (atomic_read(&core->cache_failed)) {
+	if (lc_ssd_failed(&core->env)) {
 		/* It may be on its way, but must not be at work while suspended. */
 		lc_rescue_run(core->rescue);
 		lc_rescue_finish(core->rescue, removing);
@@ -513,10 +520,10 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	flush_work(&core->refill_work);
 	lc_park_rest(core->park);
 	if (ret)
-		lc_err(core, "the log could not be made durable");
-	else if (lc_core_mode(core) == LC_MODE_DEGRADED)
+		lc_err(&core->env, "the log could not be made durable");
+	else if (lc_mode(&core->env) == LC_MODE_DEGRADED)
 		lc_rescue_record_lost(core, removing);
-	else if (removing && lc_core_mode(core) == LC_MODE_RW)
+	else if (removing && lc_mode(&core->env) == LC_MODE_RW)
 		stop_clean(core);
 unlock:
 	mutex_unlock(&core->life_lock);
@@ -538,7 +545,7 @@ void lc_core_teardown(struct lc_core *core)
 		lc_writeback_pause(core->wb);
 		WRITE_ONCE(core->running, false);
 	}
-	if (core->wq) {
+	if (core->env.wq) {
 		cancel_delayed_work_sync(&core->idle_work);
 		/* The one starts the other only while running. */
 		flush_work(&core->refill_work);
@@ -550,7 +557,7 @@ void lc_core_teardown(struct lc_core *core)
 		lc_log_quiesce(core->log);
 	}
 	lc_rescue_destroy(core->rescue);
-	if (core->wq) {
+	if (core->env.wq) {
 		cancel_work_sync(&core->refill_work);
 		lc_park_stop(core->park);
 	}
@@ -564,16 +571,16 @@ void lc_core_teardown(struct lc_core *core)
 	if (core->patient_wq)
 		destroy_workqueue(core->patient_wq);
 	/* No bio is left that they could find; behind all workers that may have queued them. */
-	if (core->wq)
+	if (core->env.wq)
 		cancel_delayed_work_sync(&core->commit_late);
 	if (core->commit_wq)
 		destroy_workqueue(core->commit_wq);
 	/* All that might say something has ended. */
-	lc_name_stop(core);
+	lc_name_stop(&core->env);
 	lc_log_destroy(core->log);
 	lc_send_destroy(core->send);
-	if (core->wq)
-		destroy_workqueue(core->wq);
+	if (core->env.wq)
+		destroy_workqueue(core->env.wq);
 	lc_park_destroy(core->park);
 	lc_bypass_destroy(core->bypass);
 	lc_head_destroy(core);
@@ -598,8 +605,8 @@ static int check_memory(struct lc_core *core, const char **error)
 
 	if (need <= have / 2)
 		return 0;
-	lc_err(core, "%pg needs an index of %llu MiB of RAM, more than half of the %llu MiB there are: use less of the device, as a partition or a logical volume, or add memory",
-	       core->cache, need >> 20, have >> 20);
+	lc_err(&core->env, "%pg needs an index of %llu MiB of RAM, more than half of the %llu MiB there are: use less of the device, as a partition or a logical volume, or add memory",
+	       core->env.cache, need >> 20, have >> 20);
 	*error = "Index would take more than half of the RAM";
 	return -ENOMEM;
 }
@@ -612,14 +619,14 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
 	core->pool = lc_pool_create(nr_lanes);
-	core->wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	core->env.wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	/* As device mapper's own: see commit() in write.c. */
 	core->commit_wq = alloc_workqueue("lc-commit", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
 	core->patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
 					   WQ_MAX_ACTIVE);
 	core->verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	core->event_wq = alloc_ordered_workqueue("lc-event", WQ_MEM_RECLAIM);
-	if (!core->meta || !core->index || !core->ring || !core->pool || !core->wq ||
+	if (!core->meta || !core->index || !core->ring || !core->pool || !core->env.wq ||
 	    !core->commit_wq || !core->patient_wq || !core->verify_wq || !core->event_wq)
 		return -ENOMEM;
 	if (lc_head_create(core, nr_lanes) || lc_stats_create(core) || lc_discard_create(core))
@@ -628,10 +635,10 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	core->log = core->send ? lc_log_create(core) : NULL;
 	if (!core->log || mempool_init_page_pool(&core->merge_pool, MERGE_PAGES, 1))
 		return -ENOMEM;
-	if (lc_buffers_alloc(core, core->params.buffers, &buffers))
+	if (lc_buffers_alloc(core, core->env.params.buffers, &buffers))
 		return -ENOMEM;
 	lc_pool_add(core->pool, &buffers);
-	set_ready(core, &core->params);
+	set_ready(core, &core->env.params);
 	core->wb = lc_writeback_create(core);
 	core->park = lc_park_create(core);
 	core->bypass = lc_bypass_create(core);
@@ -650,7 +657,6 @@ static void core_init(struct lc_core *core)
 	INIT_DELAYED_WORK(&core->idle_work, idle_work);
 	INIT_WORK(&core->event_work, event_work);
 	INIT_LIST_HEAD(&core->users);
-	core->mode = LC_MODE_RW;
 }
 
 /* Are the devices what the superblock was written for? */
@@ -659,14 +665,14 @@ static int check_devices(struct lc_core *core, struct dm_target *ti, const char 
 	const struct lc_sb *sb = &core->sb;
 
 	*error = NULL;
-	if ((u64)bdev_nr_bytes(core->cache) < sb->geo.cache_bytes)
+	if ((u64)bdev_nr_bytes(core->env.cache) < sb->geo.cache_bytes)
 		*error = "Cache device is smaller than when it was formatted";
-	else if ((u64)bdev_nr_bytes(core->backing) < sb->backing_bytes)
+	else if ((u64)bdev_nr_bytes(core->env.backing) < sb->backing_bytes)
 		*error = "Backing device is smaller than when the cache was formatted";
 	else if (ti->len != sb->volume_sectors)
 		*error = "Table length is not the length of the formatted volume";
-	else if (bdev_logical_block_size(core->backing) > sb->backing_lbs ||
-		 bdev_logical_block_size(core->cache) > sb->cache_lbs)
+	else if (bdev_logical_block_size(core->env.backing) > sb->backing_lbs ||
+		 bdev_logical_block_size(core->env.cache) > sb->cache_lbs)
 		*error = "Logical block size has grown since the cache was formatted";
 	return *error ? -EINVAL : 0;
 }
@@ -677,11 +683,11 @@ static int check_devices(struct lc_core *core, struct dm_target *ti, const char 
  */
 static int choose_lanes(const struct lc_core *core, u32 *nr, const char **error)
 {
-	u64 most = min_t(u64, core->params.buffers / LC_LANE_BUFFERS,
+	u64 most = min_t(u64, core->env.params.buffers / LC_LANE_BUFFERS,
 			 core->sb.geo.nr_segments / LC_LANE_SEGMENTS);
 
 	most = clamp_t(u64, most, 1, LC_MAX_LANES);
-	*nr = core->params.lanes;
+	*nr = core->env.params.lanes;
 	if (*nr > most) {
 		*error = "Option lanes: each of several needs 4 buffers and 32 segments";
 		return -EINVAL;
@@ -706,10 +712,12 @@ struct lc_core *lc_core_alloc(struct mapped_device *md, struct block_device *bac
 
 	if (!core)
 		return NULL;
-	core->md = md;
-	core->cache = cache;
-	core->backing = backing;
-	lc_name_init(core, dm_device_name(md));
+	core->env.md = md;
+	core->env.cache = cache;
+	core->env.backing = backing;
+	core->env.sb = &core->sb;
+	lc_name_init(&core->env, dm_device_name(md));
+	lc_health_init(&core->env, &lc_core_health_ops);
 	core_init(core);
 	return core;
 }
@@ -732,19 +740,20 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 	int ret;
 
 	*error = "Cannot allocate memory";
-	core->params = *params;
-	lc_name_look(core);
-	ret = lc_meta_read_sb(core->cache, &core->sb, &core->sb_copy, &why);
+	core->env.params = *params;
+	lc_name_look(&core->env);
+	ret = lc_meta_read_sb(core->env.cache, &core->sb, &core->sb_copy, &why);
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret) {
-		lc_err(core, "%pg: %s: see lc-dump, or lc-format if it is new", core->cache, why);
+		lc_err(&core->env, "%pg: %s: see lc-dump, or lc-format if it is new",
+		       core->env.cache, why);
 		*error = "Cache device has no usable superblock";
 		return -EINVAL;
 	}
-	core->nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) >> LC_BLOCK_SHIFT;
-	lc_place_init(&core->place, &core->sb);
-	lc_doubt_init(&core->doubt, core->nr_blocks);
+	core->env.nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) >> LC_BLOCK_SHIFT;
+	lc_place_init(&core->env.place, &core->sb);
+	lc_doubt_init(&core->doubt, core->env.nr_blocks);
 	ret = check_devices(core, ti, error);
 	if (!ret)
 		ret = choose_lanes(core, &nr_lanes, error);

@@ -12,6 +12,7 @@ struct block_device;
 struct dm_table;
 struct dm_target;
 struct lc_core;
+struct lc_health_ops;
 struct lc_params;
 struct mapped_device;
 
@@ -31,5 +32,8 @@ void lc_core_presuspend_undo(struct lc_core *core);
 void lc_core_postsuspend(struct lc_core *core, bool removing);
 
 int lc_core_flush(struct lc_core *core);
+
+/* What follows when a room of a core reports a failure. */
+extern const struct lc_health_ops lc_core_health_ops;
 
 #endif /* LC_CORE_H */

@@ -171,7 +171,7 @@ static bool visit_range(struct lc_core *core, const struct lc_claim *claim, bool
  */
 static blk_status_t status_of(const struct lc_core *core, int ret)
 {
-	if (ret == -EAGAIN || ret == -EOPNOTSUPP || atomic_read(&core->cache_failed))
+	if (ret == -EAGAIN || ret == -EOPNOTSUPP || lc_ssd_failed(&core->env))
 		return BLK_STS_OK;
 	return errno_to_blk_status(ret);
 }
@@ -229,10 +229,10 @@ static void below_end(struct bio *bio)
 static void send_piece(struct discard *one, u64 sector, u32 nr)
 {
 	struct lc_core *core = one->core;
-	struct bio *bio = bio_alloc_bioset(core->backing, 0, REQ_OP_DISCARD, GFP_NOIO,
+	struct bio *bio = bio_alloc_bioset(core->env.backing, 0, REQ_OP_DISCARD, GFP_NOIO,
 					   &core->discards->bios);
 
-	bio->bi_iter.bi_sector = lc_place_sector(&core->place, sector);
+	bio->bi_iter.bi_sector = lc_place_sector(&core->env.place, sector);
 	bio->bi_iter.bi_size = nr << SECTOR_SHIFT;
 	bio->bi_private = one;
 	bio->bi_end_io = below_end;
@@ -247,9 +247,9 @@ static void send_below(struct discard *one)
 	u64 sector = claim->first << LC_BLOCK_SHIFT;
 	u32 nr = (claim->last - claim->first + 1) << LC_BLOCK_SHIFT;
 	struct lc_core *core = one->core;
-	u32 n = lc_place_run(&core->place, sector, nr);
+	u32 n = lc_place_run(&core->env.place, sector, nr);
 
-	if (!bdev_max_discard_sectors(core->backing)) {
+	if (!bdev_max_discard_sectors(core->env.backing)) {
 		discard_end(one, 0);
 		return;
 	}
@@ -267,7 +267,7 @@ static void send_below(struct discard *one)
 /* Nothing is discarded any more: the HDD is to be left alone (S3), or all that is written fails. */
 static bool over(const struct lc_core *core)
 {
-	return atomic_read(&core->cache_failed) || lc_core_mode(core) != LC_MODE_RW;
+	return lc_ssd_failed(&core->env) || lc_mode(&core->env) != LC_MODE_RW;
 }
 
 static struct lc_io *next_fresh(struct lc_discards *d)
@@ -518,7 +518,7 @@ int lc_discard_map(struct lc_core *core, struct bio *bio)
 	struct lc_discards *d = core->discards;
 	u64 first;
 
-	if (lc_core_mode(core) == LC_MODE_FAIL)
+	if (lc_mode(&core->env) == LC_MODE_FAIL)
 		return DM_MAPIO_KILL;
 	if (!blocks_of(bio, &first)) {
 		bio_endio(bio);

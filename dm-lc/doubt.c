@@ -155,7 +155,7 @@ int lc_doubt_flush(struct lc_core *core)
 	int ret;
 
 	lc_doubt_begin(&core->doubt);
-	ret = lc_io_flush(core->backing);
+	ret = lc_io_flush(core->env.backing);
 	lc_doubt_end(&core->doubt, !ret);
 	return ret;
 }

@@ -8,20 +8,20 @@
 
 static u64 sample_address(const struct lc_core *core, u32 i)
 {
-	u64 block = lc_sample_block(core->nr_blocks, i);
+	u64 block = lc_sample_block(core->env.nr_blocks, i);
 
-	return lc_place_sector(&core->place, block << LC_BLOCK_SHIFT) << 9;
+	return lc_place_sector(&core->env.place, block << LC_BLOCK_SHIFT) << 9;
 }
 
 static void add_sample(struct lc_core *core, struct lc_fingerprint *print, u32 i,
 		       const struct lc_io_read *read)
 {
-	u64 block = lc_sample_block(core->nr_blocks, i);
+	u64 block = lc_sample_block(core->env.nr_blocks, i);
 
 	if (read->status) {
 		print->unreadable++;
-		lc_warn(core, "%pg: block %llu of the volume, at sector %llu of the device, cannot be read: error %d",
-			core->backing, block, sample_address(core, i) >> 9, read->status);
+		lc_warn(&core->env, "%pg: block %llu of the volume, at sector %llu of the device, cannot be read: error %d",
+			core->env.backing, block, sample_address(core, i) >> 9, read->status);
 		return;
 	}
 	print->sum = lc_format_csum64(core->sb.csum_type, print->sum, read->data, LC_SLOT_BYTES);
@@ -47,7 +47,7 @@ int lc_fingerprint_take(struct lc_core *core, struct lc_fingerprint *print)
 
 	*print = (struct lc_fingerprint) {
 		.sum = core->sb.generation,
-		.nr = lc_samples(core->nr_blocks),
+		.nr = lc_samples(core->env.nr_blocks),
 	};
 	reads = kcalloc(print->nr, sizeof(*reads), GFP_NOIO);
 	if (!reads)
@@ -59,7 +59,7 @@ int lc_fingerprint_take(struct lc_core *core, struct lc_fingerprint *print)
 			ret = -ENOMEM;
 			break;
 		}
-		lc_io_batch_read(&batch, &reads[i], core->backing, sample_address(core, i),
+		lc_io_batch_read(&batch, &reads[i], core->env.backing, sample_address(core, i),
 				 LC_SLOT_BYTES);
 	}
 	lc_io_batch_wait(&batch);
@@ -71,15 +71,15 @@ int lc_fingerprint_take(struct lc_core *core, struct lc_fingerprint *print)
 	kfree(reads);
 	if (ret || print->unreadable * 2 <= print->nr)
 		return ret;
-	lc_err(core, "%pg: %u of %u sampled blocks cannot be read: see to the disk first",
-	       core->backing, print->unreadable, print->nr);
+	lc_err(&core->env, "%pg: %u of %u sampled blocks cannot be read: see to the disk first",
+	       core->env.backing, print->unreadable, print->nr);
 	return -EIO;
 }
 
 static int refuse_changed(struct lc_core *core)
 {
-	lc_err(core, "%pg was changed while the cache was detached: its log must not be replayed over that",
-	       core->backing);
+	lc_err(&core->env, "%pg was changed while the cache was detached: its log must not be replayed over that",
+	       core->env.backing);
 	return -ESTALE;
 }
 
@@ -98,8 +98,8 @@ static int compare_samples(struct lc_core *core, const struct lc_fingerprint *pr
 	}
 	if (nr * 2 >= print->nr)
 		return 0;
-	lc_err(core, "%pg: only %u of %u sampled blocks can be compared: see to the disk first",
-	       core->backing, nr, print->nr);
+	lc_err(&core->env, "%pg: only %u of %u sampled blocks can be compared: see to the disk first",
+	       core->env.backing, nr, print->nr);
 	return -EIO;
 }
 
@@ -128,8 +128,8 @@ int lc_fingerprint_check(struct lc_core *core)
 	} else if (!print->unreadable) {
 		ret = print->sum == sb->fingerprint ? 0 : refuse_changed(core);
 	} else if (sb->mark_offset == LC_NO_MARK) {
-		lc_err(core, "%pg has no mark, and its fingerprint cannot be taken: see to the disk first",
-		       core->backing);
+		lc_err(&core->env, "%pg has no mark, and its fingerprint cannot be taken: see to the disk first",
+		       core->env.backing);
 		ret = -EIO;
 	}
 free:

@@ -33,12 +33,12 @@ static bool ssd_is_stricter(struct block_device *ssd, struct block_device *hdd)
  */
 void lc_fit_decide(struct lc_core *core)
 {
-	u32 lbs = bdev_logical_block_size(core->cache);
-	u32 memory = bdev_dma_alignment(core->cache);
-	bool stricter = ssd_is_stricter(core->cache, core->backing);
+	u32 lbs = bdev_logical_block_size(core->env.cache);
+	u32 memory = bdev_dma_alignment(core->env.cache);
+	bool stricter = ssd_is_stricter(core->env.cache, core->env.backing);
 
 	/* Pages are what drivers see: a block is in one page, as those of the page cache are. */
-	if (lbs > bdev_logical_block_size(core->backing))
+	if (lbs > bdev_logical_block_size(core->env.backing))
 		memory |= lbs - 1;
 	WRITE_ONCE(core->ssd_memory, memory);
 	WRITE_ONCE(core->ssd_blocks, stricter ? lbs : 0);

@@ -33,12 +33,12 @@ static int check_at(struct lc_core *core, u64 offset, void *block, struct lc_mar
 
 	for (copy = 0; copy < 2; copy++) {
 		/* What cannot be read there is data of the volume, or no reason to stop. */
-		if (lc_io_sync(core->backing, REQ_OP_READ | REQ_META,
+		if (lc_io_sync(core->env.backing, REQ_OP_READ | REQ_META,
 			       lc_format_mark_address(offset, copy), block, LC_SLOT_BYTES) ||
 		    lc_mark_decode(block, offset, copy, mark, &why) || !is_foreign(core, mark))
 			continue;
-		lc_err(core, "%pg bears the mark of another cache, %pUb, at byte %llu: it was paired anew since; start that cache, or format anew",
-		       core->backing, mark->cache_uuid, offset);
+		lc_err(&core->env, "%pg bears the mark of another cache, %pUb, at byte %llu: it was paired anew since; start that cache, or format anew",
+		       core->env.backing, mark->cache_uuid, offset);
 		return -EINVAL;
 	}
 	return 0;
@@ -52,7 +52,7 @@ static int check_at(struct lc_core *core, u64 offset, void *block, struct lc_mar
  */
 int lc_foreign_check(struct lc_core *core)
 {
-	u64 whole = (u64)bdev_nr_bytes(core->backing) & ~(u64)(LC_SLOT_BYTES - 1);
+	u64 whole = (u64)bdev_nr_bytes(core->env.backing) & ~(u64)(LC_SLOT_BYTES - 1);
 	u64 places[] = { 0, whole - LC_MARK_BYTES };
 	struct lc_mark_info *mark = kmalloc(sizeof(*mark), GFP_NOIO);
 	void *block = kmalloc(LC_SLOT_BYTES, GFP_NOIO);
@@ -60,7 +60,7 @@ int lc_foreign_check(struct lc_core *core)
 	int ret = 0;
 
 	if (!mark || !block) {
-		lc_err(core, "no memory to look for other marks on %pg: try again", core->backing);
+		lc_err(&core->env, "no memory to look for other marks on %pg: try again", core->env.backing);
 		ret = -ENOMEM;
 	}
 	for (i = 0; i < ARRAY_SIZE(places) && !ret && whole > LC_MARK_BYTES; i++) {

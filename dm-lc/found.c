@@ -91,7 +91,7 @@ int lc_found_add(struct lc_found *found, const struct lc_record_info *info, bool
 		return 0;
 	ret = lc_replay_add(log, info, hidden);
 	if (ret == -E2BIG)
-		lc_err(found->core, "the log has records of more than %u lives, more than a start can tell apart: see lc-check",
+		lc_err(&found->core->env, "the log has records of more than %u lives, more than a start can tell apart: see lc-check",
 		       log->max_lives);
 	return ret;
 }
@@ -102,7 +102,7 @@ int lc_found_check(const struct lc_found *found)
 
 	if (!found->full)
 		return 0;
-	lc_err(found->core, "the log has %llu record headers or more: a start takes %llu MiB of RAM for them, %llu MiB are to stay available, and %llu MiB are: end other programs or add memory, nothing was changed",
+	lc_err(&found->core->env, "the log has %llu record headers or more: a start takes %llu MiB of RAM for them, %llu MiB are to stay available, and %llu MiB are: end other programs or add memory, nothing was changed",
 	       found->nr_headers, (need + mib - 1) / mib, reserve() / mib, available() / mib);
 	return -ENOMEM;
 }

@@ -219,7 +219,7 @@ static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
 	lc_unhold();
 	if (READ_ONCE(lane->nr_ready) * 2 < READ_ONCE(lane->max_ready) ||
 	    lc_head_ready(core->head) * 2 < READ_ONCE(core->head->max_ready))
-		queue_work(core->wq, &core->refill_work);
+		queue_work(core->env.wq, &core->refill_work);
 	if (ret != -EBUSY)
 		return ret;
 	lc_head_turn(core->head, relog);

@@ -31,28 +31,17 @@
 #define LC_H
 
 #include <linux/bio.h>
-#include <linux/blkdev.h>
-#include <linux/device-mapper.h>
-#include <linux/jiffies.h>
 #include <linux/llist.h>
+#include <linux/mempool.h>
 #include <linux/mutex.h>
-#include <linux/ratelimit.h>
-#include <linux/sched/mm.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
 #include "doubt.h"
+#include "env.h"
 #include "format.h"
-#include "name.h"
-#include "params.h"
-#include "place.h"
 #include "queue.h"
-
-#undef DM_MSG_PREFIX
-#define DM_MSG_PREFIX "lc"
-
-#define LC_BLOCK_SHIFT	3	/* sectors to 4 KiB blocks */
 
 struct lc_index;
 struct lc_ring;
@@ -71,13 +60,6 @@ struct lc_rescue;
 struct lc_park;
 struct lc_stats;
 
-enum lc_mode {
-	LC_MODE_RW,
-	LC_MODE_RO,		/* reserved: the log cannot advance */
-	LC_MODE_DEGRADED,	/* the SSD was given up: straight to the HDD */
-	LC_MODE_FAIL,		/* writes and flushes fail, reads go on */
-};
-
 /* Of a core in the registry (E2). */
 enum lc_stage {
 	LC_STAGE_COMING,		/* owned by the task that creates it */
@@ -92,16 +74,10 @@ struct lc_core {
 	enum lc_stage stage;
 	struct list_head held;		/* while it is, see lc_registry_hold() */
 
-	struct mapped_device *md;
-	struct lc_name name;
+	struct lc_env env;
 
-	struct block_device *cache;
-	struct block_device *backing;
 	u32 ssd_blocks, ssd_memory;	/* what reads must fit, see fit.h; READ_ONCE() */
-	struct lc_place place;		/* of the volume on the backing device */
 	struct lc_doubt doubt;		/* about sampled blocks of it */
-	u64 nr_blocks;
-
 	struct lc_sb sb;		/* identity and geometry: constant; the rest: meta->lock */
 	u8 sb_copy;			/* front copy that sb was read from */
 	struct lc_meta *meta;
@@ -126,7 +102,6 @@ struct lc_core {
 	bool stats_on;			/* under life_lock; READ_ONCE() */
 
 	mempool_t merge_pool;		/* struct lc_merge */
-	struct workqueue_struct *wq;	/* refill, parked bios */
 	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
 	struct workqueue_struct *verify_wq;	/* reads to be checked */
 	struct workqueue_struct *event_wq;	/* mode events, and nothing they could wait for */
@@ -136,10 +111,6 @@ struct lc_core {
 	bool running;			/* not suspended; under life_lock; READ_ONCE() */
 	bool ended;			/* stopped or failed to start, for good; under life_lock */
 
-	struct lc_params params;	/* in force; single words, READ_ONCE() */
-	const char *fail_reason;	/* the first one given; READ_ONCE() */
-	enum lc_mode mode;		/* only ever gets worse; READ_ONCE() */
-	atomic_t cache_failed;		/* the SSD is given up, or about to be */
 	bool outdated;			/* devices of a later life (HB2); READ_ONCE() */
 	bool bypassed;			/* was degraded: clean copies are outdated; READ_ONCE() */
 
@@ -151,8 +122,6 @@ struct lc_core {
 	struct delayed_work pace_work;	/* queues refill_work while writes are slowed down */
 	struct delayed_work idle_work;
 	u64 idle_seen;			/* lane mark at the last tick; idle_work only */
-	unsigned long last_write;	/* jiffies, approximate, for idle detection; READ_ONCE() */
-	unsigned long last_hdd_read;	/* the same of what others read there (Y); READ_ONCE() */
 
 	/* FUA writes that met in a worker, all of whose data is in a lane: commit_later() */
 	struct workqueue_struct *commit_wq;
@@ -200,85 +169,5 @@ static inline struct lc_io *lc_bio_io(struct bio *bio)
 {
 	return dm_per_bio_data(bio, sizeof(struct lc_io));
 }
-
-static inline enum lc_mode lc_core_mode(const struct lc_core *core)
-{
-	return READ_ONCE(core->mode);
-}
-
-/* Something happens now; a shared cache line: written once a tick, not each time. */
-static inline void lc_stamp(unsigned long *stamp)
-{
-	unsigned long now = jiffies;
-
-	if (READ_ONCE(*stamp) != now)
-		WRITE_ONCE(*stamp, now);
-}
-
-static inline unsigned int lc_noio_save(void)
-{
-	/*
-	 * A task writes its flags by itself, without a lock, and others read them: the
-	 * scheduler, for one.  The kernel lives with that race everywhere.
-	 */
-	return data_race(memalloc_noio_save());
-}
-
-static inline void lc_noio_restore(unsigned int flags)
-{
-	/* As in lc_noio_save(). */
-	data_race(({ memalloc_noio_restore(flags); 0; }));
-}
-
-/* All but those that end in _atomic may sleep, as lc_name_look(): see name.h. */
-#define lc_say_now(core, level, fmt, ...)					\
-do {										\
-	struct lc_core *core_ = (core);						\
-										\
-	lc_name_look(core_);							\
-	lc_say(core_, level, fmt, ##__VA_ARGS__);				\
-} while (0)
-
-#define lc_say_atomic(core, level, fmt, ...)					\
-do {										\
-	struct lc_core *core_ = (core);						\
-										\
-	lc_say(core_, level, fmt, ##__VA_ARGS__);				\
-	lc_name_look_later(core_);						\
-} while (0)
-
-#define lc_err(core, fmt, ...) lc_say_now(core, LOGLEVEL_ERR, fmt, ##__VA_ARGS__)
-#define lc_warn(core, fmt, ...) lc_say_now(core, LOGLEVEL_WARNING, fmt, ##__VA_ARGS__)
-#define lc_info(core, fmt, ...) lc_say_now(core, LOGLEVEL_INFO, fmt, ##__VA_ARGS__)
-#define lc_err_atomic(core, fmt, ...) lc_say_atomic(core, LOGLEVEL_ERR, fmt, ##__VA_ARGS__)
-#define lc_info_atomic(core, fmt, ...) lc_say_atomic(core, LOGLEVEL_INFO, fmt, ##__VA_ARGS__)
-
-#define lc_limited(say, core, fmt, ...)						\
-do {										\
-	static DEFINE_RATELIMIT_STATE(limit_, DEFAULT_RATELIMIT_INTERVAL,	\
-				      DEFAULT_RATELIMIT_BURST);			\
-	if (__ratelimit(&limit_))						\
-		say(core, LOGLEVEL_ERR, fmt, ##__VA_ARGS__);			\
-} while (0)
-
-#define lc_err_limit(core, fmt, ...) lc_limited(lc_say_now, core, fmt, ##__VA_ARGS__)
-#define lc_err_limit_atomic(core, fmt, ...) lc_limited(lc_say_atomic, core, fmt, ##__VA_ARGS__)
-
-/**
- * lc_core_fail() - enter mode fail, once
- * @reason: constant text
- *
- * Any context.  Writes and flushes fail from now on, parked ones too.
- */
-void lc_core_fail(struct lc_core *core, const char *reason);
-
-/**
- * lc_core_cache_failed() - give the SSD up, once
- * @reason: constant text
- *
- * Any context.  What can be saved is saved and the volume goes on without a cache
- * (rescue.c); without a mark on the HDD it enters mode fail.
- */
-void lc_core_cache_failed(struct lc_core *core, const char *reason);
 
 #endif /* LC_H */

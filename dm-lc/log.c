@@ -186,7 +186,7 @@ static void count_unflushed(struct lc_log *log, const struct lc_buffer *buf, int
 
 	WRITE_ONCE(lane->nr_unflushed, lane->nr_unflushed + change);
 	if (change > 0)
-		queue_work(log->core->wq, &log->core->refill_work);
+		queue_work(log->core->env.wq, &log->core->refill_work);
 }
 
 /* The SSD holds all of the buffer: reads go there, the RAM is free (B2). */
@@ -261,7 +261,7 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 
 	/* All that there was at the last failure is durable. */
 	if (log->trouble && log->durable_seq >= log->trouble_seq) {
-		lc_info_atomic(log->core, "the cache device takes writes again");
+		lc_info_atomic(&log->core->env, "the cache device takes writes again");
 		WRITE_ONCE(log->trouble, false);
 	}
 	list_for_each_entry_safe(rec, tmp, &log->pending, list) {
@@ -316,9 +316,9 @@ static void retry_later(struct lc_log *log)
 		return;
 	log->trouble_seq = log->last_seq;
 	if (!log->trouble) {
-		lc_err_atomic(log->core,
+		lc_err_atomic(&log->core->env,
 			      "the cache device fails writes or flushes: trying again for %u ms",
-			      READ_ONCE(log->core->params.ssd_patience_ms));
+			      READ_ONCE(log->core->env.params.ssd_patience_ms));
 		WRITE_ONCE(log->trouble, true);
 		log->trouble_since = jiffies;
 		log->retry_pause = RETRY_FIRST;
@@ -373,7 +373,7 @@ void lc_log_void(struct lc_log *log)
 static void log_retry_work(struct work_struct *work)
 {
 	struct lc_log *log = container_of(to_delayed_work(work), struct lc_log, retry_work);
-	unsigned long patience = msecs_to_jiffies(READ_ONCE(log->core->params.ssd_patience_ms));
+	unsigned long patience = msecs_to_jiffies(READ_ONCE(log->core->env.params.ssd_patience_ms));
 	struct lc_record *rec;
 	bool give_up;
 
@@ -395,7 +395,7 @@ static void log_retry_work(struct work_struct *work)
 	}
 	spin_unlock_irq(&log->lock);
 	if (give_up)
-		lc_core_cache_failed(log->core, "the cache device fails writes or flushes");
+		lc_health_ssd_failed(&log->core->env, "the cache device fails writes or flushes");
 }
 
 /**
@@ -500,7 +500,7 @@ static void log_flush_work(struct work_struct *work)
 {
 	struct lc_log *log = container_of(work, struct lc_log, flush_work);
 
-	bio_init(&log->flush_bio, log->core->cache, NULL, 0,
+	bio_init(&log->flush_bio, log->core->env.cache, NULL, 0,
 		 REQ_OP_WRITE | REQ_PREFLUSH | LC_IO_COMMIT);
 	log->flush_bio.bi_private = log;
 	log->flush_bio.bi_end_io = log_flush_end;
@@ -692,7 +692,7 @@ void lc_log_written(struct lc_log *log, struct lc_record *rec, blk_status_t stat
 		 * What a FLUSH sent now would do, not one sent with the write: the cache may
 		 * have been switched on, or the device exchanged, before that got there.
 		 */
-		rec->solid = rec->solid || !bdev_write_cache(log->core->cache);
+		rec->solid = rec->solid || !bdev_write_cache(log->core->env.cache);
 		/* After trouble a FLUSH shows whether it is over. */
 		if (log->trouble && rec->seq > log->want_seq)
 			log->want_seq = rec->seq;
@@ -715,7 +715,7 @@ static bool record_fua(struct lc_log *log, struct lc_record *rec)
 	unsigned long flags;
 	bool alone;
 
-	if (!bdev_fua(log->core->cache) || !lc_send_is_one_command(log->core, rec))
+	if (!bdev_fua(log->core->env.cache) || !lc_send_is_one_command(log->core, rec))
 		return false;
 	spin_lock_irqsave(&log->lock, flags);
 	alone = rec->want_durable && !log->flushing && log->durable_seq == rec->seq - 1;
@@ -759,7 +759,7 @@ static bool record_write(struct lc_log *log, struct lc_record *rec, struct bio_l
 	}
 	fua = record_fua(log, rec);
 	/* Without a volatile cache REQ_FUA is dropped on the way, see lc_log_written(). */
-	rec->solid = fua && bdev_write_cache(log->core->cache);
+	rec->solid = fua && bdev_write_cache(log->core->env.cache);
 	lc_send_submit(log->core->send, bio, fua, direct);
 	return true;
 }

@@ -26,7 +26,7 @@
 
 #define LC_FORMER_NAMES	4
 
-struct lc_core;
+struct lc_env;
 
 /* Texts are ASCII without blanks and commas: other bytes are \xNN, as libdevmapper has them. */
 struct lc_name {
@@ -39,28 +39,28 @@ struct lc_name {
 };
 
 /* Before anything is said. */
-void lc_name_init(struct lc_core *core, const char *number);
+void lc_name_init(struct lc_env *env, const char *number);
 
 /* Process context, may sleep: nothing is said from now on but by the caller. */
-void lc_name_stop(struct lc_core *core);
+void lc_name_stop(struct lc_env *env);
 
 /*
  * Ask device mapper for the name.  May sleep, but waits neither for a device nor for memory.  A
  * device that is going away has no name there: then the last one stays.
  */
-void lc_name_look(struct lc_core *core);
+void lc_name_look(struct lc_env *env);
 
 /*
  * Other names that the volume had, as far as known, newest first, with commas between them; or
  * "-".  May sleep.  @text: LC_FORMER_NAMES * DM_NAME_LEN bytes.
  */
-void lc_name_former(struct lc_core *core, char *text);
+void lc_name_former(struct lc_env *env, char *text);
 
 /* The same by a worker, soon.  Any context. */
-void lc_name_look_later(struct lc_core *core);
+void lc_name_look_later(struct lc_env *env);
 
 /* A line in the kernel log, with the name that was seen last.  @level: LOGLEVEL_*.  Any context. */
 __printf(3, 4)
-void lc_say(struct lc_core *core, int level, const char *fmt, ...);
+void lc_say(struct lc_env *env, int level, const char *fmt, ...);
 
 #endif /* LC_NAME_H */

@@ -272,7 +272,7 @@ static int unpark(struct lc_park *park, struct lc_io *io)
 		lc_meter_dry(&park->meter);
 		WRITE_ONCE(park->metered, true);
 	} else if (ret == -EBUSY) {
-		queue_delayed_work(core->wq, &park->meter_work, 1);
+		queue_delayed_work(core->env.wq, &park->meter_work, 1);
 	}
 	return ret;
 }
@@ -308,7 +308,7 @@ static bool unpark_all(struct lc_park *park)
 	int ret;
 
 	while ((io = first_parked(park, &requeue))) {
-		enum lc_mode mode = lc_core_mode(core);
+		enum lc_mode mode = lc_mode(&core->env);
 
 		if (mode == LC_MODE_FAIL)
 			ret = -EIO;
@@ -344,7 +344,7 @@ static void unpark_end(struct lc_park *park)
 	struct lc_core *core = park->core;
 
 	if (!park->metered || READ_ONCE(core->head->piece) ||
-	    (lc_core_mode(core) == LC_MODE_RW && !lc_meter_plenty(room(core), most_room(core))))
+	    (lc_mode(&core->env) == LC_MODE_RW && !lc_meter_plenty(room(core), most_room(core))))
 		return;
 	lc_meter_stop(&park->meter);
 	WRITE_ONCE(park->metered, false);
@@ -375,7 +375,7 @@ static void meter_work(struct work_struct *work)
  */
 void lc_park_kick(struct lc_park *park)
 {
-	queue_work(park->core->wq, &park->work);
+	queue_work(park->core->env.wq, &park->work);
 }
 
 /**

@@ -150,7 +150,7 @@ static void find_run(struct lc_core *core, struct bio *bio, struct run *run)
 void lc_read_put_segment(struct lc_core *core, u32 slot)
 {
 	if (lc_segment_put(core->ring, lc_ring_segment(core->ring, slot)))
-		queue_work(core->wq, &core->refill_work);
+		queue_work(core->env.wq, &core->refill_work);
 }
 
 /* --- reading a slot back ------------------------------------------------ */
@@ -190,7 +190,7 @@ static int find_record(struct lc_core *core, u32 slot, struct lc_record_header *
 	lc_chain_start(&chain, seg->number,
 		       seg->number >= core->head->start ? core->sb.epoch : 0);
 	while (chain.slot < wanted && nr_bad < MAX_BAD_HEADERS) {
-		ret = lc_io_sync(core->cache, REQ_OP_READ,
+		ret = lc_io_sync(core->env.cache, REQ_OP_READ,
 				 lc_slot_address(&core->sb.geo, base + chain.slot), header,
 				 LC_SLOT_BYTES);
 		if (ret) {
@@ -236,7 +236,7 @@ static int try_slot(struct lc_core *core, u64 block, u32 slot, void *pages)
 
 	ret = find_sum(core, block, slot, pages + LC_SLOT_BYTES, &csum);
 	if (!ret)
-		ret = lc_io_sync(core->cache, REQ_OP_READ, lc_slot_address(&core->sb.geo, slot),
+		ret = lc_io_sync(core->env.cache, REQ_OP_READ, lc_slot_address(&core->sb.geo, slot),
 				 pages, LC_SLOT_BYTES);
 	if (!ret && csum != lc_format_slot_csum(&core->sb, block, pages))
 		ret = -EBADMSG;
@@ -262,7 +262,7 @@ int lc_read_slot(struct lc_core *core, u64 block, u32 slot, void *pages)
 	lc_sums_put(core, slot, 0);
 	if (!try_slot(core, block, slot, pages))
 		return 0;
-	lc_err_limit(core, "block %llu is damaged on the cache device", block);
+	lc_err_limit(&core->env, "block %llu is damaged on the cache device", block);
 	return ret;
 }
 
@@ -322,12 +322,12 @@ static int read_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 		lc_read_put_segment(core, p->map.slot);
 	}
 	if (p->place == PLACE_HDD || (ret && !p->map.dirty)) {
-		lc_stamp(&core->last_hdd_read);
-		ret = lc_io_sync(core->backing, REQ_OP_READ,
-				 lc_place_sector(&core->place,
+		lc_stamp(&core->env.last_hdd_read);
+		ret = lc_io_sync(core->env.backing, REQ_OP_READ,
+				 lc_place_sector(&core->env.place,
 						 (p->block << LC_BLOCK_SHIFT) + p->first) << 9,
 				 pages + (p->first << 9), p->nr << 9);
-		lc_stamp(&core->last_hdd_read);
+		lc_stamp(&core->env.last_hdd_read);
 	}
 	if (!ret)
 		lc_io_copy_to_bio(bio, iter, pages + (p->first << 9), p->nr << 9);
@@ -351,7 +351,7 @@ static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bv
 		p.block = iter->bi_sector >> LC_BLOCK_SHIFT;
 		p.first = iter->bi_sector & (LC_BLOCK_SECTORS - 1);
 		p.nr = min_t(u32, LC_BLOCK_SECTORS - p.first, iter->bi_size >> 9);
-		mode = lc_core_mode(core);
+		mode = lc_mode(&core->env);
 		ret = read_piece(core, bio, iter, &p);
 		if (!ret || p.place != PLACE_SSD)
 			return ret;
@@ -365,7 +365,7 @@ static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bv
 			continue;
 		}
 		schedule_timeout_idle(pause);
-		if (mode == LC_MODE_DEGRADED || !atomic_read(&core->cache_failed))
+		if (mode == LC_MODE_DEGRADED || !lc_ssd_failed(&core->env))
 			pause *= 2;
 	}
 }
@@ -480,9 +480,9 @@ static void verify_work(struct work_struct *work)
 static int map_to_hdd(struct lc_core *core, struct bio *bio)
 {
 	lc_bio_io(bio)->on_hdd = true;
-	lc_stamp(&core->last_hdd_read);
-	bio_set_dev(bio, core->backing);
-	bio->bi_iter.bi_sector = lc_place_sector(&core->place, bio->bi_iter.bi_sector);
+	lc_stamp(&core->env.last_hdd_read);
+	bio_set_dev(bio, core->env.backing);
+	bio->bi_iter.bi_sector = lc_place_sector(&core->env.place, bio->bi_iter.bi_sector);
 	return DM_MAPIO_REMAPPED;
 }
 
@@ -502,7 +502,7 @@ static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
 	io->segment = run->segment;
 	io->on_ssd = true;
 	io->verify = run->verify;
-	bio_set_dev(bio, core->cache);
+	bio_set_dev(bio, core->env.cache);
 	bio->bi_iter.bi_sector = address >> 9;
 	return DM_MAPIO_REMAPPED;
 }
@@ -528,7 +528,7 @@ static bool all_absent(struct lc_core *core, const struct bio *bio)
 int lc_read_map(struct lc_core *core, struct bio *bio)
 {
 	struct lc_io *io = lc_bio_io(bio);
-	struct run run = { .verify = READ_ONCE(core->params.verify_reads) };
+	struct run run = { .verify = READ_ONCE(core->env.params.verify_reads) };
 
 	if (all_absent(core, bio))
 		return map_to_hdd(core, bio);
@@ -547,7 +547,7 @@ int lc_read_map(struct lc_core *core, struct bio *bio)
 	case PLACE_HDD:
 		return map_to_hdd(core, bio);
 	default:
-		lc_err_limit_atomic(core, "read of lost sector %llu",
+		lc_err_limit_atomic(&core->env, "read of lost sector %llu",
 				    (unsigned long long)bio->bi_iter.bi_sector);
 		return DM_MAPIO_KILL;
 	}
@@ -577,7 +577,7 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 	struct lc_io *io = lc_bio_io(bio);
 
 	if (io->on_hdd)
-		lc_stamp(&core->last_hdd_read);
+		lc_stamp(&core->env.last_hdd_read);
 	if (!io->on_ssd)
 		return DM_ENDIO_DONE;
 	io->on_ssd = false;
@@ -589,7 +589,7 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 	if (*error == BLK_STS_AGAIN || (!*error && !reused(core, io)))
 		return DM_ENDIO_DONE;
 	if (*error)
-		lc_err_limit_atomic(core, "the cache device failed a read, trying again");
+		lc_err_limit_atomic(&core->env, "the cache device failed a read, trying again");
 	read_slowly(core, io);
 	return DM_ENDIO_INCOMPLETE;
 }

@@ -101,7 +101,7 @@ static int read_again(struct scan *s, u64 address, void *data, int error)
 	for (i = 0; error && i < AGAIN && s->nr_again < MAX_AGAIN; i++) {
 		s->nr_again++;
 		msleep(250);
-		error = lc_io_sync(s->core->cache, REQ_OP_READ, address, data, LC_SLOT_BYTES);
+		error = lc_io_sync(s->core->env.cache, REQ_OP_READ, address, data, LC_SLOT_BYTES);
 	}
 	return error;
 }
@@ -160,7 +160,7 @@ static int scan_window(struct scan *s, u64 segment, u32 nr)
 			struct walk *w = &s->walks[i];
 
 			if (!w->ended)
-				lc_io_batch_read(&batch, &w->read, s->core->cache,
+				lc_io_batch_read(&batch, &w->read, s->core->env.cache,
 						 lc_chain_address(&w->chain, &s->core->sb.geo),
 						 LC_SLOT_BYTES);
 		}
@@ -195,13 +195,13 @@ static bool may_be_header(const struct lc_io_read *read, u64 segment)
  */
 static void read_candidates(struct scan *s, u64 segment, u32 slot, u32 nr)
 {
-	u32 sector = bdev_logical_block_size(s->core->cache), i;
+	u32 sector = bdev_logical_block_size(s->core->env.cache), i;
 	const struct lc_geometry *geo = &s->core->sb.geo;
 	struct lc_io_batch batch;
 
 	lc_io_batch_init(&batch);
 	for (i = 0; i < nr; i++)
-		lc_io_batch_read(&batch, &s->walks[i].read, s->core->cache,
+		lc_io_batch_read(&batch, &s->walks[i].read, s->core->env.cache,
 				 lc_format_log_address(geo, segment, slot + i), sector);
 	lc_io_batch_wait(&batch);
 	lc_io_batch_init(&batch);
@@ -211,7 +211,7 @@ static void read_candidates(struct scan *s, u64 segment, u32 slot, u32 nr)
 		if (!may_be_header(read, segment))
 			read->status = -ENODATA;
 		else if (sector < LC_SLOT_BYTES)
-			lc_io_batch_read(&batch, read, s->core->cache,
+			lc_io_batch_read(&batch, read, s->core->env.cache,
 					 lc_format_log_address(geo, segment, slot + i),
 					 LC_SLOT_BYTES);
 	}
@@ -258,14 +258,15 @@ static int scan_settle(struct scan *s, u64 segment, const struct walk *w)
 	int ret;
 
 	if (w->error) {
-		lc_err(s->core, "cache device: record at %llu: %s, see lc-check", address, w->why);
+		lc_err(&s->core->env, "cache device: record at %llu: %s, see lc-check", address,
+		       w->why);
 		return w->error;
 	}
 	if (w->unreadable) {
-		lc_warn(s->core, "cache device: slot at %llu cannot be read: error %d; taken as torn by the crash",
+		lc_warn(&s->core->env, "cache device: slot at %llu cannot be read: error %d; taken as torn by the crash",
 			address, w->unreadable);
 		if (++s->nr_unreadable > MAX_UNREADABLE) {
-			lc_err(s->core, "cache device: more than %u headers cannot be read: see to the device first, nothing was changed",
+			lc_err(&s->core->env, "cache device: more than %u headers cannot be read: see to the device first, nothing was changed",
 			       MAX_UNREADABLE);
 			return w->unreadable;
 		}
@@ -383,7 +384,7 @@ static int fetched_header(struct scan *s, const struct lc_replay_record *r, void
 	int ret;
 
 	if (read_again(s, address, raw, error)) {
-		lc_warn(s->core, "cache device: record %llu, slot at %llu, cannot be read: error %d",
+		lc_warn(&s->core->env, "cache device: record %llu, slot at %llu, cannot be read: error %d",
 			r->seq, address, error);
 		return -EIO;
 	}
@@ -391,7 +392,7 @@ static int fetched_header(struct scan *s, const struct lc_replay_record *r, void
 	if (!ret && info->seq != r->seq)
 		ret = -EUCLEAN;
 	if (ret)
-		lc_err(s->core, "record %llu changed while it was replayed", r->seq);
+		lc_err(&s->core->env, "record %llu changed while it was replayed", r->seq);
 	return ret == -EIO ? -EUCLEAN : ret;
 }
 
@@ -402,10 +403,10 @@ static bool slot_whole(struct scan *s, const struct lc_replay_record *r, u32 i,
 	u64 address = record_address(s, r, LC_HEADER_SLOTS + i);
 	int ret;
 
-	ret = lc_io_sync(s->core->cache, REQ_OP_READ, address, data, LC_SLOT_BYTES);
+	ret = lc_io_sync(s->core->env.cache, REQ_OP_READ, address, data, LC_SLOT_BYTES);
 	if (!read_again(s, address, data, ret))
 		return entry->csum == lc_format_slot_csum(&s->core->sb, entry->block, data);
-	lc_warn(s->core, "cache device: record %llu, slot at %llu, cannot be read: error %d; taken as torn by the crash",
+	lc_warn(&s->core->env, "cache device: record %llu, slot at %llu, cannot be read: error %d; taken as torn by the crash",
 		r->seq, address, ret);
 	return false;
 }
@@ -419,7 +420,8 @@ static int verify_record(struct scan *s, const struct lc_replay_record *r, void 
 	int ret;
 
 	*whole = false;
-	ret = lc_io_sync(s->core->cache, REQ_OP_READ, record_address(s, r, 0), raw, LC_SLOT_BYTES);
+	ret = lc_io_sync(s->core->env.cache, REQ_OP_READ, record_address(s, r, 0), raw,
+			 LC_SLOT_BYTES);
 	ret = fetched_header(s, r, raw, ret, &info);
 	if (ret)
 		return ret == -EIO ? 0 : ret;
@@ -450,7 +452,7 @@ static int verify_tail(struct scan *s, struct lc_replay_result *result, void *ra
 		if (ret)
 			return ret;
 		if (!whole) {
-			lc_info(s->core, "record %llu was torn by the crash, the log ends before it",
+			lc_info(&s->core->env, "record %llu was torn by the crash, the log ends before it",
 				r->seq);
 			lc_replay_cut(log, r->seq - 1, result);
 			return 0;
@@ -533,7 +535,7 @@ static int apply_record(struct scan *s, const struct lc_replay_record *r,
 			apply_range(core, &entry);
 			break;
 		default:
-			lc_err(core, "record %llu has an entry this version never writes: type %u",
+			lc_err(&core->env, "record %llu has an entry this version never writes: type %u",
 			       r->seq, entry.type);
 			return -EOPNOTSUPP;
 		}
@@ -555,7 +557,7 @@ static u32 fetch_window(struct scan *s, u32 *next, const struct lc_replay_record
 		let_others_run(*next);
 		if (!r->keep)
 			continue;
-		lc_io_batch_read(&batch, &s->walks[nr].read, s->core->cache,
+		lc_io_batch_read(&batch, &s->walks[nr].read, s->core->env.cache,
 				 record_address(s, r, 0), LC_SLOT_BYTES);
 		fetched[nr++] = r;
 	}
@@ -624,21 +626,21 @@ static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
 	if (ret != -ENOMEM && check_disk(s))
 		return -ESTALE;
 	if (ret == -ESTALE) {
-		lc_err(core, "the log has records of a later life than the superblock: an old superblock, see lc-check");
+		lc_err(&core->env, "the log has records of a later life than the superblock: an old superblock, see lc-check");
 		return ret;
 	}
 	if (ret == -EUCLEAN) {
-		lc_err(core, "the log ends at record %llu but %llu was durable: records are damaged, see lc-check --repair",
+		lc_err(&core->env, "the log ends at record %llu but %llu was durable: records are damaged, see lc-check --repair",
 		       result->last_seq, result->durable_seq);
 		if (s->nr_unreadable)
-			lc_err(core, "%u headers cannot be read, and may be what is missing",
+			lc_err(&core->env, "%u headers cannot be read, and may be what is missing",
 			       s->nr_unreadable);
 		return ret;
 	}
 	if (!ret)
 		ret = verify_tail(s, result, raw);
 	if (!ret)
-		ret = lc_io_flush(core->cache);
+		ret = lc_io_flush(core->env.cache);
 	return ret ? ret : apply_log(s);
 }
 
@@ -664,7 +666,7 @@ int lc_recovery_check_clean(struct lc_core *core)
 		return -ENOMEM;
 	/* A place that cannot be read or decoded holds no record of a later life. */
 	for (; info.epoch <= sb->epoch && n - sb->head_segment <= sb->lane_limit; n++) {
-		if (lc_io_sync(core->cache, REQ_OP_READ, lc_format_log_address(&sb->geo, n, 0),
+		if (lc_io_sync(core->env.cache, REQ_OP_READ, lc_format_log_address(&sb->geo, n, 0),
 			       raw, LC_SLOT_BYTES) ||
 		    lc_record_decode(raw, sb, n, 0, &info, NULL))
 			info.epoch = 0;
@@ -672,7 +674,7 @@ int lc_recovery_check_clean(struct lc_core *core)
 	kfree(raw);
 	if (info.epoch <= sb->epoch)
 		return 0;
-	lc_err(core, "the superblock is of epoch %llu, the log has records of %llu: an old superblock, see lc-check",
+	lc_err(&core->env, "the superblock is of epoch %llu, the log has records of %llu: an old superblock, see lc-check",
 	       sb->epoch, info.epoch);
 	return -ESTALE;
 }
@@ -698,7 +700,7 @@ int lc_recovery_read_cuts(struct lc_core *core)
 		nr = min_t(u64, WINDOW, end - n);
 		lc_io_batch_init(&batch);
 		for (i = 0; i < nr; i++)
-			lc_io_batch_read(&batch, &s.walks[i].read, core->cache,
+			lc_io_batch_read(&batch, &s.walks[i].read, core->env.cache,
 					 lc_format_log_address(&core->sb.geo, n + i, 0),
 					 LC_SLOT_BYTES);
 		lc_io_batch_wait(&batch);
@@ -745,9 +747,9 @@ int lc_recovery_run(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 	*next_seq = result.last_seq + 1;
 	*next_segment = result.next_segment;
 	if (result.nr_kept)
-		lc_info(core, "replayed %u records, %llu to %llu", result.nr_kept,
+		lc_info(&core->env, "replayed %u records, %llu to %llu", result.nr_kept,
 			result.first_seq, result.last_seq);
 	else
-		lc_info(core, "the log is empty, nothing to replay");
+		lc_info(&core->env, "the log is empty, nothing to replay");
 	return 0;
 }

@@ -38,7 +38,7 @@ static struct lc_core *core_using(dev_t devt)
 
 	lockdep_assert_held(&lc_cores_lock);
 	list_for_each_entry(core, &lc_cores, list) {
-		if (core->cache->bd_dev == devt || core->backing->bd_dev == devt)
+		if (core->env.cache->bd_dev == devt || core->env.backing->bd_dev == devt)
 			return core;
 	}
 	return NULL;
@@ -126,8 +126,8 @@ static int check_user(struct lc_core *core, struct dm_target *ti, const struct d
 	struct lc_user *other;
 
 	lockdep_assert_held(&lc_cores_lock);
-	if (core->md != dm_table_get_md(ti->table) || core->cache != cache->bdev ||
-	    core->backing != backing->bdev) {
+	if (core->env.md != dm_table_get_md(ti->table) || core->env.cache != cache->bdev ||
+	    core->env.backing != backing->bdev) {
 		*error = "Cache or backing device is in use by another lc volume";
 		return -EBUSY;
 	}
@@ -199,7 +199,7 @@ void lc_registry_hold(struct list_head *held)
 	list_for_each_entry(core, &lc_cores, list) {
 		/* Its mapped device is never without a table of it, until the device goes. */
 		if (core->stage == LC_STAGE_LIVE && READ_ONCE(core->started) &&
-		    !dm_hold(core->md))
+		    !dm_hold(core->env.md))
 			list_add_tail(&core->held, held);
 	}
 	mutex_unlock(&lc_cores_lock);

@@ -24,7 +24,7 @@
  * HDD fails in step 6 may have cost what users wrote: mode fail, too.
  *
  * Without a mark nothing could keep the SSD from being replayed when it comes back,
- * so there mode `fail` is all that is left (lc_core_cache_failed()).
+ * so there mode `fail` is all that is left (lc_health_ssd_failed()).
  *
  * From step 5 on the index only ever shrinks, and says what the HDD does not hold:
  * lost sectors, and those yet to be salvaged (mask).  The list in the mark may name
@@ -88,7 +88,7 @@ static int compare_items(const void *a, const void *b)
 /* Whoever has no patience with the SSD has none here. */
 static u32 max_tries(const struct lc_rescue *rescue)
 {
-	return READ_ONCE(rescue->core->params.ssd_patience_ms) ? MAX_TRIES : 1;
+	return READ_ONCE(rescue->core->env.params.ssd_patience_ms) ? MAX_TRIES : 1;
 }
 
 /* The HDD has no copy of it: be patient, but not with each of many blocks. */
@@ -271,8 +271,8 @@ static u8 lacking(const struct lc_mapping *map, bool ending)
 static void put_list(struct lc_core *core, const struct lc_lost *ranges, u32 nr)
 {
 	if (lc_meta_abandon(core, ranges, nr))
-		lc_err(core, "the mark on %pg cannot be written: it may name more sectors as lost than there are",
-		       core->backing);
+		lc_err(&core->env, "the mark on %pg cannot be written: it may name more sectors as lost than there are",
+		       core->env.backing);
 }
 
 /**
@@ -342,12 +342,12 @@ static int save_and_abandon(struct lc_rescue *rescue)
 	lc_log_wait_stopped(core->log);
 	lc_discard_settle(core);
 	/* Mode fail may have come meanwhile: then the SSD stays as it is, for the next start. */
-	ret = lc_core_mode(core) == LC_MODE_RW ? abandon(rescue) : -EIO;
+	ret = lc_mode(&core->env) == LC_MODE_RW ? abandon(rescue) : -EIO;
 	if (!ret) {
 		/* From here on what is only there has no other chance. */
 		lc_salvage_begin(rescue->salvage);
 		save_ram(rescue);
-		ret = lc_io_flush(core->backing);
+		ret = lc_io_flush(core->env.backing);
 	}
 	if (!ret && rescue->ram_lost)
 		ret = -EIO;
@@ -358,7 +358,7 @@ static int save_and_abandon(struct lc_rescue *rescue)
  * lc_rescue_run() - give the SSD up, if it has failed and that was not done yet
  * @rescue: the room
  *
- * May sleep.  Under core->life_lock; lc_core_cache_failed() was called.
+ * May sleep.  Under core->life_lock; lc_health_ssd_failed() was called.
  */
 void lc_rescue_run(struct lc_rescue *rescue)
 {
@@ -366,26 +366,27 @@ void lc_rescue_run(struct lc_rescue *rescue)
 	int ret;
 
 	lockdep_assert_held(&core->life_lock);
-	if (lc_core_mode(core) != LC_MODE_RW || core->ended)
+	if (lc_mode(&core->env) != LC_MODE_RW || core->ended)
 		return;
-	lc_err(core, "%s: giving it up, saving what is in memory",
-	       READ_ONCE(core->fail_reason));
+	lc_err(&core->env, "%s: giving it up, saving what is in memory",
+	       READ_ONCE(core->env.health.reason));
 	ret = save_and_abandon(rescue);
 	lc_salvage_resume(rescue->salvage);
 	if (ret) {
-		lc_core_fail(core, "neither cache nor backing device takes what is in memory");
+		lc_health_fail(&core->env,
+			       "neither cache nor backing device takes what is in memory");
 		return;
 	}
 	/* Before the first write goes past them. */
 	WRITE_ONCE(core->bypassed, true);
 	/* Mode fail may have come meanwhile, and stays. */
-	if (cmpxchg(&core->mode, LC_MODE_RW, LC_MODE_DEGRADED) != LC_MODE_RW)
+	if (!lc_health_degrade(&core->env))
 		return;
-	lc_err(core, "mode degraded: going on without the cache, %llu blocks are lost, %llu are only there",
+	lc_err(&core->env, "mode degraded: going on without the cache, %llu blocks are lost, %llu are only there",
 	       lc_index_lost(core->index), lc_index_dirty(core->index));
 	lc_log_end_flushes(core->log, BLK_STS_OK);
 	lc_park_kick(core->park);
-	queue_work(core->event_wq, &core->event_work);
+	lc_health_tell(&core->env);
 }
 
 static void rescue_work(struct work_struct *work)

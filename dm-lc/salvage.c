@@ -116,7 +116,7 @@ static void note_unread(struct lc_salvage *salvage, const struct lc_wb_item *ite
 	lc_rescue_lose(core, item->block, item->slot);
 	if (salvage->ssd_gone || ++salvage->dead_reads % MAX_DEAD_READS)
 		return;
-	salvage->ssd_gone = lc_io_sync(core->cache, REQ_OP_READ | REQ_META, 0,
+	salvage->ssd_gone = lc_io_sync(core->env.cache, REQ_OP_READ | REQ_META, 0,
 				       lc_writeback_header(core->wb), LC_SLOT_BYTES);
 }
 
@@ -180,27 +180,17 @@ static u32 piece_size(const struct lc_salvage *salvage)
 
 /* --- a batch --------------------------------------------------------------- */
 
-/* The only device left does not keep what it took: writes and FLUSHes fail from now on. */
-static void backing_failed(struct lc_core *core)
-{
-	lc_log_fail(core->log);
-	if (cmpxchg(&core->mode, LC_MODE_DEGRADED, LC_MODE_FAIL) != LC_MODE_DEGRADED)
-		return;
-	lc_err(core, "mode fail: the backing device failed a FLUSH; writes are refused");
-	queue_work(core->event_wq, &core->event_work);
-}
-
 /*
  * Make durable what was copied.  A FLUSH that the HDD failed, ours or a user's that
  * came across it, may have cost what a later one finds nothing of (F3).
  */
 static int flush_saved(struct lc_core *core, u32 failed_before)
 {
-	int ret = lc_io_flush(core->backing);
+	int ret = lc_io_flush(core->env.backing);
 
 	if (ret) {
 		/* Also what users wrote, and their FLUSHes would not be told. */
-		backing_failed(core);
+		lc_health_hdd_failed(&core->env);
 		return ret;
 	}
 	lc_bypass_settle(core->bypass);
@@ -231,7 +221,7 @@ static void pause_refused(struct lc_salvage *salvage)
 {
 	if (salvage->row < salvage->max_row)
 		return;
-	lc_err_limit(salvage->core, "the backing device fails, %llu blocks are yet to be saved",
+	lc_err_limit(&salvage->core->env, "the backing device fails, %llu blocks are yet to be saved",
 		     lc_index_dirty(salvage->core->index));
 	wait_event_idle_timeout(salvage->wait, must_stop(salvage),
 				salvage->hurry ? PAUSE_FIRST : salvage->pause);
@@ -363,15 +353,15 @@ static void salvage_done(struct lc_salvage *salvage)
 	WRITE_ONCE(salvage->active, false);
 	lc_bypass_watch(core->bypass, false);
 	lc_rescue_record_lost(core, false);
-	lc_warn(core, "the cache device is not needed any more, %llu blocks are lost",
+	lc_warn(&core->env, "the cache device is not needed any more, %llu blocks are lost",
 		lc_index_lost(core->index));
-	queue_work(core->event_wq, &core->event_work);
+	lc_health_tell(&core->env);
 }
 
 /* One pass, or what is left of it.  Return: when to do the next one; 0: not now, or it is over. */
 static unsigned long work_on(struct lc_salvage *salvage)
 {
-	u32 patience = READ_ONCE(salvage->core->params.ssd_patience_ms);
+	u32 patience = READ_ONCE(salvage->core->env.params.ssd_patience_ms);
 
 	if (!do_pass(salvage))
 		return 0;
@@ -454,7 +444,7 @@ void lc_salvage_finish(struct lc_salvage *salvage)
 	}
 	WRITE_ONCE(salvage->stop, true);
 	if (salvage->active)
-		lc_err(salvage->core, "removed before all was salvaged: %llu blocks are lost",
+		lc_err(&salvage->core->env, "removed before all was salvaged: %llu blocks are lost",
 		       lc_index_dirty(salvage->core->index));
 }
 

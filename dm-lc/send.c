@@ -345,7 +345,7 @@ static struct bio *direct_get(struct lc_send *send)
 	/* Without the device: that would look for the sender's own cgroup there. */
 	bio_init(&direct->bio, NULL, direct->vecs, DIRECT_SLOTS,
 		 REQ_OP_WRITE | LC_IO_COMMIT);
-	direct->bio.bi_bdev = send->core->cache;
+	direct->bio.bi_bdev = send->core->env.cache;
 	lc_io_disown(&direct->bio);
 	direct->bio.bi_end_io = direct_end;
 	return &direct->bio;
@@ -366,8 +366,8 @@ struct bio *lc_send_prepare(struct lc_send *send, struct lc_record *rec, bool di
 	struct bio *bio;
 
 	if (!direct) {
-		bio = bio_alloc_bioset(send->core->cache, nr, REQ_OP_WRITE | LC_IO_COMMIT, GFP_NOIO,
-				       &send->bios);
+		bio = bio_alloc_bioset(send->core->env.cache, nr, REQ_OP_WRITE | LC_IO_COMMIT,
+				       GFP_NOIO, &send->bios);
 		bio->bi_end_io = pool_end;
 	} else {
 		bio = nr <= DIRECT_SLOTS ? direct_get(send) : NULL;
@@ -455,6 +455,6 @@ bool lc_send_is_one_command(struct lc_core *core, const struct lc_record *rec)
 {
 	u32 nr = LC_HEADER_SLOTS + rec->nr_slots;
 
-	return nr <= bdev_max_segments(core->cache) &&
-	       nr <= queue_max_sectors(bdev_get_queue(core->cache)) >> LC_BLOCK_SHIFT;
+	return nr <= bdev_max_segments(core->env.cache) &&
+	       nr <= queue_max_sectors(bdev_get_queue(core->env.cache)) >> LC_BLOCK_SHIFT;
 }

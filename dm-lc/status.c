@@ -41,10 +41,10 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	char former[LC_FORMER_NAMES * DM_NAME_LEN];
 	struct lc_stats sum;
 
-	lc_name_look(core);
-	lc_name_former(core, former);
+	lc_name_look(&core->env);
+	lc_name_former(&core->env, former);
 	lc_stats_sum(core, &sum);
-	DMEMIT("mode %s", mode_names[lc_core_mode(core)]);
+	DMEMIT("mode %s", mode_names[lc_mode(&core->env)]);
 	DMEMIT(" dirty %llu", lc_index_dirty(core->index));
 	DMEMIT(" cached %llu", lc_index_cached(core->index));
 	DMEMIT(" capacity %llu", core->sb.geo.nr_slots - core->sb.geo.nr_segments);
@@ -86,7 +86,7 @@ void lc_status_ima(struct lc_core *core, char *result, unsigned int maxlen)
 	unsigned int sz = 0;
 
 	DMEMIT(",mode=%s,cache_uuid=%pUb,volume_uuid=%pUb,generation=%016llx,epoch=%llu;",
-	       mode_names[lc_core_mode(core)], core->sb.cache_uuid, core->sb.volume_uuid,
+	       mode_names[lc_mode(&core->env)], core->sb.cache_uuid, core->sb.volume_uuid,
 	       core->sb.generation, epoch);
 }
 
@@ -124,7 +124,7 @@ int lc_status_list(struct lc_core *core, unsigned int argc, char **argv, char *r
 
 	if ((!lost && strcmp(argv[0], "refused")) || argc > 2 ||
 	    (argc == 2 && kstrtou64(argv[1], 10, &slot))) {
-		lc_err(core, "expected: list lost|refused [<from>]");
+		lc_err(&core->env, "expected: list lost|refused [<from>]");
 		return -EINVAL;
 	}
 	result[0] = '\0';

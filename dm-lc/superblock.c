@@ -140,7 +140,7 @@ static int write_sb(struct lc_core *core, bool third)
 	for (i = 0; i < (third ? LC_SB_COPIES : 2); i++) {
 		copy = order[i];
 		lc_sb_encode(&core->sb, copy, meta->block);
-		ret = lc_io_sync_told(core->cache, REQ_OP_WRITE | REQ_META | LC_IO_COMMIT |
+		ret = lc_io_sync_told(core->env.cache, REQ_OP_WRITE | REQ_META | LC_IO_COMMIT |
 				      REQ_PREFLUSH | REQ_FUA,
 				      lc_format_sb_address(&core->sb.geo, copy), meta->block,
 				      LC_SLOT_BYTES, sb_failed, core);
@@ -168,7 +168,7 @@ static int write_mark(struct lc_core *core)
 		copy = order[i];
 		lc_mark_encode(&meta->mark, core->sb.csum_type, core->sb.mark_offset, copy,
 			       meta->block);
-		ret = lc_io_sync(core->backing,
+		ret = lc_io_sync(core->env.backing,
 				 REQ_OP_WRITE | REQ_META | LC_IO_COMMIT | REQ_PREFLUSH | REQ_FUA,
 				 lc_format_mark_address(core->sb.mark_offset, copy), meta->block,
 				 LC_SLOT_BYTES);
@@ -203,8 +203,8 @@ u64 lc_meta_mark_epoch(struct lc_core *core)
  */
 void lc_meta_say_old_disk(struct lc_core *core, u64 seen)
 {
-	lc_err(core, "%pg is an old copy: its mark is of epoch %llu, and the disk of this cache was used in epoch %llu: attach that disk, or give up what the cache holds and format it anew",
-	       core->backing, core->meta->mark.epoch, seen);
+	lc_err(&core->env, "%pg is an old copy: its mark is of epoch %llu, and the disk of this cache was used in epoch %llu: attach that disk, or give up what the cache holds and format it anew",
+	       core->env.backing, core->meta->mark.epoch, seen);
 }
 
 /* [meta->lock] "Abandoned" in either copy wins (S1), otherwise the higher mark_seq. */
@@ -219,7 +219,7 @@ static int read_mark(struct lc_core *core, struct lc_mark_info *mark, u8 *which,
 	for (copy = 0; copy < 2; copy++) {
 		const char *text = "mark cannot be read";
 
-		err = lc_io_sync(core->backing, REQ_OP_READ | REQ_META,
+		err = lc_io_sync(core->env.backing, REQ_OP_READ | REQ_META,
 				 lc_format_mark_address(core->sb.mark_offset, copy),
 				 core->meta->block, LC_SLOT_BYTES);
 		if (!err)
@@ -246,36 +246,36 @@ static int check_mark(struct lc_core *core, const struct lc_mark_info *mark)
 {
 	const struct lc_sb *sb = &core->sb;
 
-	if (mark->state == LC_MARK_PAIRED && mark->head_offset != core->place.head << 9) {
-		lc_err(core, "superblock and mark on %pg disagree about where its first MiB is: see lc-check",
-		       core->backing);
+	if (mark->state == LC_MARK_PAIRED && mark->head_offset != core->env.place.head << 9) {
+		lc_err(&core->env, "superblock and mark on %pg disagree about where its first MiB is: see lc-check",
+		       core->env.backing);
 		return -EUCLEAN;
 	}
 	switch (lc_pairing_judge(sb, mark)) {
 	case LC_PAIRING_FITS:
 		return 0;
 	case LC_PAIRING_FOREIGN:
-		lc_err(core, "%pg is paired with another cache: give the right devices",
-		       core->backing);
+		lc_err(&core->env, "%pg is paired with another cache: give the right devices",
+		       core->env.backing);
 		return -EINVAL;
 	case LC_PAIRING_INTERRUPTED:
-		lc_err(core, "%s %pg was interrupted: see lc-check --repair",
+		lc_err(&core->env, "%s %pg was interrupted: see lc-check --repair",
 		       mark->state == LC_MARK_ATTACHING ? "lc-format of" : "lc-detach of",
-		       core->backing);
+		       core->env.backing);
 		return -EINPROGRESS;
 	case LC_PAIRING_ABANDONED:
-		lc_err(core, "this cache was abandoned in epoch %llu and must not be replayed: format it anew",
+		lc_err(&core->env, "this cache was abandoned in epoch %llu and must not be replayed: format it anew",
 		       mark->epoch);
 		return -ESTALE;
 	case LC_PAIRING_OLD_CACHE:
-		lc_err(core, "the superblock is of epoch %llu, the mark of %llu: an old or damaged superblock, see lc-check",
+		lc_err(&core->env, "the superblock is of epoch %llu, the mark of %llu: an old or damaged superblock, see lc-check",
 		       sb->epoch, mark->epoch);
 		return -ESTALE;
 	case LC_PAIRING_OLD_DISK:
 		lc_meta_say_old_disk(core, lc_pairing_seen(sb));
 		return -ESTALE;
 	case LC_PAIRING_LOST:
-		lc_err(core, "%pg has blocks recorded as lost: accept them first", core->backing);
+		lc_err(&core->env, "%pg has blocks recorded as lost: accept them first", core->env.backing);
 		return -EUCLEAN;
 	}
 	return -EINVAL;
@@ -298,9 +298,9 @@ int lc_meta_check_pair(struct lc_core *core)
 	mutex_lock(&meta->lock);
 	ret = read_mark(core, &meta->mark, &meta->whole_mark, &why);
 	if (ret == -ENOMEM)
-		lc_err(core, "no memory to read the mark on %pg: try again", core->backing);
+		lc_err(&core->env, "no memory to read the mark on %pg: try again", core->env.backing);
 	else if (ret)
-		lc_err(core, "%pg: %s: is it the right backing device?", core->backing, why);
+		lc_err(&core->env, "%pg: %s: is it the right backing device?", core->env.backing, why);
 	else
 		ret = check_mark(core, &meta->mark);
 	mutex_unlock(&meta->lock);
@@ -314,17 +314,17 @@ static int compare_sb(struct lc_core *core, struct lc_sb *sb)
 	u8 which;
 	int ret;
 
-	ret = lc_meta_read_sb(core->cache, sb, &which, &why);
+	ret = lc_meta_read_sb(core->env.cache, sb, &which, &why);
 	if (ret) {
-		lc_err(core, "%pg: %s", core->cache, why);
+		lc_err(&core->env, "%pg: %s", core->env.cache, why);
 		return ret;
 	}
 	if (sb->epoch == core->sb.epoch && sb->sb_seq <= core->sb.sb_seq &&
 	    sb->generation == core->sb.generation &&
 	    !memcmp(sb->cache_uuid, core->sb.cache_uuid, 16))
 		return 0;
-	lc_err(core, "%pg was used since the system was hibernated: its superblock is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
-	       core->cache, sb->sb_seq, sb->epoch, core->sb.sb_seq, core->sb.epoch);
+	lc_err(&core->env, "%pg was used since the system was hibernated: its superblock is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
+	       core->env.cache, sb->sb_seq, sb->epoch, core->sb.sb_seq, core->sb.epoch);
 	return -ESTALE;
 }
 
@@ -340,15 +340,15 @@ static int compare_mark(struct lc_core *core, struct lc_mark_info *mark)
 		return 0;
 	ret = read_mark(core, mark, &which, &why);
 	if (ret) {
-		lc_err(core, "%pg: %s", core->backing, why);
+		lc_err(&core->env, "%pg: %s", core->env.backing, why);
 		return ret;
 	}
 	if (mark->epoch == ours->epoch && mark->mark_seq <= ours->mark_seq &&
 	    mark->state == ours->state && mark->generation == ours->generation &&
 	    !memcmp(mark->cache_uuid, ours->cache_uuid, 16))
 		return 0;
-	lc_err(core, "%pg was used since the system was hibernated: its mark is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
-	       core->backing, mark->mark_seq, mark->epoch, ours->mark_seq, ours->epoch);
+	lc_err(&core->env, "%pg was used since the system was hibernated: its mark is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
+	       core->env.backing, mark->mark_seq, mark->epoch, ours->mark_seq, ours->epoch);
 	return -ESTALE;
 }
 
@@ -366,7 +366,7 @@ int lc_meta_check_unchanged(struct lc_core *core)
 	int ret = mark && sb ? 0 : -ENOMEM;
 
 	mutex_lock(&core->meta->lock);
-	if (!ret && lc_core_mode(core) != LC_MODE_DEGRADED)
+	if (!ret && lc_mode(&core->env) != LC_MODE_DEGRADED)
 		ret = compare_sb(core, sb);
 	if (!ret)
 		ret = compare_mark(core, mark);
@@ -411,7 +411,7 @@ static int write_epoch(struct lc_core *core, u64 first_seq)
 	}
 	mutex_unlock(&meta->lock);
 	if (ret)
-		lc_err(core, "superblock or mark cannot be written: error %d", ret);
+		lc_err(&core->env, "superblock or mark cannot be written: error %d", ret);
 	return ret;
 }
 
@@ -428,7 +428,7 @@ int lc_meta_begin_epoch(struct lc_core *core, u64 first_seq, u64 first_segment)
 {
 	if (lc_life_possible(core->sb.epoch, first_seq, first_segment))
 		return write_epoch(core, first_seq);
-	lc_err(core, "epoch %llu, record %llu or segment %llu is too high for another life: no cache gets so old, see lc-check",
+	lc_err(&core->env, "epoch %llu, record %llu or segment %llu is too high for another life: no cache gets so old, see lc-check",
 	       core->sb.epoch, first_seq, first_segment);
 	return -ERANGE;
 }

@@ -176,7 +176,7 @@ static void lc_dtr(struct dm_target *ti)
 /* What is behind the seam comes again as a bio of its own (A2). */
 static void cut_at_seam(struct lc_core *core, struct bio *bio)
 {
-	u64 n = lc_place_run(&core->place, bio->bi_iter.bi_sector, bio_sectors(bio));
+	u64 n = lc_place_run(&core->env.place, bio->bi_iter.bi_sector, bio_sectors(bio));
 
 	/* Device mapper takes no part of a discard: they are cut where they are sent. */
 	if (n < bio_sectors(bio) && bio_op(bio) != REQ_OP_DISCARD)
@@ -199,7 +199,7 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 		bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
 		cut_at_seam(lc->core, bio);
 	}
-	if (lc_core_mode(lc->core) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
+	if (lc_mode(&lc->core->env) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
 		return lc_bypass_map(lc->core, bio);
 	if (bio->bi_opf & REQ_PREFLUSH)
 		return lc_write_flush_map(lc->core, bio,
@@ -305,13 +305,13 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 	next = lc->params;
 	ret = lc_params_set(&next, key, value, true, &error);
 	if (ret)
-		lc_err(core, "message %.40s %.40s: %s", key, value, error);
+		lc_err(&core->env, "message %.40s %.40s: %s", key, value, error);
 	else if (next.writeback_batch != lc->params.writeback_batch ||
 		 next.writeback_depth != lc->params.writeback_depth)
 		ret = lc_writeback_resize(core->wb, next.writeback_batch, next.writeback_depth);
 	if (!ret) {
 		lc_params_store(&lc->params, &next);
-		lc_params_store(&core->params, &next);
+		lc_params_store(&core->env.params, &next);
 		WRITE_ONCE(core->stats_on, next.stats);
 	}
 	lc_noio_restore(noio);
@@ -324,7 +324,7 @@ static int flush_message(struct lc_core *core)
 {
 	int ret = lc_core_flush(core);
 
-	if (!ret || !atomic_read(&core->cache_failed))
+	if (!ret || !lc_ssd_failed(&core->env))
 		return ret;
 	/* The SSD is being given up: what was asked for will be on the HDD. */
 	lc_rescue_wait(core->rescue);
@@ -337,7 +337,7 @@ static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char
 	struct lc_target *lc = ti->private;
 
 	if (dm_suspended(ti)) {
-		lc_err(lc->core, "messages need a device that is not suspended");
+		lc_err(&lc->core->env, "messages need a device that is not suspended");
 		return -EBUSY;
 	}
 	if (argc == 1 && !strcmp(argv[0], "flush"))
@@ -350,7 +350,7 @@ static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char
 		return lc_status_list(lc->core, argc - 1, argv + 1, result, maxlen);
 	if (argc == 2)
 		return set_option(lc, argv[0], argv[1]);
-	lc_err(lc->core,
+	lc_err(&lc->core->env,
 	       "unknown message %.40s: expected flush, writeback, list or <option> <value>",
 	       argv[0]);
 	return -EINVAL;
@@ -361,7 +361,7 @@ static int lc_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn f
 	struct lc_target *lc = ti->private;
 	int ret;
 
-	ret = fn(ti, lc->backing, lc->core->place.data, lc->core->place.extent, data);
+	ret = fn(ti, lc->backing, lc->core->env.place.data, lc->core->env.place.extent, data);
 	if (ret)
 		return ret;
 	return fn(ti, lc->cache, 0, lc->core->sb.geo.cache_bytes >> 9, data);

@@ -77,7 +77,7 @@ static int read_header(struct lc_core *core, const struct lc_wb_source *source,
 	int ret;
 
 	do {
-		ret = lc_io_sync(core->cache, REQ_OP_READ, address, source->header,
+		ret = lc_io_sync(core->env.cache, REQ_OP_READ, address, source->header,
 				 LC_SLOT_BYTES);
 		if (READ_ONCE(*source->stop))
 			return -EINTR;
@@ -142,7 +142,7 @@ static void collect_orphans(struct lc_core *core, u64 number, struct lc_wb_list 
 		next += named;
 		if (named || !slot_dirty(core, base + i, &block))
 			continue;
-		lc_err_limit(core, "block %llu: its header on the cache device is damaged: lost",
+		lc_err_limit(&core->env, "block %llu: its header on the cache device is damaged: lost",
 			     block);
 		list->items[list->nr++] = (struct lc_wb_item) {
 			.block = block, .slot = base + i, .fate = LC_WB_DAMAGED,

@@ -182,7 +182,7 @@ static void run_write(struct run *run)
 
 		lc_doubt_sent(&core->doubt, item->block, mask);
 		for (j = 0; lc_mask_next(mask, &j, &n); j += n) {
-			sector_t at = lc_place_sector(&core->place,
+			sector_t at = lc_place_sector(&core->env.place,
 						      (item->block << LC_BLOCK_SHIFT) + j);
 
 			if (must_submit(bio, at)) {
@@ -190,7 +190,7 @@ static void run_write(struct run *run)
 				bio = NULL;
 			}
 			if (!bio)
-				bio = run_bio(run, core->backing, REQ_OP_WRITE, at,
+				bio = run_bio(run, core->env.backing, REQ_OP_WRITE, at,
 					      write_bio_end);
 			__bio_add_page(bio, run->pages[i], n << 9, j << 9);
 		}
@@ -214,14 +214,14 @@ static void run_write(struct run *run)
  */
 int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data)
 {
-	u64 address = lc_place_sector(&core->place, block << LC_BLOCK_SHIFT) << 9;
+	u64 address = lc_place_sector(&core->env.place, block << LC_BLOCK_SHIFT) << 9;
 	u32 i, n;
 	int ret = 0;
 
 	lc_doubt_sent(&core->doubt, block, mask);
 	for (i = 0; !ret && lc_mask_next(mask, &i, &n); i += n)
-		ret = lc_io_sync(core->backing, REQ_OP_WRITE, address + (i << 9), data + (i << 9),
-				 n << 9);
+		ret = lc_io_sync(core->env.backing, REQ_OP_WRITE, address + (i << 9),
+				 data + (i << 9), n << 9);
 	return ret;
 }
 
@@ -246,8 +246,8 @@ static int judge_writes(struct run *run)
 		if (copy->how.judge < LC_WB_SKIP &&
 		    atomic_inc_return(&copy->row) > copy->how.max_row)
 			return -EIO;
-		lc_err_limit(copy->core, "%pg refuses block %llu, which stays in the cache",
-			     copy->core->backing, item->block);
+		lc_err_limit(&copy->core->env, "%pg refuses block %llu, which stays in the cache",
+			     copy->core->env.backing, item->block);
 		item->fate = LC_WB_REFUSED;
 	}
 	return 0;
@@ -257,7 +257,7 @@ static int read_slot(struct run *run, u32 i)
 {
 	struct lc_core *core = run->copy->core;
 
-	return lc_io_sync(core->cache, REQ_OP_READ,
+	return lc_io_sync(core->env.cache, REQ_OP_READ,
 			  lc_slot_address(&core->sb.geo, run->items[i].slot),
 			  page_address(run->pages[i]), LC_SLOT_BYTES);
 }
@@ -279,7 +279,7 @@ static int slot_failed(struct run *run, struct lc_wb_item *item, const char *how
 	}
 	if (atomic_inc_return(&copy->nr_bad) > LC_WB_MAX_BAD)
 		return -ENODATA;
-	lc_err_limit(copy->core, "block %llu %s the cache device: lost", item->block, how);
+	lc_err_limit(&copy->core->env, "block %llu %s the cache device: lost", item->block, how);
 	item->fate = LC_WB_DAMAGED;
 	return 0;
 }
@@ -384,7 +384,7 @@ static void run_start(struct run *run)
 			bio = NULL;
 		}
 		if (!bio)
-			bio = run_bio(run, core->cache, REQ_OP_READ, at, read_bio_end);
+			bio = run_bio(run, core->env.cache, REQ_OP_READ, at, read_bio_end);
 		__bio_add_page(bio, run->pages[i], LC_SLOT_BYTES, 0);
 	}
 	if (bio)
@@ -483,7 +483,7 @@ static void run_refresh(struct run *run)
 /* Do others read the HDD?  A stamp may be of a tick that we have not seen yet. */
 static bool reads_come(const struct lc_core *core)
 {
-	return jiffies - READ_ONCE(core->last_hdd_read) + 1 <= YIELD_CALM;
+	return jiffies - READ_ONCE(core->env.last_hdd_read) + 1 <= YIELD_CALM;
 }
 
 /* Before a run is started (Y). */
@@ -521,7 +521,7 @@ static void count_run(struct lc_wbcopy *copy, const struct lc_wb_item *items, u3
 /* As the backing device is now; stripes longer than when the room was made are none. */
 static void look_at_stripes(struct lc_wbcopy *copy)
 {
-	struct block_device *bdev = copy->core->backing;
+	struct block_device *bdev = copy->core->env.backing;
 	u32 blocks = lc_stripe_blocks(bdev_io_opt(bdev));
 
 	copy->stripe = (struct lc_stripe) {
@@ -565,7 +565,8 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 		items[n].done = false;
 	while (i < nr) {
 		yield_to_reads(copy);
-		n = lc_stripe_run(&copy->stripe, &copy->core->place, items + i, nr - i, copy->most);
+		n = lc_stripe_run(&copy->stripe, &copy->core->env.place, items + i, nr - i,
+					  copy->most);
 		wait_event(copy->wait, (run = take_run(copy, n)));
 		run->items = items + i;
 		if (!given_up(copy))
@@ -642,7 +643,7 @@ struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, struct workqueue_struct
 	copy->core = core;
 	copy->wq = wq;
 	copy->depth = depth;
-	copy->most = max(LC_RUN_BLOCKS, lc_stripe_blocks(bdev_io_opt(core->backing)));
+	copy->most = max(LC_RUN_BLOCKS, lc_stripe_blocks(bdev_io_opt(core->env.backing)));
 	spin_lock_init(&copy->lock);
 	INIT_LIST_HEAD(&copy->idle);
 	init_waitqueue_head(&copy->wait);

@@ -35,7 +35,7 @@ int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
 	if (number >= core->head->start || core->sb.incompat & LC_INCOMPAT_LANES)
 		return -ENOENT;
 	/* A segment from before the last clean stop, of the only lane there was. */
-	ret = lc_io_sync(core->cache, REQ_OP_READ,
+	ret = lc_io_sync(core->env.cache, REQ_OP_READ,
 			 lc_format_log_address(&core->sb.geo, number, 0), wb->header,
 			 LC_SLOT_BYTES);
 	if (!ret && lc_record_decode(wb->header, &core->sb, number, 0, &info, NULL))
@@ -190,6 +190,6 @@ int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b)
 	if (ret)
 		return ret;
 	lc_ring_set_tail(core->ring, b->end);
-	queue_work(core->wq, &core->refill_work);
+	queue_work(core->env.wq, &core->refill_work);
 	return 0;
 }

@@ -333,7 +333,7 @@ static void commit_later(struct lc_core *core, struct lc_io *io, bool batch)
 		return;
 	if (!batch)
 		queue_work(core->commit_wq, &core->commit_work);
-	queue_delayed_work(core->wq, &core->commit_late, COMMIT_TICKS);
+	queue_delayed_work(core->env.wq, &core->commit_late, COMMIT_TICKS);
 }
 
 /* End the bio when all that was completed so far is durable. */
@@ -354,7 +354,7 @@ static void flush_io(struct lc_core *core, struct lc_io *io, bool direct)
 /* All data is in a lane.  @batch: whoever calls commits what it has continued. */
 static void write_finish(struct lc_core *core, struct lc_io *io, bool batch)
 {
-	lc_stamp(&core->last_write);
+	lc_stamp(&core->env.last_write);
 	if (!(lc_io_bio(io)->bi_opf & REQ_FUA))
 		lc_write_end(io, BLK_STS_OK);
 	else if (batch || others_come(core))
@@ -398,7 +398,7 @@ static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 	struct page *pages;
 	int ret;
 
-	if (atomic_read(&core->cache_failed))
+	if (lc_ssd_failed(&core->env))
 		return -EAGAIN;
 	if (!merge_find(core, io, &old))
 		return write_run(core, io, true, NULL);
@@ -420,7 +420,7 @@ static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 static void merge_work(struct work_struct *work)
 {
 	struct lc_io *io = container_of(work, struct lc_io, work);
-	u32 patience = max(READ_ONCE(io->core->params.ssd_patience_ms), MERGE_PATIENCE_MS);
+	u32 patience = max(READ_ONCE(io->core->env.params.ssd_patience_ms), MERGE_PATIENCE_MS);
 	unsigned long end = jiffies + msecs_to_jiffies(patience), pause = HZ / 2;
 	int ret;
 
@@ -462,7 +462,7 @@ int lc_write_again(struct lc_core *core, struct lc_io *io)
  */
 void lc_write_continue(struct lc_core *core, struct lc_io *io, int ret, bool batch)
 {
-	if (lc_core_mode(core) == LC_MODE_FAIL && ret == -EAGAIN)
+	if (lc_mode(&core->env) == LC_MODE_FAIL && ret == -EAGAIN)
 		ret = -EIO;
 	if (!ret) {
 		write_finish(core, io, batch);
@@ -500,7 +500,7 @@ int lc_write_map(struct lc_core *core, struct bio *bio)
 	struct lc_io *io = lc_bio_io(bio);
 	int ret = -EAGAIN;
 
-	if (lc_core_mode(core) == LC_MODE_FAIL)
+	if (lc_mode(&core->env) == LC_MODE_FAIL)
 		return DM_MAPIO_KILL;
 	io->iter = bio->bi_iter;
 	if (!lc_park_must(core->park, io))

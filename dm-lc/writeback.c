@@ -75,7 +75,7 @@ static u64 used_percent(struct lc_core *core)
 
 static bool is_idle(struct lc_core *core)
 {
-	return time_after(jiffies, READ_ONCE(core->last_write) + IDLE_AFTER);
+	return time_after(jiffies, READ_ONCE(core->env.last_write) + IDLE_AFTER);
 }
 
 /* Segments that must stay free for the log to go on at all (D2). */
@@ -112,7 +112,7 @@ static bool wants_to_run(struct lc_writeback *wb)
 	struct lc_core *core = wb->core;
 	u64 used;
 
-	if (lc_core_mode(core) != LC_MODE_RW || atomic_read(&core->cache_failed))
+	if (lc_mode(&core->env) != LC_MODE_RW || lc_ssd_failed(&core->env))
 		return false;
 	if (lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to))
 		return true;
@@ -120,12 +120,12 @@ static bool wants_to_run(struct lc_writeback *wb)
 		return true;
 	if (lc_ring_free(core->ring) <= reserve(core))
 		return true;
-	if (!READ_ONCE(core->params.writeback))
+	if (!READ_ONCE(core->env.params.writeback))
 		return false;
 	used = used_percent(core);
-	if (used >= READ_ONCE(core->params.high_watermark))
+	if (used >= READ_ONCE(core->env.params.high_watermark))
 		wb->filling = true;
-	else if (used <= READ_ONCE(core->params.low_watermark))
+	else if (used <= READ_ONCE(core->env.params.low_watermark))
 		wb->filling = false;
 	return wb->filling || (is_idle(core) && worth_draining(wb));
 }
@@ -211,7 +211,7 @@ static int collect(struct lc_writeback *wb, struct lc_wb_batch *b)
 
 static void pause_after(struct lc_writeback *wb, int ret)
 {
-	lc_err_limit(wb->core, "writeback failed with error %d, trying again", ret);
+	lc_err_limit(&wb->core->env, "writeback failed with error %d, trying again", ret);
 	WRITE_ONCE(wb->state, "retrying");
 	wait_event_idle_timeout(wb->wait, must_stop(wb), lc_patience_pause(&wb->patience));
 }
@@ -222,13 +222,14 @@ static void note_failure(struct lc_writeback *wb, int ret)
 	struct lc_core *core = wb->core;
 
 	if (ret == -ENODATA) {
-		lc_core_cache_failed(core, "the cache device cannot be used for writeback");
+		lc_health_ssd_failed(&core->env, "the cache device cannot be used for writeback");
 		return;
 	}
 	if (ret == -EREMOTEIO) {
 		lc_patience_read(&wb->patience);
-	} else if (lc_patience_hdd(&wb->patience, READ_ONCE(core->params.hdd_patience_ms))) {
-		lc_core_fail(core, "the backing device has failed writeback for hdd_patience_ms");
+	} else if (lc_patience_hdd(&wb->patience, READ_ONCE(core->env.params.hdd_patience_ms))) {
+		lc_health_fail(&core->env,
+			       "the backing device has failed writeback for hdd_patience_ms");
 		return;
 	}
 	pause_after(wb, ret);
@@ -238,7 +239,8 @@ static void note_failure(struct lc_writeback *wb, int ret)
 static void note_tail_failure(struct lc_writeback *wb, int ret)
 {
 	if (lc_patience_sb(&wb->patience))
-		lc_core_cache_failed(wb->core, "the cache device does not take its superblock");
+		lc_health_ssd_failed(&wb->core->env,
+				     "the cache device does not take its superblock");
 	else
 		pause_after(wb, ret);
 }
@@ -247,7 +249,8 @@ static void note_tail_failure(struct lc_writeback *wb, int ret)
 static bool cache_unreadable(struct lc_writeback *wb)
 {
 	return lc_wb_judge(wb) == LC_WB_JUDGE_BOTH &&
-	       lc_io_sync(wb->core->cache, REQ_OP_READ | REQ_META, 0, wb->header, LC_SLOT_BYTES);
+	       lc_io_sync(wb->core->env.cache, REQ_OP_READ | REQ_META, 0, wb->header,
+			  LC_SLOT_BYTES);
 }
 
 /* Steps 1 to 5.  Return: 0, -EINTR if told to stop, or an error. */
@@ -269,7 +272,7 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	if (runs) {
 		WRITE_ONCE(wb->frees, b->end - b->first);
 		lc_pace_begin(&wb->pace, wb->list.nr, runs, wb->frees * core->sb.geo.seg_slots);
-		queue_work(core->wq, &core->refill_work);
+		queue_work(core->env.wq, &core->refill_work);
 	}
 	begun = jiffies;
 	how.max_row = lc_patience_row(&wb->patience, wb->list.nr);
@@ -293,14 +296,14 @@ static void relog_wait(struct lc_writeback *wb)
 	WRITE_ONCE(core->head->relog_wanted, true);
 	/* Pairs with refill_segment(): it takes nothing kept back before the wish. */
 	smp_store_release(&core->head->relog_starved, true);
-	queue_work(core->wq, &core->refill_work);
+	queue_work(core->env.wq, &core->refill_work);
 	flush_work(&core->refill_work);
 	/* A device that is slow or fails is not the log's lack of room. */
-	if (lc_log_in_trouble(core->log) || atomic_read(&core->cache_failed) ||
+	if (lc_log_in_trouble(core->log) || lc_ssd_failed(&core->env) ||
 	    READ_ONCE(core->ring->waiting))
 		lc_patience_relogged(&wb->patience);
 	if (lc_patience_relog(&wb->patience))
-		lc_core_fail(core, "no room to log lost blocks again");
+		lc_health_fail(&core->env, "no room to log lost blocks again");
 	schedule_timeout_idle(1);
 }
 
@@ -396,7 +399,7 @@ static void set_state(struct lc_writeback *wb, bool running)
 	else if (running)
 		state = lc_ring_tail(wb->core->ring) < READ_ONCE(wb->drain_to) ? "draining" :
 										 "running";
-	else if (!READ_ONCE(wb->core->params.writeback))
+	else if (!READ_ONCE(wb->core->env.params.writeback))
 		state = "off";
 	WRITE_ONCE(wb->state, state);
 	WRITE_ONCE(wb->working, running);
@@ -457,7 +460,8 @@ struct lc_writeback *lc_writeback_create(struct lc_core *core)
 	wb->wq = alloc_workqueue("lc-wbcopy", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!wb->wq)
 		goto free_header;
-	if (lc_writeback_resize(wb, core->params.writeback_batch, core->params.writeback_depth))
+	if (lc_writeback_resize(wb, core->env.params.writeback_batch,
+				core->env.params.writeback_depth))
 		goto destroy_wq;
 	wb->task = kthread_run(writeback_thread, wb, "lc-writeback");
 	if (IS_ERR(wb->task))
@@ -632,7 +636,7 @@ unsigned long lc_writeback_rest(const struct lc_writeback *wb, u32 runs, u32 blo
 
 	if (atomic_read(&wb->wanted) || READ_ONCE(core->head->relog_wanted) ||
 	    lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to) || room(wb) <= zone(wb) ||
-	    used_percent(core) > (100 + READ_ONCE(core->params.high_watermark)) / 2)
+	    used_percent(core) > (100 + READ_ONCE(core->env.params.high_watermark)) / 2)
 		return 0;
 	return lc_pace_rest(&wb->pace, runs, blocks);
 }

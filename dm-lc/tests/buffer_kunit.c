@@ -76,7 +76,7 @@ static void no_buffer(struct kunit *test)
 	struct lc_cursor cur = {};
 
 	KUNIT_EXPECT_EQ(test, lc_lane_reserve(fake->core.lanes[0], 1, &cur), -EAGAIN);
-	flush_workqueue(fake->core.wq);
+	flush_workqueue(fake->core.env.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), 0);
 	KUNIT_EXPECT_EQ(test, seal(fake), 0);
 	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes[0], true, false), 0);

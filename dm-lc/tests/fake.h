@@ -17,6 +17,7 @@
 
 #include "../lc.h"
 #include "../buffer.h"
+#include "../core.h"
 #include "../index.h"
 #include "../lane.h"
 #include "../log.h"
@@ -115,7 +116,7 @@ static inline int fake_disk_create(struct fake *fake, u64 bytes,
 		return ret;
 	}
 	fake->disk = disk;
-	fake->core.cache = disk->part0;
+	fake->core.env.cache = disk->part0;
 	return 0;
 }
 
@@ -254,13 +255,13 @@ static void fake_destroy(void *data)
 	lc_park_stop(core->park);
 	if (core->log && core->send)
 		lc_log_quiesce(core->log);
-	lc_name_stop(core);
+	lc_name_stop(&core->env);
 	lc_log_destroy(core->log);
 	lc_send_destroy(core->send);
 	if (core->event_wq)
 		destroy_workqueue(core->event_wq);
-	if (core->wq)
-		destroy_workqueue(core->wq);
+	if (core->env.wq)
+		destroy_workqueue(core->env.wq);
 	lc_park_destroy(core->park);
 	lc_head_destroy(core);
 	lc_pool_destroy(core->pool);
@@ -280,20 +281,20 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	struct kunit *test = fake->test;
 	LIST_HEAD(buffers);
 
-	core->wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
+	core->env.wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
 	core->event_wq = alloc_ordered_workqueue("lc-test-event", 0);
 	core->meta = lc_meta_create(core);
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
 	core->pool = lc_pool_create(options->lanes ?: 1);
-	KUNIT_ASSERT_TRUE(test, core->wq && core->event_wq && core->meta && core->index &&
+	KUNIT_ASSERT_TRUE(test, core->env.wq && core->event_wq && core->meta && core->index &&
 			  core->ring && core->pool);
 	KUNIT_ASSERT_EQ(test, lc_head_create(core, options->lanes ?: 1), 0);
 	core->lanes[0]->max_ready = 4;
 	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(core, options->buffers ?: 8, &buffers), 0);
 	lc_pool_add(core->pool, &buffers);
 	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->sb.geo.cache_bytes, options), 0);
-	core->backing = core->cache;
+	core->env.backing = core->env.cache;
 	core->log = lc_log_create(core);
 	core->send = lc_send_create(core);
 	core->park = lc_park_create(core);
@@ -321,10 +322,12 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 	mutex_init(&core->life_lock);
 	INIT_WORK(&core->refill_work, fake_refill_work);
 	INIT_WORK(&core->event_work, fake_no_work);
-	lc_name_init(core, "kunit");
-	lc_params_defaults(&core->params);
-	core->params.writeback_batch = 64;
-	core->params.writeback_depth = 1;
+	core->env.sb = &core->sb;
+	lc_name_init(&core->env, "kunit");
+	lc_health_init(&core->env, &lc_core_health_ops);
+	lc_params_defaults(&core->env.params);
+	core->env.params.writeback_batch = 64;
+	core->env.params.writeback_depth = 1;
 	example_sb(&core->sb, LC_CSUM_CRC32C);
 	core->sb.mark_offset = LC_NO_MARK;	/* no HDD to save anything to */
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, fake_destroy, fake), 0);
@@ -333,7 +336,7 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 						  LC_SEGMENT_BYTES_MIN), 0);
 	core->sb.epoch_first_seq = options->next_seq ?: 1;
 	core->sb.tail_seq = core->sb.epoch_first_seq;
-	core->nr_blocks = core->sb.volume_sectors >> LC_BLOCK_SHIFT;
+	core->env.nr_blocks = core->sb.volume_sectors >> LC_BLOCK_SHIFT;
 	fake_rooms(fake, options);
 	return fake;
 }
@@ -403,7 +406,7 @@ static inline struct fake_io *fake_io(struct fake *fake)
 	fio->dm_magic = FAKE_DM_TIO_MAGIC;
 	fio->bio = lc_io_bio(&fio->io);
 	KUNIT_ASSERT_TRUE(fake->test, (u8 *)(fio->bio + 1) <= fio->dm_rest + sizeof(fio->dm_rest));
-	bio_init(fio->bio, fake->core.cache, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH);
+	bio_init(fio->bio, fake->core.env.cache, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH);
 	fio->bio->bi_private = fio;
 	fio->bio->bi_end_io = fake_io_end;
 	fio->io.core = &fake->core;

@@ -264,21 +264,21 @@ static void unflushed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 0);
 	lc_lane_seal(fake->core.lanes[0], true, false);
 	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 0);
-	flush_workqueue(fake->core.wq);
+	flush_workqueue(fake->core.env.wq);
 	refills = atomic_read(&fake->refills);
 	fake_finish(fake, 1, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 1);
-	flush_workqueue(fake->core.wq);
+	flush_workqueue(fake->core.env.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
 	/* Another one, written before it is closed. */
 	fake_record(fake, 3);
 	fake_finish(fake, 3, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 1);
-	flush_workqueue(fake->core.wq);
+	flush_workqueue(fake->core.env.wq);
 	refills = atomic_read(&fake->refills);
 	lc_lane_seal(fake->core.lanes[0], true, false);
 	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 2);
-	flush_workqueue(fake->core.wq);
+	flush_workqueue(fake->core.env.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
 	lc_log_relieve(log);
 	fake_finish(fake, 0, BLK_STS_IOERR);
@@ -400,7 +400,7 @@ static void through_dead(struct kunit *test)
 	fake_write(fake, 0, 1);
 	fio = fake_flush_direct(fake);
 	lc_lane_seal(fake->core.lanes[0], true, false);
-	lc_core_fail(&fake->core, "a test says so");
+	lc_health_fail(&fake->core.env, "a test says so");
 	fake_finish(fake, 1, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);

@@ -109,7 +109,7 @@ static u32 run_length(const struct drain *d)
 
 	for (i = 0; i < nr; i++)
 		items[i].block = d->items[d->next_item + i].block;
-	return lc_stripe_run(&none, &world->core->place, items, nr, LC_RUN_BLOCKS);
+	return lc_stripe_run(&none, &world->core->env.place, items, nr, LC_RUN_BLOCKS);
 }
 
 /* For the account of what was met: do the next run and the one behind it meet at the seam? */
@@ -147,7 +147,7 @@ static bool still_newest(const struct item *item)
 /* On the HDD, of a block, as the module has it. */
 static u32 place_page(u32 block)
 {
-	return lc_place_sector(&world->core->place, block * PAGE_SECTORS) / PAGE_SECTORS;
+	return lc_place_sector(&world->core->env.place, block * PAGE_SECTORS) / PAGE_SECTORS;
 }
 
 /* One run of neighbouring blocks, each stretch of valid sectors a command. */
@@ -328,7 +328,7 @@ static void move_tail(struct drain *d)
 	lc_meta_set_tail(core, segment, seq);
 	w->meta_busy = false;
 	lc_ring_set_tail(core->ring, segment);
-	queue_work(core->wq, &core->refill_work);
+	queue_work(core->env.wq, &core->refill_work);
 	d->state = DRAIN_REST;
 }
 
@@ -476,7 +476,7 @@ static void discard_piece(struct discard *d, u32 from, u32 nr)
 /* As send_below(). */
 static void discard_on_hdd(struct discard *d)
 {
-	u32 nr = lc_place_run(&world->core->place, d->first * PAGE_SECTORS,
+	u32 nr = lc_place_run(&world->core->env.place, d->first * PAGE_SECTORS,
 			      d->nr * PAGE_SECTORS) / PAGE_SECTORS;
 
 	d->state = DISCARD_HDD;

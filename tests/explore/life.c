@@ -168,15 +168,15 @@ void lc_io_batch_wait(struct lc_io_batch *batch)
 	(void)batch;
 }
 
-void lc_name_init(struct lc_core *core, const char *number)
+void lc_name_init(struct lc_env *env, const char *number)
 {
-	(void)core;
+	(void)env;
 	(void)number;
 }
 
-void lc_name_stop(struct lc_core *core)
+void lc_name_stop(struct lc_env *env)
 {
-	(void)core;
+	(void)env;
 }
 
 struct lc_park *lc_park_create(struct lc_core *core)

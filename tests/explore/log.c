@@ -327,7 +327,7 @@ void log_record_ended(struct cmd *cmd)
 		/* FUA was chosen because all below was durable (G2). */
 		advance_written();
 		if (buf_lacks_flush(rec->buf))
-			queue_work(world->core->wq, &world->core->refill_work);
+			queue_work(world->core->env.wq, &world->core->refill_work);
 		if (cmd->fua && w->durable_seq == rec->seq - 1)
 			set_durable(rec->seq);
 	}

@@ -56,19 +56,20 @@ static int open_devices(struct lc_core *core)
 	const char *why;
 	int ret;
 
-	core->cache = &kernel.bdev[MEDIUM_SSD];
-	core->backing = &kernel.bdev[MEDIUM_HDD];
+	core->env.sb = &core->sb;
+	core->env.cache = &kernel.bdev[MEDIUM_SSD];
+	core->env.backing = &kernel.bdev[MEDIUM_HDD];
 	/* Room for two superblocks is less than any format leaves. */
-	if (core->cache->bytes < LC_MARK_BYTES)
+	if (core->env.cache->bytes < LC_MARK_BYTES)
 		return -EINVAL;
-	ret = lc_meta_read_sb(core->cache, &core->sb, &core->sb_copy, &why);
+	ret = lc_meta_read_sb(core->env.cache, &core->sb, &core->sb_copy, &why);
 	if (ret)
 		return ret;
-	if (core->cache->bytes < core->sb.geo.cache_bytes ||
-	    core->backing->bytes < core->sb.backing_bytes)
+	if (core->env.cache->bytes < core->sb.geo.cache_bytes ||
+	    core->env.backing->bytes < core->sb.backing_bytes)
 		return -EINVAL;
-	core->nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
-	lc_place_init(&core->place, &core->sb);
+	core->env.nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
+	lc_place_init(&core->env.place, &core->sb);
 	core->meta = lc_meta_create(core);
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
@@ -166,7 +167,7 @@ static void look_at_copy(struct lc_core *core, u32 slot, const struct copy *copy
 	struct lc_mapping map;
 	u32 bucket;
 
-	EXPECT(copy->block < core->nr_blocks);
+	EXPECT(copy->block < core->env.nr_blocks);
 	EXPECT(!(copy->map.mask & copy->map.lost));
 	EXPECT(!((copy->map.mask | copy->map.lost) & ~volume_mask(core, copy->block)));
 	bucket = lc_index_lock(core->index, copy->block);

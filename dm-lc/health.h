@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The mode of the volume: read-write, degraded (without its SSD), or failed.
+ *
+ * Rooms report what fails here, in any context.  They do not know what follows of it: that is
+ * in the operations, which belong to the volume (core.c).
+ *
+ * Invariants
+ *  HE1 The mode only ever gets worse: RW, then DEGRADED, then FAIL.  Only health.c writes it.
+ *  HE2 Flushes are refused before the mode is FAIL: none is acknowledged that was not done (F2).
+ *  HE3 The reason is the first one given, and is set before the mode or ssd_failed shows that
+ *     there is one.
+ */
+#ifndef LC_HEALTH_H
+#define LC_HEALTH_H
+
+#include <linux/atomic.h>
+#include <linux/compiler.h>
+#include <linux/types.h>
+
+struct lc_env;
+
+enum lc_mode {
+	LC_MODE_RW,
+	LC_MODE_RO,		/* reserved: the log cannot advance */
+	LC_MODE_DEGRADED,	/* the SSD was given up: straight to the HDD */
+	LC_MODE_FAIL,		/* writes and flushes fail, reads go on */
+};
+
+/* All of them in any context; more than once is harmless. */
+struct lc_health_ops {
+	/* No FLUSH may be acknowledged from now on (HE2). */
+	void (*refuse_flushes)(struct lc_env *env);
+	/* Save what is only in RAM, and go on without the SSD.  Called once. */
+	void (*give_up_ssd)(struct lc_env *env);
+	/* The mode has changed: whoever waits for something looks again. */
+	void (*wake)(struct lc_env *env);
+	/* There is an event to tell userland of. */
+	void (*tell)(struct lc_env *env);
+};
+
+struct lc_health {
+	const struct lc_health_ops *ops;	/* constant */
+	const char *reason;			/* HE3; constant text; READ_ONCE() */
+	enum lc_mode mode;			/* HE1; READ_ONCE() */
+	atomic_t ssd_failed;			/* the SSD is given up, or about to be */
+};
+
+/* Before any other call.  @ops outlives @env. */
+void lc_health_init(struct lc_env *env, const struct lc_health_ops *ops);
+
+/**
+ * lc_health_fail() - enter mode fail from mode RW, once
+ * @env: of the volume
+ * @reason: constant text
+ *
+ * Any context.  Writes and flushes fail from now on, parked ones too.  A volume in another mode
+ * keeps it, but refuses flushes.
+ */
+void lc_health_fail(struct lc_env *env, const char *reason);
+
+/**
+ * lc_health_ssd_failed() - give the SSD up, once
+ * @env: of the volume
+ * @reason: constant text
+ *
+ * Any context.  What can be saved is saved, and the volume goes on without a cache (rescue.c);
+ * without a mark on the HDD it enters mode fail.
+ */
+void lc_health_ssd_failed(struct lc_env *env, const char *reason);
+
+/*
+ * Enter mode degraded, after a rescue: what was in RAM is on the HDD.  Any context.  Return:
+ * whether the mode is degraded now; mode fail stays.
+ */
+bool lc_health_degrade(struct lc_env *env);
+
+/* Enter mode fail from mode degraded: the HDD failed a FLUSH.  May sleep. */
+void lc_health_hdd_failed(struct lc_env *env);
+
+/* Enter mode fail for good: the devices are not those of this life.  Any context; says nothing. */
+void lc_health_outdated(struct lc_env *env, const char *reason);
+
+/* Tell userland that something has changed.  Any context. */
+void lc_health_tell(struct lc_env *env);
+
+/* Enter mode fail because this life ends with a clean stop.  Any context; says nothing. */
+void lc_health_end(struct lc_env *env);
+
+#endif /* LC_HEALTH_H */
