@@ -2,14 +2,6 @@
 /*
  * Hash index over an array of nodes, one per slot.  See index.h.
  *
- * Invariants
- *  I1 A node is linked in exactly one chain, that of its block, or in none.
- *  I2 No two linked nodes have the same block, but for a moment within lc_index_set().
- *  I3 Chain and node change only under the lock of the node's bucket.
- *  I4 A block that stays cached never leaves its bucket's head empty: a new node is
- *     linked before the old one goes.  lc_index_absent() looks without the lock.
- *  I5 lost counts the linked nodes whose field lost is not 0.  Nobody else counts them.
- *
  * A node may be linked again for another block once it was unlinked: the slot
  * was reused.  lc_index_peek() may therefore return a mixture; callers lock the
  * bucket of the block they saw and look again.  What it reads is written with

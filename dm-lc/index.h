@@ -10,6 +10,14 @@
  *
  * All that happens to a block happens under the lock of its bucket; functions
  * marked [locked] need it.  None of them sleeps or allocates.
+ *
+ * Invariants
+ *  I1 A node is linked in exactly one chain, that of its block, or in none.
+ *  I2 No two linked nodes have the same block, but for a moment within lc_index_set().
+ *  I3 Chain and node change only under the lock of the node's bucket.
+ *  I4 A block that stays cached never leaves its bucket's head empty: a new node is
+ *     linked before the old one goes.  lc_index_absent() looks without the lock.
+ *  I5 lost counts the linked nodes whose field lost is not 0.  Nobody else counts them.
  */
 #ifndef LC_INDEX_H
 #define LC_INDEX_H

@@ -61,7 +61,7 @@ static void told_end(struct bio *bio)
  * @data: physically contiguous
  * @len: bytes
  * @failed: called if it fails, in completion context: before a FLUSH that is submitted or
- *	ends later can be believed (F6)
+ *	ends later can be believed (F2)
  * @arg: for @failed
  *
  * May sleep.  Return: 0 or a negative errno.

@@ -6,20 +6,21 @@
  * An old copy of one of the two devices must never be used with the other one as it is now:
  * the log lacks what was drained since, or replays over what is newer (S7).  These tell:
  *
- *   T1 The mark of a life is durable in both copies before the first record of that life,
- *      its first write to the hard disk, its first move of the tail and its clean stop.
- *   T2 So the mark of the right disk is of a life at or above
- *        sb->epoch of a superblock that is clean,
- *        sb->mark_epoch: when the superblock was last written, both copies had reached it,
- *        sb->clean_epoch: the last life that stopped cleanly,
- *        the latest of sb->lives: each of those has records,
- *        the epoch of every record (recovery.c).
- *      A mark below is that of an old disk.
- *   T3 A mark below sb->epoch that T2 lets pass is what a power cut between superblock and
- *      mark of a start leaves, also several times in a row.  Then the volume has written
- *      nothing to the hard disk since the life of the mark.  If that life stopped cleanly
- *      (clean_epoch), its fingerprint still holds.
- *   T4 A mark above sb->epoch is that of a newer disk: the cache device is the old one.
+ * Invariants
+ *  T1 The mark of a life is durable in both copies before the first record of that life,
+ *     its first write to the hard disk, its first move of the tail and its clean stop.
+ *  T2 So the mark of the right disk is of a life at or above
+ *       sb->epoch of a superblock that is clean,
+ *       sb->mark_epoch: when the superblock was last written, both copies had reached it,
+ *       sb->clean_epoch: the last life that stopped cleanly,
+ *       the latest of sb->lives: each of those has records,
+ *       the epoch of every record (recovery.c).
+ *     A mark below is that of an old disk.
+ *  T3 A mark below sb->epoch that T2 lets pass is what a power cut between superblock and
+ *     mark of a start leaves, also several times in a row.  Then the volume has written
+ *     nothing to the hard disk since the life of the mark.  If that life stopped cleanly
+ *     (clean_epoch), its fingerprint still holds.
+ *  T4 A mark above sb->epoch is that of a newer disk: the cache device is the old one.
  *
  * mark_epoch and clean_epoch are 0 in superblocks of writers that do not know them, and the
  * others tell.  What nothing tells is a copy made within the life the mark is of.

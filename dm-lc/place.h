@@ -8,8 +8,8 @@
  * would know while it has a cache.
  *
  * Invariant
- *  A2 Nobody else adds an offset to a sector of the volume, and no bio for the backing device
- *     has sectors from both sides of the seam: lc_place_run() says how far one may go.
+ *  PL1 Nobody else adds an offset to a sector of the volume, and no bio for the backing device
+ *      has sectors from both sides of the seam: lc_place_run() says how far one may go.
  *
  * Pure; any context.
  */

@@ -6,10 +6,11 @@
  * memory of the size of a device, or waits for another lock: a device that hangs, or a large
  * index, keeps no other volume from being loaded or removed (D20).
  *
- *  - E1 A core is in the list from before the first I/O on its devices until its last room is
- *    freed, so two cores never use one device at the same time (D7).
- *  - E2 Only a core that is LC_STAGE_LIVE gets users.  A core leaves this stage when its last
- *    user is gone, and never enters it again.
+ * Invariants
+ *  E1 A core is in the list from before the first I/O on its devices until its last room is
+ *     freed, so two cores never use one device at the same time (D7).
+ *  E2 Only a core that is LC_STAGE_LIVE gets users.  A core leaves this stage when its last
+ *     user is gone, and never enters it again.
  */
 #ifndef LC_REGISTRY_H
 #define LC_REGISTRY_H

@@ -3,6 +3,29 @@
  * Which records of a log exist after a crash?  The decision apart from the I/O:
  * record facts in, the unbroken run out.  Pure, like format.h, and shared with
  * lc-check, KUnit and the userspace explorer.
+ *
+ * Rules (docs/design.rst, hazards L1, L2, L4):
+ *  R1 A record of epoch e does not exist if its seq is at or above the first
+ *     seq of any later epoch, known from any valid header or from the superblock,
+ *     which also tells of earlier lives.
+ *  R2 Among records of one seq the higher epoch wins.
+ *  R3 Seqs below the superblock's tail are ignored.
+ *  R4 The run starts at the tail seq and ends before the first missing seq.  A
+ *     record that no chain of headers leads to is missing: whether it is found
+ *     depends on where somebody looks, and must not decide what the log is.
+ *  R5 durable_seq is believed from every record that exists after R1, also
+ *     beyond the break.  A run that ends below it is damage, not a torn tail.
+ *  R6 A record of an epoch above the superblock's proves that the superblock is
+ *     an old one: the first record of a life is written only after both front
+ *     copies hold its epoch (L1, L9).  A whole life would be missed, so refuse.
+ *     The mark would say the same, but there may be none (lc-format --no-mark).
+ *  R7 Epochs do not fall while segment numbers rise: a record at or behind one of a
+ *     later life does not exist, for every life opens its segments behind all that the
+ *     one before it left.  (Else: a record was rewritten, and only its first copy was
+ *     found after a crash, the second one hidden behind a torn header, or behind more
+ *     stale segments than the scan goes through.  The records of the next life lead to
+ *     the second copy, which now wins and may lack its data; below the durable seq
+ *     nobody looks.)
  */
 #ifndef LC_REPLAY_H
 #define LC_REPLAY_H

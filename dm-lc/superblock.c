@@ -118,7 +118,7 @@ u64 lc_meta_tail_seq(struct lc_core *core)
 
 /*
  * The PREFLUSH in it may be what failed: records are void (F2).  In completion context: were it
- * told by the task that waits, a FLUSH of the log could end in between and be believed (F6).
+ * told by the task that waits, a FLUSH of the log could end in between and be believed (F2).
  */
 static void sb_failed(void *arg)
 {

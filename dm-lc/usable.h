@@ -5,7 +5,7 @@
  * the kernel would refuse later.  Any context.
  *
  * Not asked for, because nothing has to be refused:
- *  - an integrity profile (T10 PI).  The volume has none, and the block layer adds and
+ *  - an integrity profile, such as T10 PI.  The volume has none, and the block layer adds and
  *    verifies the protection of every bio that comes without it, those of the target and
  *    those it remaps.
  *  - DAX.  A block device with DAX is written with bios like any other.  One without block

@@ -16,8 +16,6 @@
  *     over, or no read has come or ended for YIELD_CALM.  It takes lc_writeback_rest(), a tick
  *     more or less, and ends within YIELD_STEP when that becomes 0, or the batch is to be given up.
  *     A run counts as many as would be without stripes.
- *  RS2 The writes of a run are sent in the order of the HDD, by one task under one plug, so that
- *     a RAID sees all that is written of a stripe before it begins to read for its parity.
  *
  * A run only records its error; lc_wbcopy_run() returns one, the HDD's first, after all
  * runs have ended.  A slot that does not verify is read once more; it is never written to

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Copying sorted slots from the SSD to the HDD.  See wbcopy.c. */
+/*
+ * Copying sorted slots from the SSD to the HDD.  See wbcopy.c.
+ *
+ * Invariant
+ *  RS2 The writes of a run are sent in the order of the HDD, by one task under one plug, so that
+ *     a RAID sees all that is written of a stripe before it begins to read for its parity.
+ */
 #ifndef LC_WBCOPY_H
 #define LC_WBCOPY_H
 

@@ -17,16 +17,6 @@
  *     not needed only once what overwrote it is durable (L5).
  *  7. Superblock with the new tail, then the segments are free.  The tail moves from cut to
  *     cut (segment.h): what is drained behind the last one waits for the next.
- *
- * Invariants
- *  W1 Only durable slots are written to the HDD, and only verified ones (P4).
- *  W2 A block is written at most once in a batch and batches do not overlap, so at
- *     most one HDD write per block is in flight (C4).  A run claims its blocks, so none
- *     while a discard of them is on its way (C5), and none that was dropped since step 1.
- *  W3 After a failed write or FLUSH of the HDD every block of the batch stays dirty
- *     and the tail stays (F3).  A failed write that was judged block by block is none.
- *  W4 What the SSD does not give back as it was written is not given up before it had
- *     ssd_patience_ms for it (patience.h, L18).
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>

@@ -62,16 +62,6 @@ def test_structures():
     assert found and tables == found
 
 
-def test_invariants():
-    """Each numbered invariant of the code is in the design, and the other way round."""
-    rule = r"[BGNVWIR]\d"
-    code = set()
-    for path in MODULE.glob("*.[ch]"):
-        code.update(re.findall(rf"^ \*  ({rule}) [A-Za-z`]", text_of(path), re.M))
-    design = text_of(DOCS / "design.rst")
-    assert code and set(re.findall(rf"^\* \*\*({rule})\*\*", design, re.M)) == code
-
-
 def test_names_of_tests():
     """The tests that the tables of hazards and of the peer's bugs name exist."""
     table = section(text_of(DOCS / "design.rst"), "Hazards") + coverage.peer_table()

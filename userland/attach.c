@@ -26,13 +26,6 @@
  * between is told by the first logical block alone, which no disk tears: a mark in these two
  * states lists nothing as lost, so that it is zero behind its first 512 bytes, and is read
  * as if it were (marks_read()).  Nothing but the disk is needed to go on, or back.
- *
- * Invariants
- *  A1 While the disk is a pair's, the whole of its first MiB is zero but for the marks.
- *  A3 The head at the end is not written to while it is the only one.
- *  A4 Until the pair exists, or once it is being taken apart, a sector of the first MiB is
- *     overwritten only if it holds what was copied from it, zeros, or a mark of ours:
- *     anything else was written by somebody who used the bare disk, and is newer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -149,7 +142,7 @@ bool attach_is_zero(const u8 *data, size_t len)
 	return !data[0] && !memcmp(data, data + 1, len - 1);
 }
 
-/* Does a sector of the first MiB hold what we left there, or what was copied from it? (A4) */
+/* Does a sector of the first MiB hold what we left there, or what was copied from it? (AT3) */
 static bool is_ours(const u8 *at, const u8 *copy, const u8 *mark)
 {
 	return attach_is_zero(at, SECTOR) || !memcmp(at, copy, SECTOR) ||

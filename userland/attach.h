@@ -4,6 +4,13 @@
  * probes disks, and back.  See attach.c for the order and its reasons.
  *
  * All may complain, and return 0 or a negative errno.
+ *
+ * Invariants
+ *  AT1 While the disk is a pair's, the whole of its first MiB is zero but for the marks.
+ *  AT2 The head at the end is not written to while it is the only one.
+ *  AT3 Until the pair exists, or once it is being taken apart, a sector of the first MiB is
+ *     overwritten only if it holds what was copied from it, zeros, or a mark of ours:
+ *     anything else was written by somebody who used the bare disk, and is newer.
  */
 #ifndef LC_ATTACH_H
 #define LC_ATTACH_H

@@ -15,7 +15,7 @@
 #define HEAD_BYTES	LC_MARK_BYTES
 #define SECTOR		512u
 
-/* Step 1: what is not a mark is zero, so that what is not zero later is newer (A4). */
+/* Step 1: what is not a mark is zero, so that what is not zero later is newer (AT3). */
 static int clear_first_mib(const struct device *hdd)
 {
 	u8 *head = xcalloc(1, HEAD_BYTES);
@@ -67,7 +67,7 @@ static int uncover(const struct device *hdd, u64 offset, const u8 *data)
 	return ret ? ret : attach_write(hdd, offset, data, hdd->lbs);
 }
 
-/* May what is at @now be replaced by @copy? (A4) */
+/* May what is at @now be replaced by @copy? (AT3) */
 static bool may_replace(const u8 *now, u32 at)
 {
 	bool second = at >= LC_MARK_COPY_STRIDE && at < LC_MARK_COPY_STRIDE + LC_SLOT_BYTES;
