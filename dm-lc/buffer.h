@@ -107,6 +107,7 @@ struct lc_home {
 	struct list_head free;
 	u32 nr_free;
 	u32 nr;				/* in all */
+	u32 nr_unflushed;		/* closed and written, not durable; log->lock */
 	int node;			/* of their memory, or NUMA_NO_NODE */
 };
 

@@ -191,7 +191,7 @@ static bool crowded(struct lc_core *core, const struct lc_lane *lane, u32 most)
 		return false;
 	if (bdev_write_cache(core->env.cache))
 		most = min(most, nr - nr / 2);
-	return used - min(used, lc_lane_unflushed(lane)) >= most;
+	return used - min(used, READ_ONCE(home->nr_unflushed)) >= most;
 }
 
 /* With fewer than there may be at hand, half of that is plenty, too (M2). */
@@ -207,7 +207,7 @@ static void pace_work(struct work_struct *work)
 {
 	struct lc_core *core = container_of(to_delayed_work(work), struct lc_core, pace_work);
 
-	queue_work(core->env.wq, &core->refill_work);
+	lc_kick(&core->env.refill);
 }
 
 static void refill_work(struct work_struct *work)
@@ -218,9 +218,10 @@ static void refill_work(struct work_struct *work)
 
 	set_most_ready(core, most);
 	for (i = 0; i < core->nr_lanes; i++) {
+		const struct lc_home *home = &core->pool->homes[i];
 		struct lc_lane *lane = core->lanes[i];
 
-		short_of |= lc_lane_unflushed(lane) > READ_ONCE(core->pool->homes[i].nr) / 4;
+		short_of |= READ_ONCE(home->nr_unflushed) > READ_ONCE(home->nr) / 4;
 		while (READ_ONCE(lane->nr_ready) < READ_ONCE(lane->max_ready) &&
 		       !crowded(core, lane, most)) {
 			if (!refill_buffer(core, lane)) {
@@ -267,7 +268,7 @@ static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 {
 	int ret;
 
-	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.head_segment);
+	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.tail_seq, core->sb.head_segment);
 	ret = lc_recovery_check_clean(core);
 	if (ret)
 		return ret;
@@ -328,7 +329,7 @@ static int start(struct lc_core *core)
 		return ret;
 	if (core->sb.tail_seq == next_seq)
 		core->sb.tail_segment = next_segment;	/* the log is empty */
-	lc_ring_start(core->ring, core->sb.tail_segment, next_segment);
+	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.tail_seq, next_segment);
 	lc_head_start(core, next_segment, next_seq);
 	lc_log_start(core->log, next_seq);
 	ret = lc_meta_begin_epoch(core, next_seq, next_segment);
@@ -463,7 +464,7 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_param
 	if (lc_mode(&core->env) == LC_MODE_DEGRADED)
 		goto unlock;
 	WRITE_ONCE(core->env.last_write, jiffies);
-	queue_work(core->env.wq, &core->refill_work);
+	lc_kick(&core->env.refill);
 	queue_delayed_work(core->env.wq, &core->idle_work, HZ);
 	lc_writeback_resume(core->wb);
 unlock:
@@ -620,6 +621,7 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	core->ring = lc_ring_create(&core->sb.geo);
 	core->pool = lc_pool_create(nr_lanes);
 	core->env.wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	core->env.refill = (struct lc_kick){ core->env.wq, &core->refill_work };
 	/* As device mapper's own: see commit() in write.c. */
 	core->commit_wq = alloc_workqueue("lc-commit", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
 	core->patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,

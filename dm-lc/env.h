@@ -18,6 +18,7 @@
 
 #include "format.h"
 #include "health.h"
+#include "kick.h"
 #include "name.h"
 #include "params.h"
 #include "place.h"
@@ -34,9 +35,10 @@ struct lc_env {
 	struct block_device *backing;
 	struct lc_place place;		/* of the volume on the backing device */
 	u64 nr_blocks;
-	const struct lc_sb *sb;		/* identity and geometry are constant, the rest: superblock.h */
+	const struct lc_sb *sb;		/* identity and geometry: constant; the rest: meta->lock */
 	struct lc_params params;	/* in force; single words, READ_ONCE() */
 	struct workqueue_struct *wq;	/* refill, parked bios */
+	struct lc_kick refill;		/* buffers, segments or room for them have come back */
 	struct lc_health health;
 	unsigned long last_write;	/* jiffies, approximate, for idle detection; READ_ONCE() */
 	unsigned long last_hdd_read;	/* the same of what others read there (Y); READ_ONCE() */

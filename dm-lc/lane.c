@@ -219,7 +219,7 @@ static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
 	lc_unhold();
 	if (READ_ONCE(lane->nr_ready) * 2 < READ_ONCE(lane->max_ready) ||
 	    lc_head_ready(core->head) * 2 < READ_ONCE(core->head->max_ready))
-		queue_work(core->env.wq, &core->refill_work);
+		lc_kick(&core->env.refill);
 	if (ret != -EBUSY)
 		return ret;
 	lc_head_turn(core->head, relog);
@@ -377,10 +377,4 @@ u64 lc_lane_mark(const struct lc_lane *lane)
 	mark = rec ? atomic64_read(&rec->state) : 0;
 	rcu_read_unlock();
 	return mark;
-}
-
-/* Closed buffers that are written, but not durable; a hint. */
-u32 lc_lane_unflushed(const struct lc_lane *lane)
-{
-	return READ_ONCE(lane->nr_unflushed);
 }

@@ -53,8 +53,6 @@ struct lc_lane {
 	u32 max_ready;			/* READ_ONCE() */
 	u32 incarnation;		/* lock */
 	bool stopped;			/* for good: nothing is opened any more; lock */
-	/* Buffers written, not durable; log->lock; READ_ONCE().  Others write it: apart. */
-	u32 nr_unflushed ____cacheline_aligned_in_smp;
 };
 
 /* Where in a lane something is: all that is behind it is newer. */
@@ -96,7 +94,6 @@ int lc_lane_relog(struct lc_lane *lane, struct lc_cursor *cur);
 u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct);
 bool lc_lane_owes(const struct lc_lane *lane);
 u64 lc_lane_mark(const struct lc_lane *lane);
-u32 lc_lane_unflushed(const struct lc_lane *lane);
 
 /* lane.c for head.c, under lane->lock */
 void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_head *closed);

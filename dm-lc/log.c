@@ -182,11 +182,11 @@ static bool lacks_flush(const struct lc_buffer *buf)
 /* [lock] One more is as good as free: the refill worker looks (core.c). */
 static void count_unflushed(struct lc_log *log, const struct lc_buffer *buf, int change)
 {
-	struct lc_lane *lane = log->core->lanes[buf->home];
+	struct lc_home *home = &log->core->pool->homes[buf->home];
 
-	WRITE_ONCE(lane->nr_unflushed, lane->nr_unflushed + change);
+	WRITE_ONCE(home->nr_unflushed, home->nr_unflushed + change);
 	if (change > 0)
-		queue_work(log->core->env.wq, &log->core->refill_work);
+		lc_kick(&log->core->env.refill);
 }
 
 /* The SSD holds all of the buffer: reads go there, the RAM is free (B2). */

@@ -262,7 +262,7 @@ void lc_buffer_unpin(struct lc_buffer *buf)
 	list_add(&buf->list, &home->free);
 	WRITE_ONCE(home->nr_free, home->nr_free + 1);
 	spin_unlock_irqrestore(&core->pool->lock, flags);
-	queue_work(core->env.wq, &core->refill_work);
+	lc_kick(&core->env.refill);
 }
 
 /**

@@ -150,7 +150,7 @@ static void find_run(struct lc_core *core, struct bio *bio, struct run *run)
 void lc_read_put_segment(struct lc_core *core, u32 slot)
 {
 	if (lc_segment_put(core->ring, lc_ring_segment(core->ring, slot)))
-		queue_work(core->env.wq, &core->refill_work);
+		lc_kick(&core->env.refill);
 }
 
 /* --- reading a slot back ------------------------------------------------ */

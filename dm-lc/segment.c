@@ -91,14 +91,16 @@ void lc_ring_destroy(struct lc_ring *ring)
  * lc_ring_start() - a life begins
  * @ring: the ring
  * @tail: lowest segment number replay would need
+ * @tail_seq: lowest seq replay would need
  * @head: number of the first segment to hand out, tail <= head <= tail + nr
  */
-void lc_ring_start(struct lc_ring *ring, u64 tail, u64 head)
+void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head)
 {
 	u64 n;
 
 	spin_lock(&ring->lock);
 	ring->tail = tail;
+	WRITE_ONCE(ring->tail_seq, tail_seq);
 	ring->head = head;
 	spin_unlock(&ring->lock);
 	/* Whatever the index maps lies in the last nr numbers. */
@@ -150,11 +152,13 @@ bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number)
  * lc_ring_set_tail() - a superblock with this tail is durable
  * @ring: the ring
  * @tail: segment number
+ * @tail_seq: the seq that it names
  */
-void lc_ring_set_tail(struct lc_ring *ring, u64 tail)
+void lc_ring_set_tail(struct lc_ring *ring, u64 tail, u64 tail_seq)
 {
 	spin_lock(&ring->lock);
 	ring->tail = tail;
+	WRITE_ONCE(ring->tail_seq, tail_seq);
 	set_reserve(ring);
 	spin_unlock(&ring->lock);
 }
@@ -167,6 +171,12 @@ u64 lc_ring_free(struct lc_ring *ring)
 	nr = ring->tail + ring->nr - ring->head;
 	spin_unlock(&ring->lock);
 	return nr;
+}
+
+/* Of the durable superblock.  Any context. */
+u64 lc_ring_tail_seq(const struct lc_ring *ring)
+{
+	return READ_ONCE(ring->tail_seq);
 }
 
 u64 lc_ring_head(struct lc_ring *ring)

@@ -52,20 +52,22 @@ struct lc_ring {
 	spinlock_t lock;
 	u64 head;			/* next number to hand out; lock */
 	u64 tail;			/* of the durable superblock; lock */
+	u64 tail_seq;			/* the same, for record headers; lock, READ_ONCE() */
 	bool waiting;			/* someone waits for refs to go; READ_ONCE() */
 };
 
 struct lc_ring *lc_ring_create(const struct lc_geometry *geo);
 void lc_ring_destroy(struct lc_ring *ring);
 void lc_ring_keep(struct lc_ring *ring, u64 earlier, u64 round);
-void lc_ring_start(struct lc_ring *ring, u64 tail, u64 head);
+void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head);
 void lc_ring_forget_cuts(struct lc_ring *ring);
 
 bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number);
-void lc_ring_set_tail(struct lc_ring *ring, u64 tail);
+void lc_ring_set_tail(struct lc_ring *ring, u64 tail, u64 tail_seq);
 u64 lc_ring_free(struct lc_ring *ring);
 u64 lc_ring_head(struct lc_ring *ring);
 u64 lc_ring_tail(struct lc_ring *ring);
+u64 lc_ring_tail_seq(const struct lc_ring *ring);
 u64 lc_ring_position(const struct lc_ring *ring, u64 number);
 
 /* A read may take a reference only under the bucket lock of a block mapped there. */

@@ -54,7 +54,9 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" buffers %u", READ_ONCE(core->pool->nr));
 	DMEMIT(" buffers_used %u", lc_pool_used(core->pool));
 	DMEMIT(" head_seq %llu", lc_log_last_seq(core->log) + 1);
-	DMEMIT(" tail_seq %llu", lc_meta_tail_seq(core));
+	/* Before the start nothing moves the tail that the superblock has. */
+	DMEMIT(" tail_seq %llu", READ_ONCE(core->started) ? lc_ring_tail_seq(core->ring) :
+							    data_race(core->sb.tail_seq));
 	DMEMIT(" durable_seq %llu", lc_log_durable_seq(core->log));
 	/* A volume that is just being started may show the epoch before. */
 	DMEMIT(" epoch %llu", data_race(core->sb.epoch));

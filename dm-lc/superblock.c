@@ -29,7 +29,6 @@ struct lc_meta {
 	struct mutex lock;		/* superblock, mark and block */
 	void *block;			/* 4 KiB for I/O; lock */
 	struct lc_mark_info mark;	/* lock */
-	u64 tail_seq;			/* copy for record headers; READ_ONCE() */
 	/* Front copies known to be whole: read at the start, or written last; lock. */
 	u8 whole_sb, whole_mark;
 };
@@ -93,7 +92,6 @@ struct lc_meta *lc_meta_create(struct lc_core *core)
 	if (!meta)
 		return NULL;
 	mutex_init(&meta->lock);
-	meta->tail_seq = core->sb.tail_seq;
 	meta->whole_sb = core->sb_copy;
 	meta->block = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
 	if (!meta->block) {
@@ -109,11 +107,6 @@ void lc_meta_destroy(struct lc_meta *meta)
 		return;
 	kfree(meta->block);
 	kfree(meta);
-}
-
-u64 lc_meta_tail_seq(struct lc_core *core)
-{
-	return READ_ONCE(core->meta->tail_seq);
 }
 
 /*
@@ -403,7 +396,6 @@ static int write_epoch(struct lc_core *core, u64 first_seq)
 	core->sb.flags &= ~LC_SB_CLEAN;
 	core->sb.opened_at = ktime_get_real_ns();
 	strscpy(core->sb.opener_host, init_utsname()->nodename, sizeof(core->sb.opener_host));
-	WRITE_ONCE(meta->tail_seq, core->sb.tail_seq);
 	ret = write_sb(core, true);
 	if (!ret) {
 		meta->mark.epoch = core->sb.epoch;
@@ -457,8 +449,6 @@ int lc_meta_set_tail(struct lc_core *core, u64 segment, u64 seq)
 	if (ret) {
 		core->sb.tail_segment = old_segment;
 		core->sb.tail_seq = old_seq;
-	} else {
-		WRITE_ONCE(meta->tail_seq, seq);
 	}
 	mutex_unlock(&meta->lock);
 	return ret;

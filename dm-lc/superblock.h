@@ -32,6 +32,5 @@ int lc_meta_set_tail(struct lc_core *core, u64 segment, u64 seq);
 int lc_meta_end_clean(struct lc_core *core, u64 next_seq, u64 head_segment, u64 ckpt_entries,
 		      const struct lc_fingerprint *print);
 int lc_meta_abandon(struct lc_core *core, const struct lc_lost *lost, u32 nr);
-u64 lc_meta_tail_seq(struct lc_core *core);
 
 #endif /* LC_SUPERBLOCK_H */

@@ -189,7 +189,7 @@ int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b)
 		ret = lc_meta_set_tail(core, b->end, seq);
 	if (ret)
 		return ret;
-	lc_ring_set_tail(core->ring, b->end);
-	queue_work(core->env.wq, &core->refill_work);
+	lc_ring_set_tail(core->ring, b->end, seq);
+	lc_kick(&core->env.refill);
 	return 0;
 }

@@ -262,7 +262,7 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	if (runs) {
 		WRITE_ONCE(wb->frees, b->end - b->first);
 		lc_pace_begin(&wb->pace, wb->list.nr, runs, wb->frees * core->sb.geo.seg_slots);
-		queue_work(core->env.wq, &core->refill_work);
+		lc_kick(&core->env.refill);
 	}
 	begun = jiffies;
 	how.max_row = lc_patience_row(&wb->patience, wb->list.nr);
@@ -286,7 +286,7 @@ static void relog_wait(struct lc_writeback *wb)
 	WRITE_ONCE(core->head->relog_wanted, true);
 	/* Pairs with refill_segment(): it takes nothing kept back before the wish. */
 	smp_store_release(&core->head->relog_starved, true);
-	queue_work(core->env.wq, &core->refill_work);
+	lc_kick(&core->env.refill);
 	flush_work(&core->refill_work);
 	/* A device that is slow or fails is not the log's lack of room. */
 	if (lc_log_in_trouble(core->log) || lc_ssd_failed(&core->env) ||

@@ -282,6 +282,7 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	LIST_HEAD(buffers);
 
 	core->env.wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
+	core->env.refill = (struct lc_kick){ core->env.wq, &core->refill_work };
 	core->event_wq = alloc_ordered_workqueue("lc-test-event", 0);
 	core->meta = lc_meta_create(core);
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
@@ -300,7 +301,8 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	core->park = lc_park_create(core);
 	core->wb = lc_writeback_create(core);
 	KUNIT_ASSERT_TRUE(test, core->log && core->send && core->park && core->wb);
-	lc_ring_start(core->ring, options->segment ?: 1, options->segment ?: 1);
+	lc_ring_start(core->ring, options->segment ?: 1, core->sb.tail_seq,
+		      options->segment ?: 1);
 	lc_head_start(core, options->segment ?: 1, options->next_seq ?: 1);
 	lc_log_start(core->log, options->next_seq ?: 1);
 }

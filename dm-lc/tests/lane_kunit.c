@@ -190,7 +190,7 @@ static int feeder_thread(void *data)
 		u32 i;
 
 		if (head > 64 * core->nr_lanes)
-			lc_ring_set_tail(core->ring, head - 64 * core->nr_lanes);
+			lc_ring_set_tail(core->ring, head - 64 * core->nr_lanes, 1);
 		for (i = 0; i < core->nr_lanes; i++)
 			fed |= READ_ONCE(core->lanes[i]->nr_ready) < 3 &&
 			       fake_feed_lane(storm->fake, i);

@@ -26,7 +26,7 @@ static void fresh(struct kunit *test)
 	struct lc_ring *ring = ring_create(test, &geo);
 	u64 number;
 
-	lc_ring_start(ring, 1, 1);
+	lc_ring_start(ring, 1, 1, 1);
 	KUNIT_EXPECT_EQ(test, lc_ring_free(ring), geo.nr_segments);
 	KUNIT_EXPECT_EQ(test, lc_ring_head(ring), 1);
 	KUNIT_EXPECT_EQ(test, lc_ring_tail(ring), 1);
@@ -44,7 +44,7 @@ static void reserve(struct kunit *test)
 	u64 keep, number, taken;
 
 	for (keep = 0; keep < 4; keep++) {
-		lc_ring_start(ring, 5, 5);
+		lc_ring_start(ring, 5, 1, 5);
 		for (taken = 0; lc_ring_take(ring, keep, &number); taken++)
 			KUNIT_EXPECT_EQ(test, number, 5 + taken);
 		KUNIT_EXPECT_EQ(test, taken, geo.nr_segments - keep);
@@ -52,7 +52,7 @@ static void reserve(struct kunit *test)
 		number = 12345;
 		KUNIT_EXPECT_FALSE(test, lc_ring_take(ring, keep, &number));
 		KUNIT_EXPECT_EQ(test, number, 12345);
-		lc_ring_set_tail(ring, 8);
+		lc_ring_set_tail(ring, 8, 1);
 		for (taken = 0; lc_ring_take(ring, keep, &number); taken++)
 			;
 		KUNIT_EXPECT_EQ(test, taken, 3);
@@ -67,7 +67,7 @@ static void reserve_grows(struct kunit *test)
 	struct lc_ring *ring = ring_create(test, &geo);
 	u64 few, most, taken = 0, tail, number;
 
-	lc_ring_start(ring, 1, 1);
+	lc_ring_start(ring, 1, 1, 1);
 	lc_ring_keep(ring, 1, 1);
 	few = ring->reserve;
 	lc_ring_keep(ring, 1, geo.nr_segments / 16);
@@ -75,13 +75,13 @@ static void reserve_grows(struct kunit *test)
 	KUNIT_EXPECT_GT(test, few, 0);
 	KUNIT_ASSERT_GT(test, most, few + 4);
 	/* The log was left by as many lanes: all of it, however little is free. */
-	lc_ring_start(ring, 1, 1 + geo.nr_segments - few);
+	lc_ring_start(ring, 1, 1, 1 + geo.nr_segments - few);
 	lc_ring_keep(ring, geo.nr_segments / 16, 1);
 	KUNIT_EXPECT_EQ(test, ring->reserve, most);
 	lc_ring_keep(ring, 1, geo.nr_segments / 16);
 	KUNIT_EXPECT_EQ(test, ring->reserve, few);
 	for (tail = 2; tail <= geo.nr_segments - few; tail++) {
-		lc_ring_set_tail(ring, tail);
+		lc_ring_set_tail(ring, tail, 1);
 		taken += lc_ring_take(ring, ring->reserve, &number);
 		KUNIT_EXPECT_GE(test, lc_ring_free(ring), ring->reserve);
 		if (ring->reserve < most)
@@ -105,11 +105,11 @@ static void wrap(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(starts); i++) {
 		u64 tail = starts[i], expect = tail, number;
 
-		lc_ring_start(ring, tail, tail);
+		lc_ring_start(ring, tail, 1, tail);
 		for (round = 0; round < 2000; round++) {
 			if (prandom_u32_state(&rnd) & 1) {
 				tail += prandom_u32_state(&rnd) % (expect - tail + 1);
-				lc_ring_set_tail(ring, tail);
+				lc_ring_set_tail(ring, tail, 1);
 			}
 			if (lc_ring_take(ring, 1, &number)) {
 				KUNIT_EXPECT_EQ(test, number, expect);
@@ -138,7 +138,7 @@ static void start_numbers(struct kunit *test)
 		struct lc_ring *ring = ring_create(test, &geo);
 		u64 head = heads[i], n;
 
-		lc_ring_start(ring, head > 10 ? head - 10 : 1, head);
+		lc_ring_start(ring, head > 10 ? head - 10 : 1, 1, head);
 		for (n = head > geo.nr_segments ? head - geo.nr_segments : 1; n < head; n++)
 			KUNIT_EXPECT_EQ(test, ring->segments[lc_ring_position(ring, n)].number, n);
 		lc_ring_destroy(ring);

@@ -159,6 +159,7 @@ static bool do_inner(struct life *life, const struct action *a)
 		if (!core->refill_work.queued)
 			return false;
 		core->refill_work.queued = false;
+		log_count_unflushed();
 		core->refill_work.func(&core->refill_work);
 		break;
 	case ACTION_REWRITE:

@@ -327,8 +327,8 @@ static void move_tail(struct drain *d)
 	w->meta_busy = true;
 	lc_meta_set_tail(core, segment, seq);
 	w->meta_busy = false;
-	lc_ring_set_tail(core->ring, segment);
-	queue_work(core->env.wq, &core->refill_work);
+	lc_ring_set_tail(core->ring, segment, seq);
+	lc_kick(&core->env.refill);
 	d->state = DRAIN_REST;
 }
 

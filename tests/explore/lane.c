@@ -118,7 +118,7 @@ static void buf_retire(struct wbuf *buf)
 	segment_of(buf->b.segment)->buf = NULL;
 	buf->free = true;
 	core->pool->homes[buf->b.home].nr_free++;
-	queue_work(core->env.wq, &core->refill_work);
+	lc_kick(&core->env.refill);
 }
 
 /* One record of a closed or open buffer is durable, or goes elsewhere. */
@@ -135,7 +135,7 @@ void buf_close(struct wbuf *buf)
 	if (!buf->b.undurable)
 		buf_retire(buf);
 	else if (buf_lacks_flush(buf))
-		queue_work(world->core->env.wq, &world->core->refill_work);
+		lc_kick(&world->core->env.refill);
 }
 
 /* --- head and lanes ------------------------------------------------------- */
@@ -225,7 +225,7 @@ struct wbuf *lane_take_ready(u32 lane)
 	memmove(w->lanes[lane].ready, w->lanes[lane].ready + 1,
 		--w->lanes[lane].nr_ready * sizeof(buf));
 	world->core->lanes[lane]->nr_ready = w->lanes[lane].nr_ready;
-	queue_work(world->core->env.wq, &world->core->refill_work);
+	lc_kick(&world->core->env.refill);
 	if (nr_lanes() > 1 && head->next - head->cut >= head->round)
 		cut();
 	buf->b.segment = head->next++;

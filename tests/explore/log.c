@@ -233,7 +233,7 @@ static struct dpage *record_seal(struct rec *rec)
 	struct lc_record_info info = {
 		.segment = place->segment, .first_slot = place->slot, .seq = rec->seq,
 		.epoch = sb->epoch, .epoch_first_seq = sb->epoch_first_seq,
-		.cut = rec->cut, .tail_seq = lc_meta_tail_seq(world->core),
+		.cut = rec->cut, .tail_seq = lc_ring_tail_seq(world->core->ring),
 		.durable_seq = world->writer->durable_seq,
 		.type = rec->type, .nr_entries = rec->nr_slots, .nr_slots = rec->nr_slots,
 	};
@@ -327,7 +327,7 @@ void log_record_ended(struct cmd *cmd)
 		/* FUA was chosen because all below was durable (G2). */
 		advance_written();
 		if (buf_lacks_flush(rec->buf))
-			queue_work(world->core->env.wq, &world->core->refill_work);
+			lc_kick(&world->core->env.refill);
 		if (cmd->fua && w->durable_seq == rec->seq - 1)
 			set_durable(rec->seq);
 	}
@@ -369,16 +369,17 @@ bool buf_lacks_flush(const struct wbuf *buf)
 	return true;
 }
 
-u32 lc_lane_unflushed(const struct lc_lane *lane)
+/* What the refill worker reads, which the module keeps up to date all the time. */
+void log_count_unflushed(void)
 {
 	struct writer *w = world->writer;
-	u32 i, nr = 0;
+	u32 i;
 
-	for (i = 0; i < w->nr_bufs; i++) {
-		if (w->bufs[i].b.home == lane->index)
-			nr += buf_lacks_flush(&w->bufs[i]);
-	}
-	return nr;
+	for (i = 0; i < world->core->nr_lanes; i++)
+		world->core->pool->homes[i].nr_unflushed = 0;
+	for (i = 0; i < w->nr_bufs; i++)
+		world->core->pool->homes[w->bufs[i].b.home].nr_unflushed +=
+			buf_lacks_flush(&w->bufs[i]);
 }
 
 /* Buffers run short: make what is written durable, until one comes back (G6). */

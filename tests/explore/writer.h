@@ -131,6 +131,7 @@ bool lane_can_open(u32 lane);
 struct wbuf *lane_take_ready(u32 lane);
 void buf_drop_record(struct wbuf *buf);
 void buf_close(struct wbuf *buf);
+void log_count_unflushed(void);
 bool buf_lacks_flush(const struct wbuf *buf);
 void rec_place(struct rec *rec, struct wbuf *buf);
 u64 first_unused_segment(void);

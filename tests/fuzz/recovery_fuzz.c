@@ -83,7 +83,7 @@ static int load_clean(struct volume *v)
 	struct lc_core *core = &v->core;
 	int ret;
 
-	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.head_segment);
+	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.tail_seq, core->sb.head_segment);
 	ret = lc_recovery_check_clean(core);
 	if (ret)
 		return ret;
@@ -130,7 +130,7 @@ static int start(struct volume *v, struct medium *medium)
 		return ret;
 	if (core->sb.tail_seq == v->next_seq)
 		core->sb.tail_segment = v->next_segment;
-	lc_ring_start(core->ring, core->sb.tail_segment, v->next_segment);
+	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.tail_seq, v->next_segment);
 	return lc_meta_begin_epoch(core, v->next_seq, v->next_segment);
 }
 

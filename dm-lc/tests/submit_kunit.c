@@ -261,35 +261,35 @@ static void unflushed(struct kunit *test)
 	fake_record(fake, 3);
 	fake_record(fake, 3);
 	fake_finish(fake, 2, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 0);
+	KUNIT_EXPECT_EQ(test, fake->core.pool->homes[0].nr_unflushed, 0);
 	lc_lane_seal(fake->core.lanes[0], true, false);
-	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 0);
+	KUNIT_EXPECT_EQ(test, fake->core.pool->homes[0].nr_unflushed, 0);
 	flush_workqueue(fake->core.env.wq);
 	refills = atomic_read(&fake->refills);
 	fake_finish(fake, 1, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 1);
+	KUNIT_EXPECT_EQ(test, fake->core.pool->homes[0].nr_unflushed, 1);
 	flush_workqueue(fake->core.env.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
 	/* Another one, written before it is closed. */
 	fake_record(fake, 3);
 	fake_finish(fake, 3, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 1);
+	KUNIT_EXPECT_EQ(test, fake->core.pool->homes[0].nr_unflushed, 1);
 	flush_workqueue(fake->core.env.wq);
 	refills = atomic_read(&fake->refills);
 	lc_lane_seal(fake->core.lanes[0], true, false);
-	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 2);
+	KUNIT_EXPECT_EQ(test, fake->core.pool->homes[0].nr_unflushed, 2);
 	flush_workqueue(fake->core.env.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
 	lc_log_relieve(log);
 	fake_finish(fake, 0, BLK_STS_IOERR);
-	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 0);
+	KUNIT_EXPECT_EQ(test, fake->core.pool->homes[0].nr_unflushed, 0);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 3, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 1);
+	KUNIT_EXPECT_EQ(test, fake->core.pool->homes[0].nr_unflushed, 1);
 	fake_pass(fake);
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(log, 3), 0);
 	lc_log_quiesce(log);
-	KUNIT_EXPECT_EQ(test, lc_lane_unflushed(fake->core.lanes[0]), 0);
+	KUNIT_EXPECT_EQ(test, fake->core.pool->homes[0].nr_unflushed, 0);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 0);
 }
 

@@ -35,7 +35,6 @@
 #include "segment.h"
 #include "send.h"
 #include "sums.h"
-#include "superblock.h"
 
 #define NR_DIRECT	16
 #define DIRECT_SLOTS	9	/* a header and 8 blocks */
@@ -283,7 +282,7 @@ void lc_send_seal(struct lc_core *core, struct lc_record *rec, u64 durable_seq)
 		.epoch = core->sb.epoch,
 		.epoch_first_seq = core->sb.epoch_first_seq,
 		.cut = rec->buf->cut,
-		.tail_seq = lc_meta_tail_seq(core),
+		.tail_seq = lc_ring_tail_seq(core->ring),
 		.durable_seq = durable_seq,
 		.wall_clock = ktime_get_real_ns(),
 		.lane = rec->buf->home,
