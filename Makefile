@@ -34,6 +34,8 @@ help:
 module:
 	@mkdir -p $(OUT)
 	@cp -ru Kbuild dm-lc $(OUT)/
+	@cd $(OUT) && find dm-lc -name '*.[ch]' ! -name '*.mod.c' -exec sh -c \
+		'for f; do test -e "$(CURDIR)/$$f" || rm "$$f"; done' sh {} +
 	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(OUT) modules
 
 tools:

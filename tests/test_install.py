@@ -4,6 +4,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -94,3 +95,19 @@ def test_destdir_takes_all(place, tmp_path):
             and name.endswith("/dm-lc.ko")], staged
     assert "usr/local/sbin/lc" in staged
     assert not [name for name in staged if "modules.dep" in name], staged
+
+
+def test_sources_that_are_gone_are_not_built(tmp_path):
+    """What an update renames or removes does not stay where the module is built."""
+    (tmp_path / "Makefile").write_text("modules:\n", encoding="ascii")
+    folder = host.TOP / f"build/{tmp_path.name}/dm-lc"
+    (folder / "tests").mkdir(parents=True)
+    kept = folder / "dm-lc.mod.c"
+    try:
+        for path in (folder / "old.c", folder / "tests/old_kunit.c", folder / "old.h", kept):
+            path.write_text("#error old\n", encoding="ascii")
+        host.run("make", "-C", host.TOP, "module", f"KDIR={tmp_path}", f"KREL={tmp_path.name}")
+        assert kept.exists() and (folder / "core.c").exists()
+        assert not list(folder.rglob("old*"))
+    finally:
+        shutil.rmtree(folder.parent)
