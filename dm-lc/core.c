@@ -24,7 +24,7 @@
 #include <linux/slab.h>
 
 #include "lc.h"
-#include "buffer.h"
+#include "record.h"
 #include "bypass.h"
 #include "checkpoint.h"
 #include "core.h"
@@ -619,7 +619,7 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	core->meta = lc_meta_create(core);
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
-	core->pool = lc_pool_create(nr_lanes);
+	core->pool = lc_pool_create(&core->env, core->ring, nr_lanes);
 	core->env.wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	core->env.refill = (struct lc_kick){ core->env.wq, &core->refill_work };
 	/* As device mapper's own: see commit() in write.c. */
@@ -637,7 +637,7 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	core->log = core->send ? lc_log_create(core) : NULL;
 	if (!core->log || mempool_init_page_pool(&core->merge_pool, MERGE_PAGES, 1))
 		return -ENOMEM;
-	if (lc_buffers_alloc(core, core->env.params.buffers, &buffers))
+	if (lc_buffers_alloc(core->pool, core->env.params.buffers, &buffers))
 		return -ENOMEM;
 	lc_pool_add(core->pool, &buffers);
 	set_ready(core, &core->env.params);

@@ -56,7 +56,7 @@
 #include <linux/workqueue.h>
 
 #include "lc.h"
-#include "buffer.h"
+#include "record.h"
 #include "claims.h"
 #include "discard.h"
 #include "doubt.h"

@@ -9,9 +9,9 @@
 #include <linux/spinlock.h>
 
 #include "lc.h"
-#include "buffer.h"
 #include "lane.h"
 #include "log.h"
+#include "record.h"
 #include "segment.h"
 #include "send.h"
 
@@ -55,7 +55,7 @@ static void put_all(struct list_head *closed, struct bio_list *direct)
 	struct lc_record *rec, *tmp;
 
 	list_for_each_entry_safe(rec, tmp, closed, turn)
-		lc_record_put(rec, direct);
+		lc_lane_put(rec, direct);
 }
 
 /* [all lanes locked] All that is open is closed: the next number is a cut (N1). */
@@ -412,6 +412,113 @@ u64 lc_head_cut_seq(struct lc_core *core, u64 number)
 		seq = lc_log_last_seq(core->log) + 1;
 	spin_unlock(&head->lock);
 	return seq;
+}
+
+/* --- cursors ---------------------------------------------------------------- */
+
+/**
+ * lc_cursor_release() - give unused slots back, and have the record written if that was all
+ * @cur: the cursor
+ *
+ * Process context, does not sleep.
+ */
+void lc_cursor_release(struct lc_cursor *cur)
+{
+	struct lc_record *rec = cur->rec;
+
+	if (lc_cursor_return(cur))
+		lc_log_submit(rec->buf->lane->core->log, rec, NULL);
+}
+
+/*
+ * The slot is of another lane's segment, of this life.  If that has no buffer its record is
+ * durable, so it has a lower seq than ours, which is not even written (B2).  Else its record
+ * has been lane->open before it was mapped there: if it is not any more it was closed, and
+ * has its seq; so it is older if ours is still open after that.
+ */
+static enum lc_order compare_lanes(const struct lc_cursor *cur, const struct lc_segment *seg,
+				   u32 slot, struct lc_cursor *other)
+{
+	const struct lc_lane *lane = cur->rec->buf->lane->core->lanes[seg->lane];
+	struct lc_record *rec;
+	bool joined;
+
+	if (!rcu_access_pointer(seg->buf))
+		return LC_ORDER_OLDER;
+	rcu_read_lock();	/* as in lane_reserve() */
+	/* Pairs with the releases of lane->open; our own state is read behind it. */
+	rec = smp_load_acquire(&lane->open);
+	joined = rec && lc_record_join(rec, seg->number, slot, NULL);
+	rcu_read_unlock();
+	if (joined) {
+		*other = (struct lc_cursor) { .rec = rec };
+		lc_record_owe(rec, cur);
+		return LC_ORDER_OPEN;
+	}
+	return lc_record_closed(cur->rec) ? LC_ORDER_NEWER : LC_ORDER_OLDER;
+}
+
+/**
+ * lc_cursor_join() - get a reference on the record that holds a mapped slot, if it is open
+ * @core: the volume
+ * @slot: slot number, over the whole SSD
+ * @cur: gets the record, without slots of its own; owes is set
+ *
+ * Under the bucket lock of the block mapped there: the open record is the newest copy's, and
+ * stays it.  Not while writeback needs the reserve, as for who wants a slot (B5).
+ * Return: whether it is open; the block is to be overwritten there (B6).
+ */
+bool lc_cursor_join(const struct lc_core *core, u32 slot, struct lc_cursor *cur)
+{
+	const struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+	struct lc_record *rec;
+	bool joined;
+
+	/* With a buffer it is a segment of this life, and so knows its lane. */
+	if (!rcu_access_pointer(seg->buf))
+		return false;
+	rcu_read_lock();	/* as in lane_reserve() */
+	/* Pairs with the releases of lane->open. */
+	rec = smp_load_acquire(&core->lanes[seg->lane]->open);
+	joined = rec && lc_record_join(rec, seg->number, lc_ring_slot_in_segment(core->ring, slot),
+				    &core->head->relog_wanted);
+	rcu_read_unlock();
+	if (!joined)
+		return false;
+	cur->rec = rec;
+	cur->next = 0;
+	cur->end = 0;
+	lc_record_owe(rec, cur);
+	return true;
+}
+
+/**
+ * lc_cursor_compare() - is a mapped slot older than what the cursor would write?
+ * @cur: the cursor
+ * @slot: slot number, over the whole SSD
+ * @other: with LC_ORDER_OPEN gets a reference on the record that holds the slot, without
+ *	slots of its own; to be released
+ *
+ * Under the bucket lock of the block mapped there.  The cursor's record may have
+ * been closed since, and the block written to a later one: the cursor's slot
+ * would lose against it at replay.
+ */
+enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc_cursor *other)
+{
+	const struct lc_buffer *buf = cur->rec->buf;
+	const struct lc_core *core = buf->lane->core;
+	const struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+	u32 in_segment = lc_ring_slot_in_segment(core->ring, slot);
+
+	if (seg->number == buf->segment) {
+		if (lc_record_owns(cur->rec, in_segment))
+			return LC_ORDER_OWN;
+		return in_segment > cur->rec->first_slot ? LC_ORDER_NEWER : LC_ORDER_OLDER;
+	}
+	if (core->nr_lanes > 1 && seg->number >= core->head->start && seg->lane != buf->home)
+		return compare_lanes(cur, seg, in_segment, other);
+	/* Within a lane, records get their seqs in the order of their places. */
+	return seg->number > buf->segment ? LC_ORDER_NEWER : LC_ORDER_OLDER;
 }
 
 /* --- life -------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One lane.  See lane.h, and buffer.h for what it opens and closes.
+ * One lane.  See lane.h, and record.h for what it opens and closes.
  *
  * Writers come here for a record they can reserve slots in.  Everything but that
  * (closing a record, opening the next, taking a ready buffer) happens under lane->lock, a
@@ -13,9 +13,9 @@
 #include <linux/string.h>
 
 #include "lc.h"
-#include "buffer.h"
 #include "lane.h"
 #include "log.h"
+#include "record.h"
 #include "segment.h"
 #include "send.h"
 
@@ -60,10 +60,24 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
 	buf->undurable = 0;
 	buf->unwritten = 0;
 	buf->closed = false;
+	buf->lane = lane;
 	spin_lock(&lane->lock);
 	list_add_tail(&buf->list, &lane->ready);
 	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);
 	spin_unlock(&lane->lock);
+}
+
+/**
+ * lc_lane_put() - drop a writer's reference, and have the record written if it was the last one
+ * @rec: the record
+ * @direct: gets its bio if this task is to send it, or NULL: see lc_log_submit()
+ *
+ * Process context, does not sleep.
+ */
+void lc_lane_put(struct lc_record *rec, struct bio_list *direct)
+{
+	if (lc_record_put(rec))
+		lc_log_submit(rec->buf->lane->core->log, rec, direct);
 }
 
 /* --- opening and closing, under lane->lock -------------------------------- */
@@ -131,7 +145,8 @@ void lc_lane_close_segment(struct lc_lane *lane, bool want_durable, struct list_
 static struct lc_record *open_record(struct lc_lane *lane, u8 type)
 {
 	lane->incarnation = (lane->incarnation + 1) & 0x7fffffff;
-	return lc_record_open(lane->buf, type, lane->incarnation);
+	return lc_record_open(lane->buf, type, lane->incarnation,
+			      READ_ONCE(lane->core->head->piece));
 }
 
 /**
@@ -215,7 +230,7 @@ static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
 	spin_unlock(&lane->lock);
 
 	if (old)
-		lc_record_put(old, NULL);
+		lc_lane_put(old, NULL);
 	lc_unhold();
 	if (READ_ONCE(lane->nr_ready) * 2 < READ_ONCE(lane->max_ready) ||
 	    lc_head_ready(core->head) * 2 < READ_ONCE(core->head->max_ready))
@@ -335,7 +350,7 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
 	seq = lc_log_last_seq(lane->core->log);
 	spin_unlock(&lane->lock);
 	list_for_each_entry_safe(rec, tmp, &closed, turn)
-		lc_record_put(rec, direct ? &bios : NULL);
+		lc_lane_put(rec, direct ? &bios : NULL);
 	lc_unhold();
 	lc_send_bios(&bios);
 	return seq;

@@ -33,10 +33,9 @@
 #include <linux/types.h>
 
 #include "lc.h"
+#include "record.h"
 
-struct lc_buffer;
-struct lc_cursor;
-struct lc_record;
+struct bio_list;
 
 #define LC_MAX_LANES		128u	/* all are locked at once, and preempt_count has 8 bits */
 #define LC_LANE_SEGMENTS	32u	/* of the ring, at least, for each of several lanes */
@@ -95,6 +94,8 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct);
 bool lc_lane_owes(const struct lc_lane *lane);
 u64 lc_lane_mark(const struct lc_lane *lane);
 
+void lc_lane_put(struct lc_record *rec, struct bio_list *direct);
+
 /* lane.c for head.c, under lane->lock */
 void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_head *closed);
 void lc_lane_close_segment(struct lc_lane *lane, bool want_durable, struct list_head *closed);
@@ -116,6 +117,10 @@ u64 lc_head_mark(const struct lc_core *core);
 int lc_head_append_ranges(struct lc_core *core, const struct lc_entry_info *ranges, u32 nr);
 u64 lc_head_used(struct lc_core *core);
 u64 lc_head_cut_seq(struct lc_core *core, u64 number);
+
+void lc_cursor_release(struct lc_cursor *cur);
+bool lc_cursor_join(const struct lc_core *core, u32 slot, struct lc_cursor *cur);
+enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc_cursor *other);
 
 /* Numbers at hand, a hint. */
 static inline u64 lc_head_ready(const struct lc_head *head)

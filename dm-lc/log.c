@@ -21,7 +21,7 @@
 #include <linux/wait.h>
 
 #include "lc.h"
-#include "buffer.h"
+#include "record.h"
 #include "io.h"
 #include "lane.h"
 #include "log.h"
@@ -192,7 +192,7 @@ static void count_unflushed(struct lc_log *log, const struct lc_buffer *buf, int
 /* The SSD holds all of the buffer: reads go there, the RAM is free (B2). */
 static void buffer_retire(struct lc_buffer *buf)
 {
-	struct lc_segment *seg = &buf->core->ring->segments[buf->position];
+	struct lc_segment *seg = &buf->pool->ring->segments[buf->position];
 
 	rcu_assign_pointer(seg->buf, NULL);
 	lc_buffer_unpin(buf);
@@ -768,7 +768,7 @@ static void record_write_work(struct work_struct *work)
 {
 	struct lc_record *rec = container_of(work, struct lc_record, work);
 
-	record_write(rec->buf->core->log, rec, NULL);
+	record_write(rec->buf->lane->core->log, rec, NULL);
 }
 
 /**

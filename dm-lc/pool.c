@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Write buffers: their memory, the pool of them, and who holds one.  See buffer.h.
+ * Write buffers: their memory, the pool of them, and who holds one.  See pool.h.
  */
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
-#include "lc.h"
-#include "buffer.h"
+#include "env.h"
+#include "pool.h"
+#include "record.h"
 #include "segment.h"
 
 #define CHUNK_MAX_ORDER	4
 
-struct lc_pool *lc_pool_create(u32 nr_homes)
+struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes)
 {
 	struct lc_pool *pool = kzalloc(struct_size(pool, homes, nr_homes), GFP_KERNEL);
 	u32 i;
 
 	if (!pool)
 		return NULL;
+	pool->env = env;
+	pool->ring = ring;
 	spin_lock_init(&pool->lock);
 	INIT_LIST_HEAD(&pool->all);
 	pool->wanted = U32_MAX;
@@ -73,16 +76,16 @@ static int buffer_alloc_chunks(struct lc_buffer *buf, u32 nr_slots, int node)
 	return 0;
 }
 
-static struct lc_buffer *buffer_alloc(struct lc_core *core, u32 home)
+static struct lc_buffer *buffer_alloc(struct lc_pool *pool, u32 home)
 {
-	u32 nr_slots = core->sb.geo.seg_slots;
-	int node = core->pool->homes[home].node;
+	u32 nr_slots = 1u << pool->ring->slot_shift;
+	int node = pool->homes[home].node;
 	struct lc_buffer *buf = kzalloc_node(sizeof(*buf), GFP_KERNEL, node);
 	gfp_t gfp = GFP_KERNEL | __GFP_ZERO;
 
 	if (!buf)
 		return NULL;
-	buf->core = core;
+	buf->pool = pool;
 	buf->home = home;
 	buf->slots = kvmalloc_node(nr_slots * sizeof(*buf->slots), gfp, node);
 	buf->chunks = kvcalloc(nr_slots, sizeof(*buf->chunks), GFP_KERNEL);
@@ -99,23 +102,23 @@ static struct lc_buffer *buffer_alloc(struct lc_core *core, u32 home)
 
 /**
  * lc_buffers_alloc() - allocate write buffers
- * @core: the volume; the buffers it has decide whose the next one is
+ * @pool: the buffers it has decide whose the next one is
  * @nr: how many
  * @list: gets them, untouched on error
  *
  * Not more than half of the RAM: what then becomes of the machine shows too late.
  * May sleep.  Return: 0 or -ENOMEM.
  */
-int lc_buffers_alloc(struct lc_core *core, u32 nr, struct list_head *list)
+int lc_buffers_alloc(struct lc_pool *pool, u32 nr, struct list_head *list)
 {
-	u32 home = READ_ONCE(core->pool->nr);
+	u32 home = READ_ONCE(pool->nr);
 	LIST_HEAD(fresh);
 
 	BUILD_BUG_ON_MSG(PAGE_SIZE != LC_SLOT_BYTES, "dm-lc needs a kernel with pages of 4 KiB");
-	if ((u64)nr * core->sb.geo.seg_slots > totalram_pages() / 2)
+	if ((u64)nr << pool->ring->slot_shift > totalram_pages() / 2)
 		return -ENOMEM;
 	while (nr--) {
-		struct lc_buffer *buf = buffer_alloc(core, home++ % core->pool->nr_homes);
+		struct lc_buffer *buf = buffer_alloc(pool, home++ % pool->nr_homes);
 
 		if (!buf) {
 			lc_buffers_free(&fresh);
@@ -252,29 +255,29 @@ u32 lc_pool_used(const struct lc_pool *pool)
  */
 void lc_buffer_unpin(struct lc_buffer *buf)
 {
-	struct lc_core *core = buf->core;
-	struct lc_home *home = &core->pool->homes[buf->home];
+	struct lc_pool *pool = buf->pool;
+	struct lc_home *home = &pool->homes[buf->home];
 	unsigned long flags;
 
 	if (!atomic_dec_and_test(&buf->pins))
 		return;
-	spin_lock_irqsave(&core->pool->lock, flags);
+	spin_lock_irqsave(&pool->lock, flags);
 	list_add(&buf->list, &home->free);
 	WRITE_ONCE(home->nr_free, home->nr_free + 1);
-	spin_unlock_irqrestore(&core->pool->lock, flags);
-	lc_kick(&core->env.refill);
+	spin_unlock_irqrestore(&pool->lock, flags);
+	lc_kick(&pool->env->refill);
 }
 
 /**
  * lc_buffer_pin() - keep the RAM image of a slot, if it has one
- * @core: the volume
+ * @ring: of the segments
  * @slot: mapped by a block whose bucket the caller has locked
  *
  * Return: the buffer, pinned, or NULL: the slot is durable on the SSD.
  */
-struct lc_buffer *lc_buffer_pin(struct lc_core *core, u32 slot)
+struct lc_buffer *lc_buffer_pin(struct lc_ring *ring, u32 slot)
 {
-	struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+	struct lc_segment *seg = lc_ring_segment(ring, slot);
 	struct lc_buffer *buf;
 
 	if (!rcu_access_pointer(seg->buf))

@@ -20,7 +20,7 @@
 #include <linux/mempool.h>
 
 #include "lc.h"
-#include "buffer.h"
+#include "record.h"
 #include "bypass.h"
 #include "chain.h"
 #include "fit.h"
@@ -98,7 +98,7 @@ static u32 extend_run(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 	found = lc_index_lookup(core->index, bucket, block, &map);
 	if (found) {
 		lc_bypass_view(core, &map);
-		buf = lc_buffer_pin(core, map.slot);
+		buf = lc_buffer_pin(core->ring, map.slot);
 	}
 	place = find_place(&map, found, buf, first, nr, &n);
 	if (run->place != PLACE_NONE && run->place != place)
@@ -106,7 +106,7 @@ static u32 extend_run(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 	else if (place == PLACE_SSD && !ssd_continues(core, run, map.slot, first))
 		n = 0;
 	if (n && place == PLACE_RAM) {
-		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(core, buf, map.slot) + (first << 9),
+		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(buf, map.slot) + (first << 9),
 				  n << 9);
 	} else if (n && place == PLACE_SSD) {
 		if (run->place == PLACE_NONE)
@@ -291,11 +291,11 @@ static void find_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *
 	found = lc_index_lookup(core->index, bucket, p->block, &p->map);
 	if (found) {
 		lc_bypass_view(core, &p->map);
-		buf = lc_buffer_pin(core, p->map.slot);
+		buf = lc_buffer_pin(core->ring, p->map.slot);
 	}
 	p->place = find_place(&p->map, found, buf, p->first, p->nr, &p->nr);
 	if (p->place == PLACE_RAM)
-		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(core, buf, p->map.slot) +
+		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(buf, p->map.slot) +
 				  (p->first << 9), p->nr << 9);
 	else if (p->place == PLACE_SSD)
 		lc_segment_get(lc_ring_segment(core->ring, p->map.slot));

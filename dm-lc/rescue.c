@@ -37,7 +37,7 @@
 #include <linux/sort.h>
 
 #include "lc.h"
-#include "buffer.h"
+#include "record.h"
 #include "bypass.h"
 #include "discard.h"
 #include "index.h"
@@ -115,7 +115,7 @@ static bool find_missing(struct lc_core *core, const struct item *item, struct l
 
 	found = lc_index_lock_slot(core->index, item->block, item->slot, &bucket, map) &&
 		map->dirty && map->mask;
-	*buf = found ? lc_buffer_pin(core, map->slot) : NULL;
+	*buf = found ? lc_buffer_pin(core->ring, map->slot) : NULL;
 	lc_index_unlock(core->index, bucket);
 	return found;
 }
@@ -197,7 +197,7 @@ static bool save_block(struct lc_rescue *rescue, const struct item *item)
 	if (!find_missing(core, item, &map, &buf) || !buf)
 		return false;
 	ret = write_patiently(rescue, item->block, map.mask,
-			      lc_buffer_slot(core, buf, item->slot));
+			      lc_buffer_slot(buf, item->slot));
 	lc_buffer_unpin(buf);
 	if (ret) {
 		rescue->ram_lost = true;

@@ -8,7 +8,7 @@
 #include <linux/sched.h>
 
 #include "lc.h"
-#include "buffer.h"
+#include "record.h"
 #include "index.h"
 #include "log.h"
 #include "mask.h"

@@ -28,7 +28,7 @@
 
 #include "lc.h"
 #include "backlog.h"
-#include "buffer.h"
+#include "record.h"
 #include "io.h"
 #include "lane.h"
 #include "log.h"
@@ -308,8 +308,8 @@ static void pool_end(struct bio *bio)
 	blk_status_t status = bio->bi_status;
 
 	bio_put(bio);
-	leave(rec->buf->core->send, rec);
-	lc_log_written(rec->buf->core->log, rec, status);
+	leave(rec->buf->lane->core->send, rec);
+	lc_log_written(rec->buf->lane->core->log, rec, status);
 }
 
 static void direct_put(struct lc_send *send, struct bio *bio)
@@ -321,7 +321,7 @@ static void direct_put(struct lc_send *send, struct bio *bio)
 static void direct_end(struct bio *bio)
 {
 	struct lc_record *rec = bio->bi_private;
-	struct lc_core *core = rec->buf->core;
+	struct lc_core *core = rec->buf->lane->core;
 	blk_status_t status = bio->bi_status;
 
 	direct_put(core->send, bio);

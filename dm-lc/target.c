@@ -9,7 +9,7 @@
 #include <linux/slab.h>
 
 #include "lc.h"
-#include "buffer.h"
+#include "record.h"
 #include "bypass.h"
 #include "core.h"
 #include "discard.h"
@@ -43,7 +43,7 @@ static int alloc_spare(struct lc_target *lc)
 
 	if (lc->params.buffers <= have)
 		return 0;
-	return lc_buffers_alloc(lc->core, lc->params.buffers - have, &lc->spare);
+	return lc_buffers_alloc(lc->core->pool, lc->params.buffers - have, &lc->spare);
 }
 
 /* As lc-format does: see usable.h. */

@@ -8,7 +8,7 @@
 #include <linux/sort.h>
 
 #include "lc.h"
-#include "buffer.h"
+#include "record.h"
 #include "chain.h"
 #include "index.h"
 #include "io.h"

@@ -26,7 +26,7 @@
 #include <linux/sched.h>
 
 #include "lc.h"
-#include "buffer.h"
+#include "record.h"
 #include "bypass.h"
 #include "index.h"
 #include "io.h"
@@ -70,10 +70,10 @@ static void zero_sectors(void *to, u8 mask)
 static int keep_old_sectors(struct lc_core *core, const struct lc_mapping *old,
 			    const struct merge *merge, void *image, u8 *keep, u8 *lost)
 {
-	struct lc_buffer *buf = lc_buffer_pin(core, old->slot);
+	struct lc_buffer *buf = lc_buffer_pin(core->ring, old->slot);
 
 	if (buf) {
-		copy_sectors(image, lc_buffer_slot(core, buf, old->slot), *keep);
+		copy_sectors(image, lc_buffer_slot(buf, old->slot), *keep);
 		lc_buffer_unpin(buf);
 		return 0;
 	}
@@ -375,7 +375,7 @@ static bool merge_find(struct lc_core *core, struct lc_io *io, struct lc_mapping
 
 	found = lc_index_lookup(core->index, bucket, block, old) && old->dirty;
 	if (found)
-		buf = lc_buffer_pin(core, old->slot);
+		buf = lc_buffer_pin(core->ring, old->slot);
 	if (buf) {
 		lc_buffer_unpin(buf);
 		found = false;

@@ -29,7 +29,7 @@
 #include <linux/wait.h>
 
 #include "lc.h"
-#include "buffer.h"
+#include "record.h"
 #include "claims.h"
 #include "index.h"
 #include "io.h"

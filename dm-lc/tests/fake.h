@@ -16,7 +16,7 @@
 #include <linux/wait.h>
 
 #include "../lc.h"
-#include "../buffer.h"
+#include "../record.h"
 #include "../core.h"
 #include "../index.h"
 #include "../lane.h"
@@ -287,12 +287,12 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	core->meta = lc_meta_create(core);
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
-	core->pool = lc_pool_create(options->lanes ?: 1);
+	core->pool = lc_pool_create(&core->env, core->ring, options->lanes ?: 1);
 	KUNIT_ASSERT_TRUE(test, core->env.wq && core->event_wq && core->meta && core->index &&
 			  core->ring && core->pool);
 	KUNIT_ASSERT_EQ(test, lc_head_create(core, options->lanes ?: 1), 0);
 	core->lanes[0]->max_ready = 4;
-	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(core, options->buffers ?: 8, &buffers), 0);
+	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(core->pool, options->buffers ?: 8, &buffers), 0);
 	lc_pool_add(core->pool, &buffers);
 	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->sb.geo.cache_bytes, options), 0);
 	core->env.backing = core->env.cache;

@@ -246,7 +246,7 @@ static int resizer_thread(void *data)
 
 		lc_pool_shrink(core->pool, 4 * core->nr_lanes);
 		usleep_range(500, 2000);
-		if (!lc_buffers_alloc(core, 4 * core->nr_lanes, &more))
+		if (!lc_buffers_alloc(core->pool, 4 * core->nr_lanes, &more))
 			lc_pool_add(core->pool, &more);
 		lc_pool_shrink(core->pool, 8 * core->nr_lanes);
 		usleep_range(500, 2000);

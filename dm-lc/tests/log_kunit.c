@@ -750,7 +750,7 @@ static void retire_failed(struct kunit *test)
 	fake_record(fake, 2);
 	lc_lane_seal(core->lanes[0], true, false);
 	fake_finish(fake, 1, BLK_STS_IOERR);
-	buf = lc_buffer_pin(core, 16 + 1);
+	buf = lc_buffer_pin(core->ring, 16 + 1);
 	KUNIT_ASSERT_NOT_NULL(test, buf);
 	lc_buffer_unpin(buf);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 1);

@@ -2,7 +2,7 @@
 /*
  * Model of the lanes: blocks into slots of the open record, records into segments.
  *
- * As lane.c, head.c, buffer.c and write.c: each lane has one record open; a block that is in
+ * As lane.c, head.c, record.c and write.c: each lane has one record open; a block that is in
  * an open one already is overwritten there, any other gets the next slot and brings the
  * sectors along that are dirty on the SSD only.  A record is closed when it is full or a
  * flush wants it, gets its seq then, and the next one opens behind it if a block fits.
@@ -45,8 +45,10 @@ u32 nr_lanes(void)
 }
 
 /* The core would take as many as there are segments for; here the path says how many. */
-struct lc_pool *lc_pool_create(u32 nr_homes)
+struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes)
 {
+	(void)env;
+	(void)ring;
 	(void)nr_homes;
 	return kzalloc(sizeof(struct lc_pool) + MAX_LANES * sizeof(struct lc_home), GFP_KERNEL);
 }
@@ -56,7 +58,7 @@ void lc_pool_destroy(struct lc_pool *pool)
 	kfree(pool);
 }
 
-int lc_buffers_alloc(struct lc_core *core, u32 nr, struct list_head *list)
+int lc_buffers_alloc(struct lc_pool *pool, u32 nr, struct list_head *list)
 {
 	struct writer *w = world->writer;
 	u32 i;
@@ -65,7 +67,7 @@ int lc_buffers_alloc(struct lc_core *core, u32 nr, struct list_head *list)
 	w->nr_bufs = nr;
 	for (i = 0; i < nr; i++) {
 		w->bufs[i] = (struct wbuf) { .free = true };
-		w->bufs[i].b.core = core;
+		w->bufs[i].b.pool = pool;
 		w->bufs[i].b.home = i % nr_lanes();
 	}
 	return 0;

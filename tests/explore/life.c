@@ -4,7 +4,7 @@
  *
  * lc_core_setup() and lc_core_resume() read the superblock, recover and open the epoch;
  * lc_core_postsuspend() stops cleanly.  They are the module's, unmodified, and so is all
- * they call but buffer.c, log.c and writeback.c.  When they do I/O they end up here, in
+ * they call but record.c, log.c and writeback.c.  When they do I/O they end up here, in
  * the functions of io.h.  A write or FLUSH that they wait for is a command like any other:
  * while it is in flight wait_until() goes on doing actions, and if there are no more, the
  * life ends in the middle of it.

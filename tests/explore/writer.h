@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Model of the writer: what buffer.c, log.c, write.c, writeback.c and discard.c make the
+ * Model of the writer: what record.c, log.c, write.c, writeback.c and discard.c make the
  * disks see, step by step.  Each step is one action (action.c); what the module does in
  * worker threads, in any order, are steps the explorer orders as it likes.
  *
@@ -13,7 +13,7 @@
 #define EXPLORE_WRITER_H
 
 #include "world.h"
-#include "buffer.h"
+#include "record.h"
 #include "lane.h"
 
 #define MAX_BUFFERS	12

@@ -2,7 +2,7 @@
 /*
  * The way of a write from map() to the SSD: reserve, copy, overwrite in place, close,
  * seal, write, FLUSH, retire the buffer, use it again; readers that pin buffers; an SSD
- * that fails.  buffer.c, write.c, read.c and log.c, with one lane as they are, or with
+ * that fails.  record.c, write.c, read.c and log.c, with one lane as they are, or with
  * two as the design wants them.
  *
  * A block has two halves, copied one after the other, so that a mixture can be seen.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The state word of a record (buffer.c): slots and references are taken and given back
+ * The state word of a record (record.c): slots and references are taken and given back
  * without a lock, while others close the record, take it back untouched and open it
  * again, for a tombstone too.  Each load, store and cmpxchg is a step of its own.
  *

@@ -4,7 +4,7 @@
  * prepare buffers and continue bios, records that must become durable before their
  * buffer is free, the ring of segments, readers that hold segments, writeback that moves
  * the tail, blocks with lost sectors that it must log again.  core.c, write.c, park.c,
- * buffer.c, log.c, segment.c and writeback.c, as far as one waits for the other.
+ * record.c, log.c, segment.c and writeback.c, as far as one waits for the other.
  *
  * No timer runs: idle_seal_ms is 0, writeback is off, and what the code tries again
  * after a while it tries when something has changed.  So whatever needs a timer to go

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Records, and the cursors of those who write to them.  See buffer.h for lives and
+ * Records, and the cursors of those who write to them.  See record.h for lives and
  * invariants.
  *
  * The fast path of a writer is one cmpxchg to reserve slots together with a
@@ -10,10 +10,8 @@
 #include <linux/rcupdate.h>
 #include <linux/string.h>
 
-#include "lc.h"
-#include "buffer.h"
-#include "lane.h"
-#include "log.h"
+#include "env.h"
+#include "record.h"
 #include "segment.h"
 
 #define STATE_CLOSED		(1ULL << 63)
@@ -33,8 +31,14 @@ struct lc_record_header *lc_record_image(const struct lc_record *rec)
 	return rec->buf->slots[rec->first_slot];
 }
 
-/* A reference is held: whoever waits for the write to complete sees it, too (G7). */
-static void record_owe(struct lc_record *rec, const struct lc_cursor *cur)
+/**
+ * lc_record_owe() - the next FLUSH has to make the record durable, if the cursor says so
+ * @rec: the record
+ * @cur: with a reference on it
+ *
+ * Any context.  Who waits for the write of the cursor to complete sees it, too (G7).
+ */
+void lc_record_owe(struct lc_record *rec, const struct lc_cursor *cur)
 {
 	/* Shared with all who write to the record: set once. */
 	if (cur->owes && !READ_ONCE(rec->owed))
@@ -45,7 +49,7 @@ static void record_owe(struct lc_record *rec, const struct lc_cursor *cur)
  * lc_record_get() - reserve slots, together with a reference
  * @rec: the record
  * @want: slots wanted, at least 1
- * @refuse: head->relog_wanted, or NULL for what is logged again
+ * @refuse: a wish that nobody gets slots, READ_ONCE(), or NULL for what is logged again
  * @cur: gets 1..@want slots; owes is set
  *
  * Under RCU.  The wish is read behind the state, which is set behind the wish in a record
@@ -73,15 +77,20 @@ int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc
 	cur->rec = rec;
 	cur->next = next;
 	cur->end = next + nr;
-	record_owe(rec, cur);
+	lc_record_owe(rec, cur);
 	return 0;
 }
 
-/*
- * Take a reference on a record, if it is open and in it or behind it lies @slot of the
- * segment: then it is the one that holds that.  @refuse as for lc_record_get().  Under RCU.
+/**
+ * lc_record_join() - take a reference on a record, if it is the open one that holds a slot
+ * @rec: the record
+ * @segment: number
+ * @slot: of that segment; it is in a record that was opened not later than @rec
+ * @refuse: as for lc_record_get()
+ *
+ * Under RCU.  Return: whether @rec is open and in it, or behind it, lies @slot.
  */
-static bool record_join(struct lc_record *rec, u64 segment, u32 slot, const bool *refuse)
+bool lc_record_join(struct lc_record *rec, u64 segment, u32 slot, const bool *refuse)
 {
 	s64 state;
 
@@ -100,16 +109,15 @@ static bool record_join(struct lc_record *rec, u64 segment, u32 slot, const bool
 /**
  * lc_record_put() - drop a writer's reference
  * @rec: the record
- * @direct: gets its bio if this task is to send it, or NULL: see lc_log_submit()
  *
- * Process context, does not sleep.  The last one out of a closed record hands it to the log.
+ * Any context.  Return: whether it was the last one of a closed record; the caller hands that to
+ * lc_submit_record().
  */
-void lc_record_put(struct lc_record *rec, struct bio_list *direct)
+bool lc_record_put(struct lc_record *rec)
 {
 	u64 state = atomic64_dec_return(&rec->state);
 
-	if (state & STATE_CLOSED && !(state & STATE_WRITERS))
-		lc_log_submit(rec->buf->core->log, rec, direct);
+	return state & STATE_CLOSED && !(state & STATE_WRITERS);
 }
 
 /**
@@ -127,6 +135,12 @@ void lc_record_shut(struct lc_record *rec)
 	while (!atomic64_try_cmpxchg(&rec->state, &state, (state | STATE_CLOSED) + 1))
 		;
 	rec->nr_slots = state_next(state);
+}
+
+/* Does nobody get a reference any more? */
+bool lc_record_closed(const struct lc_record *rec)
+{
+	return (u64)atomic64_read(&rec->state) & STATE_CLOSED;
 }
 
 /* Has anybody reserved slots that were not given back?  A hint, without lane->lock. */
@@ -173,14 +187,15 @@ u32 lc_buffer_end(const struct lc_buffer *buf)
  * @buf: no record of it is open
  * @type: LC_RECORD_*
  * @incarnation: another one than before
+ * @most: data slots that it may hold, 0: as many as there is room for
  *
  * Under lane->lock.  Return: the record or NULL.
  */
-struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation)
+struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation,
+				 u32 most)
 {
-	u32 seg_slots = buf->core->sb.geo.seg_slots, first = lc_buffer_end(buf);
+	u32 seg_slots = 1u << buf->pool->ring->slot_shift, first = lc_buffer_end(buf);
 	u32 needed = LC_HEADER_SLOTS + (type == LC_RECORD_DATA), limit = 0;
-	u32 most = READ_ONCE(buf->core->head->piece) ?: LC_RECORD_ENTRIES;
 	struct lc_record *rec;
 
 	if (first + needed > seg_slots)
@@ -193,7 +208,8 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
 	 * opened again here: it must not get slots of a tombstone.
 	 */
 	if (type == LC_RECORD_DATA)
-		limit = min3(most, LC_RECORD_ENTRIES, seg_slots - first - LC_HEADER_SLOTS);
+		limit = min3(most ?: LC_RECORD_ENTRIES, LC_RECORD_ENTRIES,
+			     seg_slots - first - LC_HEADER_SLOTS);
 	WRITE_ONCE(rec->limit, limit);
 	rec->nr_slots = 0;
 	rec->nr_ranges = 0;
@@ -211,17 +227,19 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
 /* --- cursor ------------------------------------------------------------- */
 
 /**
- * lc_cursor_release() - give unused slots back and drop the reference
+ * lc_cursor_return() - give unused slots back and drop the reference
  * @cur: the cursor
+ *
+ * Process context, does not sleep.  Return: as lc_record_put(), false without a record.
  */
-void lc_cursor_release(struct lc_cursor *cur)
+bool lc_cursor_return(struct lc_cursor *cur)
 {
 	struct lc_record *rec = cur->rec;
 	s64 state;
 	u32 i;
 
 	if (!rec)
-		return;
+		return false;
 	state = atomic64_read(&rec->state);
 	while (cur->next < cur->end) {
 		s64 back = state - ((u64)(cur->end - cur->next) << STATE_NEXT_SHIFT);
@@ -234,109 +252,18 @@ void lc_cursor_release(struct lc_cursor *cur)
 	for (i = cur->next; i < cur->end; i++)
 		memset(rec->buf->slots[rec->first_slot + LC_HEADER_SLOTS + i], 0, LC_SLOT_BYTES);
 	cur->rec = NULL;
-	lc_record_put(rec, NULL);
+	return lc_record_put(rec);
 }
 
-/*
- * Is this slot of its segment in the record the cursor has a reference on?  Slots
- * behind the reserved ones may belong to the next record of the segment.
+/**
+ * lc_record_owns() - is this slot of its segment in the record?
+ * @rec: a reference is held
+ * @slot: slots behind the reserved ones may belong to the next record of the segment
  */
-static bool owns(const struct lc_record *rec, u32 slot)
+bool lc_record_owns(const struct lc_record *rec, u32 slot)
 {
 	return slot > rec->first_slot &&
 	       slot - rec->first_slot <= state_next(atomic64_read(&rec->state));
-}
-
-/*
- * The slot is of another lane's segment, of this life.  If that has no buffer its record is
- * durable, so it has a lower seq than ours, which is not even written (B2).  Else its record
- * has been lane->open before it was mapped there: if it is not any more it was closed, and
- * has its seq; so it is older if ours is still open after that.
- */
-static enum lc_order compare_lanes(const struct lc_cursor *cur, const struct lc_segment *seg,
-				   u32 slot, struct lc_cursor *other)
-{
-	const struct lc_lane *lane = cur->rec->buf->core->lanes[seg->lane];
-	struct lc_record *rec;
-	bool joined;
-
-	if (!rcu_access_pointer(seg->buf))
-		return LC_ORDER_OLDER;
-	rcu_read_lock();	/* as in lane_reserve() */
-	/* Pairs with the releases of lane->open; our own state is read behind it. */
-	rec = smp_load_acquire(&lane->open);
-	joined = rec && record_join(rec, seg->number, slot, NULL);
-	rcu_read_unlock();
-	if (joined) {
-		*other = (struct lc_cursor) { .rec = rec };
-		record_owe(rec, cur);
-		return LC_ORDER_OPEN;
-	}
-	return (u64)atomic64_read(&cur->rec->state) & STATE_CLOSED ? LC_ORDER_NEWER :
-								      LC_ORDER_OLDER;
-}
-
-/**
- * lc_cursor_join() - get a reference on the record that holds a mapped slot, if it is open
- * @core: the volume
- * @slot: slot number, over the whole SSD
- * @cur: gets the record, without slots of its own; owes is set
- *
- * Under the bucket lock of the block mapped there: the open record is the newest copy's, and
- * stays it.  Not while writeback needs the reserve, as for who wants a slot (B5).
- * Return: whether it is open; the block is to be overwritten there (B6).
- */
-bool lc_cursor_join(const struct lc_core *core, u32 slot, struct lc_cursor *cur)
-{
-	const struct lc_segment *seg = lc_ring_segment(core->ring, slot);
-	struct lc_record *rec;
-	bool joined;
-
-	/* With a buffer it is a segment of this life, and so knows its lane. */
-	if (!rcu_access_pointer(seg->buf))
-		return false;
-	rcu_read_lock();	/* as in lane_reserve() */
-	/* Pairs with the releases of lane->open. */
-	rec = smp_load_acquire(&core->lanes[seg->lane]->open);
-	joined = rec && record_join(rec, seg->number, lc_ring_slot_in_segment(core->ring, slot),
-				    &core->head->relog_wanted);
-	rcu_read_unlock();
-	if (!joined)
-		return false;
-	cur->rec = rec;
-	cur->next = 0;
-	cur->end = 0;
-	record_owe(rec, cur);
-	return true;
-}
-
-/**
- * lc_cursor_compare() - is a mapped slot older than what the cursor would write?
- * @cur: the cursor
- * @slot: slot number, over the whole SSD
- * @other: with LC_ORDER_OPEN gets a reference on the record that holds the slot, without
- *	slots of its own; to be released
- *
- * Under the bucket lock of the block mapped there.  The cursor's record may have
- * been closed since, and the block written to a later one: the cursor's slot
- * would lose against it at replay.
- */
-enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc_cursor *other)
-{
-	const struct lc_buffer *buf = cur->rec->buf;
-	const struct lc_core *core = buf->core;
-	const struct lc_segment *seg = lc_ring_segment(core->ring, slot);
-	u32 in_segment = lc_ring_slot_in_segment(core->ring, slot);
-
-	if (seg->number == buf->segment) {
-		if (owns(cur->rec, in_segment))
-			return LC_ORDER_OWN;
-		return in_segment > cur->rec->first_slot ? LC_ORDER_NEWER : LC_ORDER_OLDER;
-	}
-	if (core->nr_lanes > 1 && seg->number >= core->head->start && seg->lane != buf->home)
-		return compare_lanes(cur, seg, in_segment, other);
-	/* Within a lane, records get their seqs in the order of their places. */
-	return seg->number > buf->segment ? LC_ORDER_NEWER : LC_ORDER_OLDER;
 }
 
 /**
@@ -352,7 +279,7 @@ enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc
 void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost)
 {
 	const struct lc_record *rec = cur->rec;
-	u32 in_segment = lc_ring_slot_in_segment(rec->buf->core->ring, slot);
+	u32 in_segment = lc_ring_slot_in_segment(rec->buf->pool->ring, slot);
 	struct lc_entry_info entry = {
 		.block = block, .nr_blocks = 1, .mask = mask, .lost = lost,
 		.type = LC_ENTRY_DATA,

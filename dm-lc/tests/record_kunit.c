@@ -688,7 +688,7 @@ static void pool(struct kunit *test)
 	bufs[0] = lc_pool_get(pool, 0);
 	KUNIT_ASSERT_NOT_NULL(test, bufs[0]);
 	/* More buffers are added while all are in use. */
-	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(&fake->core, 1, &more), 0);
+	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(fake->core.pool, 1, &more), 0);
 	lc_pool_add(pool, &more);
 	KUNIT_EXPECT_EQ(test, pool->nr, 9);
 	bufs[8] = lc_pool_get(pool, 0);
@@ -733,26 +733,26 @@ static void pins(struct kunit *test)
 	struct lc_buffer *buf, *again;
 	u64 seq;
 
-	KUNIT_EXPECT_NULL(test, lc_buffer_pin(core, slot_of(1, 1)));
+	KUNIT_EXPECT_NULL(test, lc_buffer_pin(core->ring, slot_of(1, 1)));
 	fake_write(fake, 0, 1);
-	buf = lc_buffer_pin(core, slot_of(1, 1));
+	buf = lc_buffer_pin(core->ring, slot_of(1, 1));
 	KUNIT_ASSERT_NOT_NULL(test, buf);
-	KUNIT_EXPECT_EQ(test, *(u8 *)lc_buffer_slot(core, buf, slot_of(1, 1)), 0);
-	KUNIT_EXPECT_NULL(test, lc_buffer_pin(core, slot_of(2, 1)));
+	KUNIT_EXPECT_EQ(test, *(u8 *)lc_buffer_slot(buf, slot_of(1, 1)), 0);
+	KUNIT_EXPECT_NULL(test, lc_buffer_pin(core->ring, slot_of(2, 1)));
 	seq = lc_lane_seal(core->lanes[0], true, false);
 	fake_finish(fake, 1, BLK_STS_OK);
-	again = lc_buffer_pin(core, slot_of(1, 1));	/* written, not durable */
+	again = lc_buffer_pin(core->ring, slot_of(1, 1));	/* written, not durable */
 	KUNIT_EXPECT_PTR_EQ(test, again, buf);
 	lc_buffer_unpin(again);
 	lc_log_want_durable(core->log, seq);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_NULL(test, lc_buffer_pin(core, slot_of(1, 1)));
+	KUNIT_EXPECT_NULL(test, lc_buffer_pin(core->ring, slot_of(1, 1)));
 	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 1);
 	lc_buffer_unpin(buf);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 0);
 }
 
-static struct kunit_case buffer_cases[] = {
+static struct kunit_case record_cases[] = {
 	KUNIT_CASE(no_buffer),
 	KUNIT_CASE(hand_out),
 	KUNIT_CASE(give_back),
@@ -785,9 +785,9 @@ static struct kunit_case buffer_cases[] = {
 	{}
 };
 
-static struct kunit_suite buffer_suite = {
-	.name = "dm_lc_buffer",
-	.test_cases = buffer_cases,
+static struct kunit_suite record_suite = {
+	.name = "dm_lc_record",
+	.test_cases = record_cases,
 };
 
-kunit_test_suite(buffer_suite);
+kunit_test_suite(record_suite);
