@@ -41,7 +41,7 @@
 #include "recovery.h"
 #include "rescue.h"
 #include "segment.h"
-#include "send.h"
+#include "submit.h"
 #include "stats.h"
 #include "sums.h"
 #include "superblock.h"
@@ -200,7 +200,7 @@ static void set_most_ready(struct lc_core *core, u32 most)
 	u64 ready = (most - 1ull) * core->nr_lanes;
 
 	WRITE_ONCE(core->head->most_ready, min_t(u64, READ_ONCE(core->head->max_ready), ready));
-	WRITE_ONCE(core->head->piece, lc_send_piece(core->send));
+	lc_submit_adapt(core->submit);
 }
 
 static void pace_work(struct work_struct *work)
@@ -213,7 +213,7 @@ static void pace_work(struct work_struct *work)
 static void refill_work(struct work_struct *work)
 {
 	struct lc_core *core = container_of(work, struct lc_core, refill_work);
-	u32 most = lc_send_most(core->send), i;
+	u32 most = lc_submit_most(core->submit), i;
 	bool short_of = false, added = false;
 
 	set_most_ready(core, most);
@@ -579,7 +579,7 @@ void lc_core_teardown(struct lc_core *core)
 	/* All that might say something has ended. */
 	lc_name_stop(&core->env);
 	lc_log_destroy(core->log);
-	lc_send_destroy(core->send);
+	lc_submit_destroy(core->submit);
 	if (core->env.wq)
 		destroy_workqueue(core->env.wq);
 	lc_park_destroy(core->park);
@@ -587,7 +587,7 @@ void lc_core_teardown(struct lc_core *core)
 	lc_head_destroy(core);
 	lc_pool_destroy(core->pool);
 	lc_ring_destroy(core->ring);
-	lc_sums_destroy(core);
+	lc_sums_destroy(&core->sums);
 	lc_stats_destroy(core);
 	lc_index_destroy(core->index);
 	lc_meta_destroy(core->meta);
@@ -616,6 +616,7 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 {
 	LIST_HEAD(buffers);
 
+	core->sums.nr_slots = core->sb.geo.nr_slots;
 	core->meta = lc_meta_create(core);
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
@@ -633,8 +634,8 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 		return -ENOMEM;
 	if (lc_head_create(core, nr_lanes) || lc_stats_create(core) || lc_discard_create(core))
 		return -ENOMEM;
-	core->send = lc_send_create(core);
-	core->log = core->send ? lc_log_create(core) : NULL;
+	core->submit = lc_submit_create(&core->env, core->ring, core->pool, &core->sums, nr_lanes);
+	core->log = core->submit ? lc_log_create(&core->env, core->submit) : NULL;
 	if (!core->log || mempool_init_page_pool(&core->merge_pool, MERGE_PAGES, 1))
 		return -ENOMEM;
 	if (lc_buffers_alloc(core->pool, core->env.params.buffers, &buffers))

@@ -13,7 +13,7 @@
 #include "log.h"
 #include "record.h"
 #include "segment.h"
-#include "send.h"
+#include "submit.h"
 
 /*
  * At a turn each lane leaves the rest of its segment unused: half of one, if all write
@@ -317,7 +317,7 @@ int lc_head_append_ranges(struct lc_core *core, const struct lc_entry_info *rang
 	unlock_all(head);
 	put_all(&closed, &bios);
 	lc_unhold();
-	lc_send_bios(&bios);
+	lc_submit_bios(&bios);
 	return ret;
 }
 
@@ -427,7 +427,7 @@ void lc_cursor_release(struct lc_cursor *cur)
 	struct lc_record *rec = cur->rec;
 
 	if (lc_cursor_return(cur))
-		lc_log_submit(rec->buf->lane->core->log, rec, NULL);
+		lc_submit_record(rec->buf->lane->core->submit, rec, NULL);
 }
 
 /*

@@ -17,7 +17,7 @@
 #include "log.h"
 #include "record.h"
 #include "segment.h"
-#include "send.h"
+#include "submit.h"
 
 /**
  * lc_lane_create() - allocate a lane of a core
@@ -70,14 +70,14 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
 /**
  * lc_lane_put() - drop a writer's reference, and have the record written if it was the last one
  * @rec: the record
- * @direct: gets its bio if this task is to send it, or NULL: see lc_log_submit()
+ * @direct: gets its bio if this task is to send it, or NULL: see lc_submit_record()
  *
  * Process context, does not sleep.
  */
 void lc_lane_put(struct lc_record *rec, struct bio_list *direct)
 {
 	if (lc_record_put(rec))
-		lc_log_submit(rec->buf->lane->core->log, rec, direct);
+		lc_submit_record(rec->buf->lane->core->submit, rec, direct);
 }
 
 /* --- opening and closing, under lane->lock -------------------------------- */
@@ -146,7 +146,7 @@ static struct lc_record *open_record(struct lc_lane *lane, u8 type)
 {
 	lane->incarnation = (lane->incarnation + 1) & 0x7fffffff;
 	return lc_record_open(lane->buf, type, lane->incarnation,
-			      READ_ONCE(lane->core->head->piece));
+			      lc_submit_piece(lane->core->submit));
 }
 
 /**
@@ -352,7 +352,7 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
 	list_for_each_entry_safe(rec, tmp, &closed, turn)
 		lc_lane_put(rec, direct ? &bios : NULL);
 	lc_unhold();
-	lc_send_bios(&bios);
+	lc_submit_bios(&bios);
 	return seq;
 }
 

@@ -79,7 +79,6 @@ struct lc_head {
 	u64 cut_seq;
 	u32 max_ready;			/* numbers at hand; READ_ONCE() */
 	u32 most_ready;			/* that many or less, see backlog.h; READ_ONCE() */
-	u32 piece;			/* blocks of a record, at most; 0: all; READ_ONCE() */
 	struct lc_bound *bounds;	/* of the last range record, by lane; whoever appends */
 };
 

@@ -16,7 +16,7 @@
  *   lane->lock (spin)  closing a record, opening the next; several only under turn_lock
  *   head->lock (spin)  numbers of new segments
  *   log->lock (spin, irqsave)  sequence numbers and what is durable
- *   send->lock (spin, irqsave)  whose turn it is to be sent
+ *   submit->lock (spin, irqsave)  whose turn it is to be sent
  *   pool->lock (spin, irqsave)  free buffers
  *   park->lock (spin, irqsave)  writes waiting for room
  *   discards->lock (spin)  discards that wait
@@ -42,6 +42,8 @@
 #include "env.h"
 #include "format.h"
 #include "queue.h"
+#include "request.h"
+#include "sums.h"
 
 struct lc_index;
 struct lc_ring;
@@ -50,7 +52,7 @@ struct lc_head;
 struct lc_lane;
 struct lc_buffer;
 struct lc_log;
-struct lc_send;
+struct lc_submit;
 struct lc_writeback;
 struct lc_meta;
 struct lc_bypass;
@@ -82,7 +84,7 @@ struct lc_core {
 	u8 sb_copy;			/* front copy that sb was read from */
 	struct lc_meta *meta;
 	struct lc_index *index;
-	u32 *sums;			/* by slot, or NULL; READ_ONCE(), see sums.h */
+	struct lc_sums sums;
 	struct lc_ring *ring;
 	struct lc_pool *pool;
 	struct lc_head *head;
@@ -91,7 +93,7 @@ struct lc_core {
 	bool lanes_by_task;		/* else by node */
 	u16 *lane_of_node;
 	struct lc_log *log;
-	struct lc_send *send;
+	struct lc_submit *submit;
 	struct lc_writeback *wb;
 	struct lc_claims *claims;
 	struct lc_discards *discards;
@@ -135,39 +137,5 @@ struct lc_core {
 	struct dm_table *table;		/* bound table, for events; under life_lock */
 	atomic64_t relogged;		/* blocks logged again by writeback */
 };
-
-/* Per-bio state; bio is the clone device mapper gave to map(). */
-struct lc_io {
-	union {
-		struct list_head list;
-		struct llist_node commit;	/* core->commits */
-	};
-	struct lc_core *core;
-	struct bvec_iter iter;		/* write: what is left; read: as submitted */
-	union {
-		struct work_struct work;
-		struct lc_waiting waiting;	/* parked: of core->park */
-	};
-	union {
-		u64 target;		/* flush: seq that must be durable */
-		u64 segment;		/* read of the SSD: number of the segment */
-	};
-	u32 position;			/* read of the SSD: a slot of it */
-	bool on_ssd;			/* read: mapped there */
-	bool verify;			/* and to be checked when it has ended */
-	bool on_hdd;			/* read: mapped there */
-	bool heals;			/* bypassed write: covers what the HDD does not hold */
-	u8 flight;			/* bypassed write: 1 + generation if counted (S-d) */
-};
-
-static inline struct bio *lc_io_bio(struct lc_io *io)
-{
-	return dm_bio_from_per_bio_data(io, sizeof(struct lc_io));
-}
-
-static inline struct lc_io *lc_bio_io(struct bio *bio)
-{
-	return dm_per_bio_data(bio, sizeof(struct lc_io));
-}
 
 #endif /* LC_H */

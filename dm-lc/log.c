@@ -13,27 +13,28 @@
  * stage FAILED for retry_work, which writes them again to the same place.  Pauses
  * grow from RETRY_FIRST to RETRY_LAST.
  *
- * Nothing here allocates from a pool that is not the log's own (send.c).
+ * Nothing here allocates from a pool that is not the log's own (submit.c).
  */
 #include <linux/bio.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
-#include "lc.h"
-#include "record.h"
+#include "env.h"
 #include "io.h"
-#include "lane.h"
 #include "log.h"
+#include "record.h"
+#include "request.h"
 #include "segment.h"
-#include "send.h"
+#include "submit.h"
 #include "waiters.h"
 
 #define RETRY_FIRST	(HZ / 10 ?: 1)
 #define RETRY_LAST	(4 * HZ)
 
 struct lc_log {
-	struct lc_core *core;
+	struct lc_env *env;
+	struct lc_submit *submit;
 	spinlock_t lock;		/* in completion context too */
 	struct list_head pending;	/* records not durable, in seq order; lock */
 	u64 last_seq;			/* lock */
@@ -63,64 +64,6 @@ struct lc_log {
 	struct delayed_work retry_work;
 	struct bio flush_bio;		/* owned by flushing */
 };
-
-static void log_flush_work(struct work_struct *work);
-static void log_retry_work(struct work_struct *work);
-
-/**
- * lc_log_create() - allocate the log of a core
- * @core: the volume
- *
- * May sleep.  Return: the log or NULL.
- */
-struct lc_log *lc_log_create(struct lc_core *core)
-{
-	struct lc_log *log = kzalloc(sizeof(*log), GFP_KERNEL);
-
-	if (!log)
-		return NULL;
-	log->core = core;
-	spin_lock_init(&log->lock);
-	INIT_LIST_HEAD(&log->pending);
-	INIT_LIST_HEAD(&log->waiters);
-	init_waitqueue_head(&log->wait);
-	INIT_WORK(&log->flush_work, log_flush_work);
-	INIT_DELAYED_WORK(&log->retry_work, log_retry_work);
-	log->wq = alloc_workqueue("lc-log", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0);
-	if (log->wq)
-		return log;
-	kfree(log);
-	return NULL;
-}
-
-/* No record or FLUSH is in flight any more. */
-void lc_log_destroy(struct lc_log *log)
-{
-	if (!log)
-		return;
-	cancel_delayed_work_sync(&log->retry_work);
-	destroy_workqueue(log->wq);
-	kfree(log);
-}
-
-/**
- * lc_log_start() - a life begins; everything below @next_seq is durable
- * @log: the log
- * @next_seq: first seq of this life
- */
-void lc_log_start(struct lc_log *log, u64 next_seq)
-{
-	unsigned long flags;
-
-	/* Somebody may ask for the status. */
-	spin_lock_irqsave(&log->lock, flags);
-	log->last_seq = next_seq - 1;
-	log->written_seq = log->last_seq;
-	log->durable_seq = log->last_seq;
-	log->want_seq = log->last_seq;
-	log->relief_seq = log->last_seq;
-	spin_unlock_irqrestore(&log->lock, flags);
-}
 
 /* Records are waiting to be written again, a hint. */
 bool lc_log_in_trouble(const struct lc_log *log)
@@ -180,13 +123,13 @@ static bool lacks_flush(const struct lc_buffer *buf)
 }
 
 /* [lock] One more is as good as free: the refill worker looks (core.c). */
-static void count_unflushed(struct lc_log *log, const struct lc_buffer *buf, int change)
+static void count_unflushed(struct lc_log *log, struct lc_buffer *buf, int change)
 {
-	struct lc_home *home = &log->core->pool->homes[buf->home];
+	struct lc_home *home = &buf->pool->homes[buf->home];
 
 	WRITE_ONCE(home->nr_unflushed, home->nr_unflushed + change);
 	if (change > 0)
-		lc_kick(&log->core->env.refill);
+		lc_kick(&log->env->refill);
 }
 
 /* The SSD holds all of the buffer: reads go there, the RAM is free (B2). */
@@ -237,7 +180,7 @@ static bool flush_wanted(struct lc_log *log)
 		return false;
 	if (log->want_seq > log->durable_seq && log->want_seq <= log->written_seq)
 		return true;
-	/* Buffers are short: what is written now, others are on their way (G6, W). */
+	/* Buffers are short: what is written now, others are on their way (G6, SU1). */
 	if (log->relief_seq > log->durable_seq)
 		return true;
 	return lc_waiters_due(&log->waiters, log->written_seq);
@@ -261,7 +204,7 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 
 	/* All that there was at the last failure is durable. */
 	if (log->trouble && log->durable_seq >= log->trouble_seq) {
-		lc_info_atomic(&log->core->env, "the cache device takes writes again");
+		lc_info_atomic(log->env, "the cache device takes writes again");
 		WRITE_ONCE(log->trouble, false);
 	}
 	list_for_each_entry_safe(rec, tmp, &log->pending, list) {
@@ -316,9 +259,9 @@ static void retry_later(struct lc_log *log)
 		return;
 	log->trouble_seq = log->last_seq;
 	if (!log->trouble) {
-		lc_err_atomic(&log->core->env,
+		lc_err_atomic(log->env,
 			      "the cache device fails writes or flushes: trying again for %u ms",
-			      READ_ONCE(log->core->env.params.ssd_patience_ms));
+			      READ_ONCE(log->env->params.ssd_patience_ms));
 		WRITE_ONCE(log->trouble, true);
 		log->trouble_since = jiffies;
 		log->retry_pause = RETRY_FIRST;
@@ -373,7 +316,7 @@ void lc_log_void(struct lc_log *log)
 static void log_retry_work(struct work_struct *work)
 {
 	struct lc_log *log = container_of(to_delayed_work(work), struct lc_log, retry_work);
-	unsigned long patience = msecs_to_jiffies(READ_ONCE(log->core->env.params.ssd_patience_ms));
+	unsigned long patience = msecs_to_jiffies(READ_ONCE(log->env->params.ssd_patience_ms));
 	struct lc_record *rec;
 	bool give_up;
 
@@ -391,11 +334,11 @@ static void log_retry_work(struct work_struct *work)
 			continue;
 		rec->stage = LC_RECORD_CLOSED;
 		log->nr_failed--;
-		lc_send_again(log->core->send, rec);
+		lc_submit_again(log->submit, rec);
 	}
 	spin_unlock_irq(&log->lock);
 	if (give_up)
-		lc_health_ssd_failed(&log->core->env, "the cache device fails writes or flushes");
+		lc_health_ssd_failed(log->env, "the cache device fails writes or flushes");
 }
 
 /**
@@ -500,7 +443,7 @@ static void log_flush_work(struct work_struct *work)
 {
 	struct lc_log *log = container_of(work, struct lc_log, flush_work);
 
-	bio_init(&log->flush_bio, log->core->env.cache, NULL, 0,
+	bio_init(&log->flush_bio, log->env->cache, NULL, 0,
 		 REQ_OP_WRITE | REQ_PREFLUSH | LC_IO_COMMIT);
 	log->flush_bio.bi_private = log;
 	log->flush_bio.bi_end_io = log_flush_end;
@@ -603,7 +546,7 @@ static bool quiet(struct lc_log *log)
 	bool ret;
 
 	spin_lock_irqsave(&log->lock, flags);
-	ret = !log->nr_writes && !log->flushing && lc_send_idle(log->core->send);
+	ret = !log->nr_writes && !log->flushing && lc_submit_idle(log->submit);
 	spin_unlock_irqrestore(&log->lock, flags);
 	return ret;
 }
@@ -665,15 +608,8 @@ static void extend_written(struct lc_log *log, struct lc_record *rec)
 	}
 }
 
-/**
- * lc_log_written() - the write of a record is over
- * @log: the log
- * @rec: the record
- * @status: how it ended
- *
- * Any context.  Log and record may be gone right behind it.
- */
-void lc_log_written(struct lc_log *log, struct lc_record *rec, blk_status_t status)
+/* The write of a record is over.  Log and record may be gone right behind it. */
+static void record_written(struct lc_log *log, struct lc_record *rec, blk_status_t status)
 {
 	LIST_HEAD(ios);
 	LIST_HEAD(bufs);
@@ -692,7 +628,7 @@ void lc_log_written(struct lc_log *log, struct lc_record *rec, blk_status_t stat
 		 * What a FLUSH sent now would do, not one sent with the write: the cache may
 		 * have been switched on, or the device exchanged, before that got there.
 		 */
-		rec->solid = rec->solid || !bdev_write_cache(log->core->env.cache);
+		rec->solid = rec->solid || !bdev_write_cache(log->env->cache);
 		/* After trouble a FLUSH shows whether it is over. */
 		if (log->trouble && rec->seq > log->want_seq)
 			log->want_seq = rec->seq;
@@ -709,92 +645,102 @@ void lc_log_written(struct lc_log *log, struct lc_record *rec, blk_status_t stat
 	write_over(log);
 }
 
-/* May this record be made durable by FUA alone? (F4) */
-static bool record_fua(struct lc_log *log, struct lc_record *rec)
+/* [lock] May this record be made durable by FUA alone? (F4) */
+static bool record_fua(const struct lc_log *log, const struct lc_record *rec)
 {
-	unsigned long flags;
-	bool alone;
-
-	if (!bdev_fua(log->core->env.cache) || !lc_send_is_one_command(log->core, rec))
-		return false;
-	spin_lock_irqsave(&log->lock, flags);
-	alone = rec->want_durable && !log->flushing && log->durable_seq == rec->seq - 1;
-	spin_unlock_irqrestore(&log->lock, flags);
-	return alone;
+	return rec->want_durable && !log->flushing && log->durable_seq == rec->seq - 1;
 }
 
-/*
- * Finish the image, and count the write as begun.  Return: false: the log has been
- * stopped, the record stays in RAM (G5).
- */
-static bool record_begin(struct lc_log *log, struct lc_record *rec)
+/* Count the write of a record as begun, unless the log is stopped: it stays in RAM then (G5). */
+static bool record_begin(struct lc_log *log, struct lc_record *rec, bool one_command, bool *fua)
 {
+	bool may_fua = one_command && bdev_fua(log->env->cache), stopped;
 	unsigned long flags;
-	bool stopped;
 
-	lc_send_seal(log->core, rec, lc_log_durable_seq(log));
 	spin_lock_irqsave(&log->lock, flags);
 	stopped = log->stopped;
-	if (stopped)
+	if (stopped) {
 		record_failed(log, rec);
-	else
+	} else {
 		log->nr_writes++;
-	rec->round = log->round;
+		rec->round = log->round;
+		*fua = may_fua && record_fua(log, rec);
+		/* Without a volatile cache REQ_FUA is dropped on the way, see record_written(). */
+		rec->solid = *fua && bdev_write_cache(log->env->cache);
+	}
 	spin_unlock_irqrestore(&log->lock, flags);
 	return !stopped;
 }
 
-/* Return: whether that was possible here and now; always, if not @direct. */
-static bool record_write(struct lc_log *log, struct lc_record *rec, struct bio_list *direct)
+static void record_cancelled(struct lc_log *log)
 {
-	struct bio *bio = lc_send_prepare(log->core->send, rec, direct);
-	bool fua;
+	wake_up_all(&log->wait);
+}
 
-	if (!bio)
-		return false;
-	if (!record_begin(log, rec)) {
-		lc_send_cancel(log->core->send, bio);
-		wake_up_all(&log->wait);
-		return true;
+static const struct lc_submit_ops submit_ops = {
+	.durable_seq = lc_log_durable_seq,
+	.begin = record_begin,
+	.cancelled = record_cancelled,
+	.end = record_written,
+};
+
+/* --- life ------------------------------------------------------------------- */
+
+/**
+ * lc_log_create() - allocate the log
+ * @env: of the volume
+ * @submit: writes its records, for this log from now on
+ *
+ * May sleep.  Return: the log or NULL.
+ */
+struct lc_log *lc_log_create(struct lc_env *env, struct lc_submit *submit)
+{
+	struct lc_log *log = kzalloc(sizeof(*log), GFP_KERNEL);
+
+	if (!log)
+		return NULL;
+	log->env = env;
+	log->submit = submit;
+	spin_lock_init(&log->lock);
+	INIT_LIST_HEAD(&log->pending);
+	INIT_LIST_HEAD(&log->waiters);
+	init_waitqueue_head(&log->wait);
+	INIT_WORK(&log->flush_work, log_flush_work);
+	INIT_DELAYED_WORK(&log->retry_work, log_retry_work);
+	log->wq = alloc_workqueue("lc-log", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_UNBOUND, 0);
+	if (!log->wq) {
+		kfree(log);
+		return NULL;
 	}
-	fua = record_fua(log, rec);
-	/* Without a volatile cache REQ_FUA is dropped on the way, see lc_log_written(). */
-	rec->solid = fua && bdev_write_cache(log->core->env.cache);
-	lc_send_submit(log->core->send, bio, fua, direct);
-	return true;
+	lc_submit_bind(submit, &submit_ops, log, log->wq);
+	return log;
 }
 
-static void record_write_work(struct work_struct *work)
+/* No record or FLUSH is in flight any more. */
+void lc_log_destroy(struct lc_log *log)
 {
-	struct lc_record *rec = container_of(work, struct lc_record, work);
-
-	record_write(rec->buf->lane->core->log, rec, NULL);
-}
-
-/**
- * lc_log_turn() - have a worker write a record
- * @log: the log
- * @rec: it is its turn (W)
- *
- * Any context.
- */
-void lc_log_turn(struct lc_log *log, struct lc_record *rec)
-{
-	INIT_WORK(&rec->work, record_write_work);
-	queue_work(log->wq, &rec->work);
+	if (!log)
+		return;
+	cancel_delayed_work_sync(&log->retry_work);
+	destroy_workqueue(log->wq);
+	kfree(log);
 }
 
 /**
- * lc_log_submit() - write a sealed record
+ * lc_log_start() - a life begins; everything below @next_seq is durable
  * @log: the log
- * @rec: the record
- * @direct: gets the bio if it is small, for lc_send_bios(); else, or if it is NULL, a worker
- *	sends it, when it is its turn
- *
- * Process context, does not sleep.
+ * @next_seq: first seq of this life
  */
-void lc_log_submit(struct lc_log *log, struct lc_record *rec, struct bio_list *direct)
+void lc_log_start(struct lc_log *log, u64 next_seq)
 {
-	if (!direct || !record_write(log, rec, direct))
-		lc_send_enter(log->core->send, rec);
+	unsigned long flags;
+
+	/* Somebody may ask for the status. */
+	spin_lock_irqsave(&log->lock, flags);
+	log->last_seq = next_seq - 1;
+	log->written_seq = log->last_seq;
+	log->durable_seq = log->last_seq;
+	log->want_seq = log->last_seq;
+	log->relief_seq = log->last_seq;
+	spin_unlock_irqrestore(&log->lock, flags);
 }

@@ -39,25 +39,20 @@
 #include <linux/blk_types.h>
 #include <linux/types.h>
 
-struct bio_list;
-struct lc_core;
 struct lc_buffer;
+struct lc_env;
 struct lc_io;
 struct lc_log;
 struct lc_record;
+struct lc_submit;
 
-struct lc_log *lc_log_create(struct lc_core *core);
+struct lc_log *lc_log_create(struct lc_env *env, struct lc_submit *submit);
 void lc_log_destroy(struct lc_log *log);
 void lc_log_start(struct lc_log *log, u64 next_seq);
 
 /* From the lanes, under lane->lock. */
 void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable);
 void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf);
-/* From the last writer out. */
-void lc_log_submit(struct lc_log *log, struct lc_record *rec, struct bio_list *direct);
-/* From send.c. */
-void lc_log_turn(struct lc_log *log, struct lc_record *rec);
-void lc_log_written(struct lc_log *log, struct lc_record *rec, blk_status_t status);
 
 void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq);
 void lc_log_want_durable(struct lc_log *log, u64 seq);

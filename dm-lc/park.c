@@ -47,6 +47,7 @@
 #include "lane.h"
 #include "meter.h"
 #include "park.h"
+#include "submit.h"
 #include "queue.h"
 #include "stats.h"
 #include "write.h"
@@ -343,7 +344,7 @@ static void unpark_end(struct lc_park *park)
 {
 	struct lc_core *core = park->core;
 
-	if (!park->metered || READ_ONCE(core->head->piece) ||
+	if (!park->metered || lc_submit_piece(core->submit) ||
 	    (lc_mode(&core->env) == LC_MODE_RW && !lc_meter_plenty(room(core), most_room(core))))
 		return;
 	lc_meter_stop(&park->meter);

@@ -165,12 +165,12 @@ static void learn_sums(struct lc_core *core, u32 base, struct lc_record_header *
 	struct lc_entry_info entry;
 	u32 i;
 
-	if (!READ_ONCE(core->sums))
+	if (!lc_sums_enabled(&core->sums))
 		return;
 	for (i = 0; i < info->nr_slots; i++) {
 		lc_entry_decode(header, i, &entry);
 		if (entry.type == LC_ENTRY_DATA)
-			lc_sums_put(core, base + i, entry.csum);
+			lc_sums_put(&core->sums, base + i, entry.csum);
 	}
 }
 
@@ -217,7 +217,7 @@ static int find_sum(struct lc_core *core, u64 block, u32 slot, struct lc_record_
 	struct lc_entry_info entry;
 	int ret;
 
-	*csum = lc_sums_get(core, slot);
+	*csum = lc_sums_get(&core->sums, slot);
 	if (*csum)
 		return 0;
 	ret = find_record(core, slot, header, &info);
@@ -259,7 +259,7 @@ int lc_read_slot(struct lc_core *core, u64 block, u32 slot, void *pages)
 	if (ret != -EBADMSG)
 		return ret;
 	/* It may have rotted on its way, or the sum in RAM. */
-	lc_sums_put(core, slot, 0);
+	lc_sums_put(&core->sums, slot, 0);
 	if (!try_slot(core, block, slot, pages))
 		return 0;
 	lc_err_limit(&core->env, "block %llu is damaged on the cache device", block);

@@ -529,7 +529,7 @@ static int apply_record(struct scan *s, const struct lc_replay_record *r,
 			break;
 		case LC_ENTRY_DATA:
 			apply_data(core, &entry, base + i);
-			lc_sums_put(core, base + i, entry.csum);
+			lc_sums_put(&core->sums, base + i, entry.csum);
 			break;
 		case LC_ENTRY_RANGE_TOMBSTONE:
 			apply_range(core, &entry);

@@ -64,7 +64,7 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" refused %llu", lc_index_refused(core->index));
 	DMEMIT(" relogged %lld", (long long)atomic64_read(&core->relogged));
 	DMEMIT(" writeback %s", lc_writeback_state(core->wb));
-	DMEMIT(" index_bytes %llu", lc_index_bytes(core->index) + lc_sums_bytes(core) +
+	DMEMIT(" index_bytes %llu", lc_index_bytes(core->index) + lc_sums_bytes(&core->sums) +
 	       core->ring->nr * sizeof(struct lc_segment));
 	DMEMIT(" generation %016llx", core->sb.generation);
 	DMEMIT(" lanes %u", core->nr_lanes);

@@ -1,39 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The way of a closed record to the SSD.
+ * The way of a closed record to the SSD.  See submit.h.
  *
- * Its last writer has left, so nobody changes its image any more (B1): it is summed, its
- * header finished, and one bio writes both.  Bios come from a pool that nobody else uses,
- * so that a record can always be written; or, for small records that are sent by whoever
- * waits for them, from a few places that need no memory at all, because he must not sleep
- * for it.
+ * The last writer of the record has left, so its image does not change any more (B1).  Its slots
+ * are summed, its header is finished, and one bio writes both.  Bios come from a pool of their
+ * own, so that a record can always be written.  The task that waits for a small record sends it
+ * itself, and must not sleep for memory: it takes one of a few bios that exist for that.
  *
- * Not all that workers are to send is sent at once, only a twentieth of what the buffers hold,
- * or two records, and of a slow SSD what it writes soon, or one record (W): a FLUSH may wait in the
- * SSD behind all writes that got there before it, and until it ends no buffer is free.  Others
- * wait for their turn, in the order in which they came.  One that must be written again has had
- * its turn: without it hardly any of those that wait can become durable.
- *
- * Invariant
- *  W  A record is counted in on_way from its turn, when a worker is told to send it, until
- *     its bio has ended or was given back; one that is sent by whoever waits, never.  If a
- *     record waits for its turn, then on_way is not 0: whoever takes from it looks whose
- *     turn it is.  So each gets its turn as long as the SSD answers, also to learn that the
- *     log was stopped (G5).
+ * Workers do not send all records at once.  A FLUSH may wait in the SSD behind all writes that
+ * got there before it, and until it ends no buffer is free.  So at most a twentieth of what the
+ * buffers hold, or two records, is on its way; of a slow SSD what it writes soon, or one record
+ * (SU1).  Other records wait for their turn in the order in which they came.  A record that is
+ * written again does not wait: without it hardly any of those that wait can become durable.
  */
 #include <linux/bio.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "lc.h"
 #include "backlog.h"
-#include "record.h"
+#include "env.h"
 #include "io.h"
-#include "lane.h"
-#include "log.h"
+#include "record.h"
 #include "segment.h"
-#include "send.h"
+#include "submit.h"
 #include "sums.h"
 
 #define NR_DIRECT	16
@@ -46,8 +36,18 @@ struct direct {
 	struct bio_vec vecs[DIRECT_SLOTS];
 };
 
-struct lc_send {
-	struct lc_core *core;
+struct lc_submit {
+	struct lc_env *env;
+	struct lc_ring *ring;
+	struct lc_pool *pool;
+	struct lc_sums *sums;
+	u32 nr_lanes;
+	/* Constant behind lc_submit_bind(). */
+	const struct lc_submit_ops *ops;
+	struct lc_log *log;
+	struct workqueue_struct *wq;
+
+	u32 piece;			/* blocks of a record, at most; 0: all; READ_ONCE() */
 	struct bio_set bios;
 	struct direct *direct;		/* NR_DIRECT; each is his who set its bit */
 	unsigned long busy;		/* bits */
@@ -59,44 +59,71 @@ struct lc_send {
 };
 
 /**
- * lc_send_create() - allocate the pools
- * @core: the volume
+ * lc_submit_create() - allocate the bios
+ * @env: of the volume
+ * @ring: of the segments
+ * @pool: of the buffers whose records are written; learns who writes them
+ * @sums: of the slots
+ * @nr_lanes: how many share the SSD
  *
  * May sleep.  Return: the room or NULL.
  */
-struct lc_send *lc_send_create(struct lc_core *core)
+struct lc_submit *lc_submit_create(struct lc_env *env, struct lc_ring *ring, struct lc_pool *pool,
+				   struct lc_sums *sums, u32 nr_lanes)
 {
-	struct lc_send *send = kzalloc(sizeof(*send), GFP_KERNEL);
+	struct lc_submit *submit = kzalloc(sizeof(*submit), GFP_KERNEL);
 
-	if (!send)
+	if (!submit)
 		return NULL;
-	send->core = core;
-	spin_lock_init(&send->lock);
-	INIT_LIST_HEAD(&send->waiting);
-	send->direct = kcalloc(NR_DIRECT, sizeof(*send->direct), GFP_KERNEL);
-	if (!send->direct)
-		goto free_send;
-	if (bioset_init(&send->bios, 16, 0, BIOSET_NEED_BVECS))
+	submit->env = env;
+	submit->ring = ring;
+	submit->pool = pool;
+	submit->sums = sums;
+	submit->nr_lanes = nr_lanes;
+	spin_lock_init(&submit->lock);
+	INIT_LIST_HEAD(&submit->waiting);
+	submit->direct = kcalloc(NR_DIRECT, sizeof(*submit->direct), GFP_KERNEL);
+	if (!submit->direct)
+		goto free_submit;
+	if (bioset_init(&submit->bios, 16, 0, BIOSET_NEED_BVECS))
 		goto free_direct;
-	return send;
+	pool->submit = submit;
+	return submit;
 
 free_direct:
-	kfree(send->direct);
-free_send:
-	kfree(send);
+	kfree(submit->direct);
+free_submit:
+	kfree(submit);
 	return NULL;
 }
 
-/* No record is on its way any more. */
-void lc_send_destroy(struct lc_send *send)
+/**
+ * lc_submit_bind() - say who is told of records
+ * @submit: the room; no record came yet
+ * @ops: what is called
+ * @log: for that
+ * @wq: whose workers send records
+ */
+void lc_submit_bind(struct lc_submit *submit, const struct lc_submit_ops *ops, struct lc_log *log,
+		    struct workqueue_struct *wq)
 {
-	if (!send)
-		return;
-	WARN_ON_ONCE(send->busy || !lc_send_idle(send));
-	bioset_exit(&send->bios);
-	kfree(send->direct);
-	kfree(send);
+	submit->ops = ops;
+	submit->log = log;
+	submit->wq = wq;
 }
+
+/* No record is on its way any more. */
+void lc_submit_destroy(struct lc_submit *submit)
+{
+	if (!submit)
+		return;
+	WARN_ON_ONCE(submit->busy || !lc_submit_idle(submit));
+	bioset_exit(&submit->bios);
+	kfree(submit->direct);
+	kfree(submit);
+}
+
+static void record_work(struct work_struct *work);
 
 /* --- whose turn it is ----------------------------------------------------- */
 
@@ -106,150 +133,155 @@ static s64 record_slots(const struct lc_record *rec)
 }
 
 /* [lock] */
-static void count_unwritten(struct lc_send *send, s64 slots)
+static void count_unwritten(struct lc_submit *submit, s64 slots)
 {
-	WRITE_ONCE(send->unwritten, send->unwritten + slots);
+	WRITE_ONCE(submit->unwritten, submit->unwritten + slots);
 }
 
 /* [lock] */
-static bool has_room(const struct lc_send *send, const struct lc_record *rec)
+static bool has_room(const struct lc_submit *submit, const struct lc_record *rec)
 {
-	u32 seg_slots = send->core->sb.geo.seg_slots;
-	u64 all = (u64)READ_ONCE(send->core->pool->nr) * seg_slots;
+	u32 seg_slots = submit->env->sb->geo.seg_slots;
+	u64 all = (u64)READ_ONCE(submit->pool->nr) * seg_slots;
 	u64 few = ON_WAY_RECORDS * min_t(u32, seg_slots, LC_HEADER_SLOTS + LC_RECORD_ENTRIES);
 	u64 most = max(div_u64(all, ON_WAY_SHARE), few);
 
-	if (READ_ONCE(send->core->head->piece))
-		most = min_t(u64, most, lc_backlog_slots(&send->backlog));
-	return !send->on_way || send->on_way + record_slots(rec) <= most;
+	if (READ_ONCE(submit->piece))
+		most = min_t(u64, most, lc_backlog_slots(&submit->backlog));
+	return !submit->on_way || submit->on_way + record_slots(rec) <= most;
 }
 
 /* [lock] Have a worker send it. */
-static void give_turn(struct lc_send *send, struct lc_record *rec)
+static void give_turn(struct lc_submit *submit, struct lc_record *rec)
 {
-	if (!send->on_way)
-		lc_backlog_begin(&send->backlog, ktime_get_ns());
-	send->on_way += record_slots(rec);
-	lc_log_turn(send->core->log, rec);
+	if (!submit->on_way)
+		lc_backlog_begin(&submit->backlog, ktime_get_ns());
+	submit->on_way += record_slots(rec);
+	INIT_WORK(&rec->work, record_work);
+	queue_work(submit->wq, &rec->work);
 }
 
 /* [lock] */
-static void take_turns(struct lc_send *send)
+static void take_turns(struct lc_submit *submit)
 {
 	struct lc_record *rec;
 
-	while ((rec = list_first_entry_or_null(&send->waiting, struct lc_record, turn)) &&
-	       has_room(send, rec)) {
+	while ((rec = list_first_entry_or_null(&submit->waiting, struct lc_record, turn)) &&
+	       has_room(submit, rec)) {
 		list_del(&rec->turn);
-		give_turn(send, rec);
+		give_turn(submit, rec);
 	}
 }
 
-/**
- * lc_send_enter() - have a record sent by a worker when it is its turn
- * @send: the room
- * @rec: closed, and left by its writers
- *
- * Any context.  lc_log_turn() is called for it, perhaps before this returns.
- */
-void lc_send_enter(struct lc_send *send, struct lc_record *rec)
+/* Have a record sent by a worker when it is its turn. */
+static void enter(struct lc_submit *submit, struct lc_record *rec)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&send->lock, flags);
-	count_unwritten(send, record_slots(rec));
-	list_add_tail(&rec->turn, &send->waiting);
-	take_turns(send);
-	spin_unlock_irqrestore(&send->lock, flags);
+	spin_lock_irqsave(&submit->lock, flags);
+	count_unwritten(submit, record_slots(rec));
+	list_add_tail(&rec->turn, &submit->waiting);
+	take_turns(submit);
+	spin_unlock_irqrestore(&submit->lock, flags);
 }
 
 /**
- * lc_send_again() - have a record sent by a worker that was sent before
- * @send: the room
+ * lc_submit_again() - have a record sent by a worker that was sent before
+ * @submit: the room
  * @rec: its write failed, or what came of it is in doubt
  *
- * Under log->lock.  As lc_send_enter(), but it does not wait for its turn.
+ * Any context; the log's lock may be held.  It does not wait for its turn.
  */
-void lc_send_again(struct lc_send *send, struct lc_record *rec)
+void lc_submit_again(struct lc_submit *submit, struct lc_record *rec)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&send->lock, flags);
-	count_unwritten(send, record_slots(rec));
-	give_turn(send, rec);
-	spin_unlock_irqrestore(&send->lock, flags);
+	spin_lock_irqsave(&submit->lock, flags);
+	count_unwritten(submit, record_slots(rec));
+	give_turn(submit, rec);
+	spin_unlock_irqrestore(&submit->lock, flags);
 }
 
 /* What a worker was told to send is over. */
-static void leave(struct lc_send *send, const struct lc_record *rec)
+static void leave(struct lc_submit *submit, const struct lc_record *rec)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&send->lock, flags);
-	lc_backlog_end(&send->backlog, ktime_get_ns(), record_slots(rec));
-	send->on_way -= record_slots(rec);
-	count_unwritten(send, -record_slots(rec));
-	take_turns(send);
-	spin_unlock_irqrestore(&send->lock, flags);
+	spin_lock_irqsave(&submit->lock, flags);
+	lc_backlog_end(&submit->backlog, ktime_get_ns(), record_slots(rec));
+	submit->on_way -= record_slots(rec);
+	count_unwritten(submit, -record_slots(rec));
+	take_turns(submit);
+	spin_unlock_irqrestore(&submit->lock, flags);
 }
 
 /**
- * lc_send_most() - how much may there be that is not on the SSD?
- * @send: the room
+ * lc_submit_most() - how much may there be that is not on the SSD?
+ * @submit: the room
  *
  * Any context.  Return: segments of each lane, those that are open or ready included.
  */
-u32 lc_send_most(const struct lc_send *send)
+u32 lc_submit_most(const struct lc_submit *submit)
 {
-	const struct lc_core *core = send->core;
-
-	return lc_backlog_most(&send->backlog, core->sb.geo.seg_slots, core->nr_lanes);
+	return lc_backlog_most(&submit->backlog, submit->env->sb->geo.seg_slots, submit->nr_lanes);
 }
 
 /**
- * lc_send_piece() - how many blocks may a record have?
- * @send: the room
+ * lc_submit_adapt() - decide anew how large records may be
+ * @submit: the room
+ *
+ * Any context.
+ */
+void lc_submit_adapt(struct lc_submit *submit)
+{
+	u32 seg_slots = submit->env->sb->geo.seg_slots;
+
+	WRITE_ONCE(submit->piece,
+		   lc_backlog_piece(&submit->backlog, seg_slots, submit->nr_lanes));
+}
+
+/**
+ * lc_submit_piece() - how many blocks may a record have?
+ * @submit: the room
  *
  * Any context.  Return: blocks, or 0: as many as there is room for, since the SSD is not slow.
  */
-u32 lc_send_piece(const struct lc_send *send)
+u32 lc_submit_piece(const struct lc_submit *submit)
 {
-	const struct lc_core *core = send->core;
-
-	return lc_backlog_piece(&send->backlog, core->sb.geo.seg_slots, core->nr_lanes);
+	return READ_ONCE(submit->piece);
 }
 
 /**
- * lc_send_enough() - has a slow SSD enough to do for now?
- * @send: the room
+ * lc_submit_enough() - has a slow SSD enough to do for now?
+ * @submit: the room
  *
  * Any context.  If so, a record is on its way.
  */
-bool lc_send_enough(const struct lc_send *send)
+bool lc_submit_enough(const struct lc_submit *submit)
 {
-	u32 piece = READ_ONCE(send->core->head->piece);
+	u32 piece = READ_ONCE(submit->piece);
 
-	return piece && READ_ONCE(send->unwritten) >= 2ull * piece;
+	return piece && READ_ONCE(submit->unwritten) >= 2ull * piece;
 }
 
 /* Nothing waits, and nothing that waited is on its way. */
-bool lc_send_idle(struct lc_send *send)
+bool lc_submit_idle(struct lc_submit *submit)
 {
 	unsigned long flags;
 	bool idle;
 
-	spin_lock_irqsave(&send->lock, flags);
-	idle = !send->on_way && list_empty(&send->waiting);
-	spin_unlock_irqrestore(&send->lock, flags);
+	spin_lock_irqsave(&submit->lock, flags);
+	idle = !submit->on_way && list_empty(&submit->waiting);
+	spin_unlock_irqrestore(&submit->lock, flags);
 	return idle;
 }
 
 /* --- the image ----------------------------------------------------------- */
 
-static void sum_slots(struct lc_core *core, const struct lc_record *rec)
+static void sum_slots(struct lc_submit *submit, const struct lc_record *rec)
 {
 	u32 first = rec->first_slot + LC_HEADER_SLOTS;
-	u32 base = (rec->buf->position << core->ring->slot_shift) + first, i;
+	u32 base = (rec->buf->position << submit->ring->slot_shift) + first, i;
 	struct lc_record_header *raw = lc_record_image(rec);
 	struct lc_entry_info entry;
 
@@ -257,33 +289,29 @@ static void sum_slots(struct lc_core *core, const struct lc_record *rec)
 		lc_entry_decode(raw, i, &entry);
 		if (entry.type != LC_ENTRY_DATA)
 			continue;
-		entry.csum = lc_format_slot_csum(&core->sb, entry.block,
+		entry.csum = lc_format_slot_csum(submit->env->sb, entry.block,
 						 rec->buf->slots[first + i]);
 		lc_entry_encode(raw, i, &entry);
-		lc_sums_put(core, base + i, entry.csum);
+		lc_sums_put(submit->sums, base + i, entry.csum);
 	}
 }
 
-/**
- * lc_send_seal() - sum the slots and finish the header
- * @core: the volume
- * @rec: closed, and left by its writers
- * @durable_seq: of the log, now
- *
- * Process context, does not sleep.  The same record may be sealed again, to be written
- * again.
+/*
+ * Sum the slots and finish the header.  The same record may be sealed again, to be written again.
+ * Process context, does not sleep.
  */
-void lc_send_seal(struct lc_core *core, struct lc_record *rec, u64 durable_seq)
+static void seal(struct lc_submit *submit, struct lc_record *rec)
 {
+	const struct lc_sb *sb = submit->env->sb;
 	struct lc_record_info info = {
 		.segment = rec->buf->segment,
 		.first_slot = rec->first_slot,
 		.seq = rec->seq,
-		.epoch = core->sb.epoch,
-		.epoch_first_seq = core->sb.epoch_first_seq,
+		.epoch = sb->epoch,
+		.epoch_first_seq = sb->epoch_first_seq,
 		.cut = rec->buf->cut,
-		.tail_seq = lc_ring_tail_seq(core->ring),
-		.durable_seq = durable_seq,
+		.tail_seq = lc_ring_tail_seq(submit->ring),
+		.durable_seq = submit->ops->durable_seq(submit->log),
 		.wall_clock = ktime_get_real_ns(),
 		.lane = rec->buf->home,
 		.type = rec->type,
@@ -291,13 +319,13 @@ void lc_send_seal(struct lc_core *core, struct lc_record *rec, u64 durable_seq)
 		.nr_slots = rec->nr_slots,
 	};
 
-	sum_slots(core, rec);
+	sum_slots(submit, rec);
 	if (!rec->nr_slots) {
 		/* A tombstone, or every slot was given back: then a hole stands for nothing. */
 		info.type = LC_RECORD_RANGE;
 		info.nr_entries = max(rec->nr_ranges, 1u);
 	}
-	lc_record_seal(lc_record_image(rec), &core->sb, &info);
+	lc_record_seal(lc_record_image(rec), sb, &info);
 }
 
 /* --- the bio ------------------------------------------------------------- */
@@ -305,105 +333,92 @@ void lc_send_seal(struct lc_core *core, struct lc_record *rec, u64 durable_seq)
 static void pool_end(struct bio *bio)
 {
 	struct lc_record *rec = bio->bi_private;
+	struct lc_submit *submit = rec->buf->pool->submit;
 	blk_status_t status = bio->bi_status;
 
 	bio_put(bio);
-	leave(rec->buf->lane->core->send, rec);
-	lc_log_written(rec->buf->lane->core->log, rec, status);
+	leave(submit, rec);
+	submit->ops->end(submit->log, rec, status);
 }
 
-static void direct_put(struct lc_send *send, struct bio *bio)
+static void direct_put(struct lc_submit *submit, struct bio *bio)
 {
 	bio_uninit(bio);
-	clear_bit_unlock(container_of(bio, struct direct, bio) - send->direct, &send->busy);
+	clear_bit_unlock(container_of(bio, struct direct, bio) - submit->direct, &submit->busy);
 }
 
 static void direct_end(struct bio *bio)
 {
 	struct lc_record *rec = bio->bi_private;
-	struct lc_core *core = rec->buf->lane->core;
+	struct lc_submit *submit = rec->buf->pool->submit;
 	blk_status_t status = bio->bi_status;
 
-	direct_put(core->send, bio);
-	lc_log_written(core->log, rec, status);
+	direct_put(submit, bio);
+	submit->ops->end(submit->log, rec, status);
 }
 
 /* What is in the record is not its sender's alone. */
-static struct bio *direct_get(struct lc_send *send)
+static struct bio *direct_get(struct lc_submit *submit)
 {
 	struct direct *direct;
 	unsigned int i;
 
 	for (i = 0; i < NR_DIRECT; i++) {
-		if (!test_bit(i, &send->busy) && !test_and_set_bit_lock(i, &send->busy))
+		if (!test_bit(i, &submit->busy) && !test_and_set_bit_lock(i, &submit->busy))
 			break;
 	}
 	if (i == NR_DIRECT)
 		return NULL;
-	direct = &send->direct[i];
+	direct = &submit->direct[i];
 	/* Without the device: that would look for the sender's own cgroup there. */
 	bio_init(&direct->bio, NULL, direct->vecs, DIRECT_SLOTS,
 		 REQ_OP_WRITE | LC_IO_COMMIT);
-	direct->bio.bi_bdev = send->core->env.cache;
+	direct->bio.bi_bdev = submit->env->cache;
 	lc_io_disown(&direct->bio);
 	direct->bio.bi_end_io = direct_end;
 	return &direct->bio;
 }
 
-/**
- * lc_send_prepare() - get a bio for a record
- * @send: the room
- * @rec: closed, and left by its writers
- * @direct: for whoever waits for the record; does not sleep then
- *
- * Without @direct, it is the record's turn.  Return: the bio; with @direct, NULL if the
- * record is large or all places are busy.
+/*
+ * Get a bio for a record.  Without @direct, it is the record's turn.  With @direct, does not
+ * sleep, and returns NULL if the record is large or all places are busy.
  */
-struct bio *lc_send_prepare(struct lc_send *send, struct lc_record *rec, bool direct)
+static struct bio *prepare(struct lc_submit *submit, struct lc_record *rec, bool direct)
 {
 	u32 nr = LC_HEADER_SLOTS + rec->nr_slots;
 	struct bio *bio;
 
 	if (!direct) {
-		bio = bio_alloc_bioset(send->core->env.cache, nr, REQ_OP_WRITE | LC_IO_COMMIT,
-				       GFP_NOIO, &send->bios);
+		bio = bio_alloc_bioset(submit->env->cache, nr, REQ_OP_WRITE | LC_IO_COMMIT,
+				       GFP_NOIO, &submit->bios);
 		bio->bi_end_io = pool_end;
 	} else {
-		bio = nr <= DIRECT_SLOTS ? direct_get(send) : NULL;
+		bio = nr <= DIRECT_SLOTS ? direct_get(submit) : NULL;
 	}
 	if (bio)
 		bio->bi_private = rec;
 	return bio;
 }
 
-/**
- * lc_send_cancel() - give a bio back that was not submitted
- * @send: the room
- * @bio: from lc_send_prepare()
- */
-void lc_send_cancel(struct lc_send *send, struct bio *bio)
+/* Give a bio back that was not submitted. */
+static void cancel(struct lc_submit *submit, struct bio *bio)
 {
 	const struct lc_record *rec = bio->bi_private;
 
 	if (bio->bi_end_io != pool_end) {
-		direct_put(send, bio);
+		direct_put(submit, bio);
 		return;
 	}
 	bio_put(bio);
-	leave(send, rec);
+	leave(submit, rec);
 }
 
-/**
- * lc_send_submit() - write a sealed record
- * @send: the room
- * @bio: from lc_send_prepare()
- * @fua: set REQ_FUA
- * @later: gets it, for lc_send_bios(), or NULL
- *
- * Process context, may sleep as submit_bio() does without @later.  lc_log_written() is called for
- * it in the end, perhaps before this returns.
+/*
+ * Submit the bio of a sealed record, or add it to @later.  Without @later, may sleep as
+ * submit_bio() does.  It ends in pool_end() or direct_end(), perhaps before this returns.
  */
-void lc_send_submit(struct lc_send *send, struct bio *bio, bool fua, struct bio_list *later)
+static void submit_or_add(struct lc_submit *submit, struct bio *bio, bool fua,
+			  struct bio_list *later)
 {
 	const struct lc_record *rec = bio->bi_private;
 	const struct lc_buffer *buf = rec->buf;
@@ -412,7 +427,7 @@ void lc_send_submit(struct lc_send *send, struct bio *bio, bool fua, struct bio_
 	if (fua)
 		bio->bi_opf |= REQ_FUA;
 	bio->bi_iter.bi_sector =
-		lc_format_slot_address(&send->core->sb.geo, buf->position, rec->first_slot) >> 9;
+		lc_format_slot_address(&submit->env->sb->geo, buf->position, rec->first_slot) >> 9;
 	for (i = 0; i < LC_HEADER_SLOTS + rec->nr_slots; i++) {
 		void *slot = buf->slots[rec->first_slot + i];
 
@@ -430,12 +445,12 @@ void lc_send_submit(struct lc_send *send, struct bio *bio, bool fua, struct bio_
 }
 
 /**
- * lc_send_bios() - submit what lc_send_submit() has put off
+ * lc_submit_bios() - submit what lc_submit_record() has put off
  * @bios: emptied
  *
  * Process context, may sleep as submit_bio() does.
  */
-void lc_send_bios(struct bio_list *bios)
+void lc_submit_bios(struct bio_list *bios)
 {
 	struct bio *bio;
 
@@ -443,17 +458,55 @@ void lc_send_bios(struct bio_list *bios)
 		submit_bio(bio);
 }
 
-/**
- * lc_send_is_one_command() - will the SSD get a record in one piece for certain?
- * @core: the volume
- * @rec: closed
- *
- * That is, within what every queue takes, 4 KiB segments counted singly.  Any context.
+/*
+ * Will the SSD get a record in one piece for certain?  That is, within what every queue takes,
+ * 4 KiB segments counted singly.
  */
-bool lc_send_is_one_command(struct lc_core *core, const struct lc_record *rec)
+static bool is_one_command(const struct lc_submit *submit, const struct lc_record *rec)
 {
+	struct block_device *cache = submit->env->cache;
 	u32 nr = LC_HEADER_SLOTS + rec->nr_slots;
 
-	return nr <= bdev_max_segments(core->env.cache) &&
-	       nr <= queue_max_sectors(bdev_get_queue(core->env.cache)) >> LC_BLOCK_SHIFT;
+	return nr <= bdev_max_segments(cache) &&
+	       nr <= queue_max_sectors(bdev_get_queue(cache)) >> LC_BLOCK_SHIFT;
+}
+
+/* Return: whether that was possible here and now; always, if not @direct. */
+static bool write_record(struct lc_submit *submit, struct lc_record *rec, struct bio_list *direct)
+{
+	struct bio *bio = prepare(submit, rec, direct);
+	bool fua;
+
+	if (!bio)
+		return false;
+	seal(submit, rec);
+	if (submit->ops->begin(submit->log, rec, is_one_command(submit, rec), &fua)) {
+		submit_or_add(submit, bio, fua, direct);
+	} else {
+		cancel(submit, bio);
+		submit->ops->cancelled(submit->log);
+	}
+	return true;
+}
+
+static void record_work(struct work_struct *work)
+{
+	struct lc_record *rec = container_of(work, struct lc_record, work);
+
+	write_record(rec->buf->pool->submit, rec, NULL);
+}
+
+/**
+ * lc_submit_record() - write a record
+ * @submit: the room
+ * @rec: closed, and left by its writers
+ * @direct: gets the bio if it is small, for lc_submit_bios(); else, or if it is NULL, a worker
+ *	sends it, when it is its turn
+ *
+ * Process context, does not sleep.
+ */
+void lc_submit_record(struct lc_submit *submit, struct lc_record *rec, struct bio_list *direct)
+{
+	if (!direct || !write_record(submit, rec, direct))
+		enter(submit, rec);
 }

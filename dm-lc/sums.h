@@ -19,27 +19,36 @@
 #include <linux/compiler.h>
 #include <linux/types.h>
 
-#include "lc.h"
+struct lc_sums {
+	u32 *by_slot;		/* or NULL; READ_ONCE() */
+	u64 nr_slots;		/* of the SSD; constant */
+};
 
-int lc_sums_enable(struct lc_core *core);
-void lc_sums_destroy(struct lc_core *core);
-u64 lc_sums_bytes(const struct lc_core *core);
+int lc_sums_enable(struct lc_sums *sums);
+void lc_sums_destroy(struct lc_sums *sums);
+u64 lc_sums_bytes(const struct lc_sums *sums);
+
+/* Any context.  Are sums kept? */
+static inline bool lc_sums_enabled(const struct lc_sums *sums)
+{
+	return READ_ONCE(sums->by_slot);
+}
 
 /* Any context. */
-static inline void lc_sums_put(struct lc_core *core, u32 slot, u32 csum)
+static inline void lc_sums_put(struct lc_sums *sums, u32 slot, u32 csum)
 {
-	u32 *sums = READ_ONCE(core->sums);
+	u32 *by_slot = READ_ONCE(sums->by_slot);
 
-	if (sums)
-		WRITE_ONCE(sums[slot], csum);
+	if (by_slot)
+		WRITE_ONCE(by_slot[slot], csum);
 }
 
 /* Any context.  Return: the sum, or 0 if it is not known. */
-static inline u32 lc_sums_get(const struct lc_core *core, u32 slot)
+static inline u32 lc_sums_get(const struct lc_sums *sums, u32 slot)
 {
-	const u32 *sums = READ_ONCE(core->sums);
+	const u32 *by_slot = READ_ONCE(sums->by_slot);
 
-	return sums ? READ_ONCE(sums[slot]) : 0;
+	return by_slot ? READ_ONCE(by_slot[slot]) : 0;
 }
 
 #endif /* LC_SUMS_H */

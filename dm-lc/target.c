@@ -128,7 +128,7 @@ static int lc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		goto put_devices;
 	}
 	lc->core = lc->user.core;
-	ret = lc->params.verify_reads ? lc_sums_enable(lc->core) : 0;
+	ret = lc->params.verify_reads ? lc_sums_enable(&lc->core->sums) : 0;
 	if (ret) {
 		ti->error = "Cannot allocate memory for verify_reads";
 		goto put_core;
@@ -292,7 +292,7 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 
 	/* Before the lock: nobody knows how long it takes to find so much memory. */
 	if (!strcmp(key, "verify_reads") && !strcmp(value, "on")) {
-		ret = lc_sums_enable(core);
+		ret = lc_sums_enable(&core->sums);
 		if (ret)
 			return ret;
 	}

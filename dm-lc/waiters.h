@@ -8,7 +8,7 @@
 
 #include <linux/list.h>
 
-#include "lc.h"
+#include "request.h"
 
 /* Targets are looked up before the lock: it may have to pass some that came meanwhile. */
 static inline void lc_waiters_add(struct list_head *waiters, struct lc_io *io)

@@ -36,7 +36,7 @@
 #include "park.h"
 #include "read.h"
 #include "segment.h"
-#include "send.h"
+#include "submit.h"
 #include "stats.h"
 #include "wbcopy.h"
 #include "write.h"
@@ -444,7 +444,7 @@ int lc_write_again(struct lc_core *core, struct lc_io *io)
 	int ret = 0;
 
 	while (io->iter.bi_size && !ret) {
-		if (io->waiting.class != LC_CLASS_COMMIT && lc_send_enough(core->send))
+		if (io->waiting.class != LC_CLASS_COMMIT && lc_submit_enough(core->submit))
 			return -EBUSY;
 		ret = write_held(core, io, true, NULL);
 	}

@@ -23,7 +23,7 @@
 #include "../log.h"
 #include "../park.h"
 #include "../segment.h"
-#include "../send.h"
+#include "../submit.h"
 #include "../superblock.h"
 #include "../writeback.h"
 #include "example.h"
@@ -253,11 +253,11 @@ static void fake_destroy(void *data)
 		fake_pass(fake);
 	lc_writeback_destroy(core->wb);
 	lc_park_stop(core->park);
-	if (core->log && core->send)
+	if (core->log)
 		lc_log_quiesce(core->log);
 	lc_name_stop(&core->env);
 	lc_log_destroy(core->log);
-	lc_send_destroy(core->send);
+	lc_submit_destroy(core->submit);
 	if (core->event_wq)
 		destroy_workqueue(core->event_wq);
 	if (core->env.wq)
@@ -296,11 +296,14 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	lc_pool_add(core->pool, &buffers);
 	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->sb.geo.cache_bytes, options), 0);
 	core->env.backing = core->env.cache;
-	core->log = lc_log_create(core);
-	core->send = lc_send_create(core);
+	core->sums.nr_slots = core->sb.geo.nr_slots;
+	core->submit = lc_submit_create(&core->env, core->ring, core->pool, &core->sums,
+					core->nr_lanes);
+	KUNIT_ASSERT_NOT_NULL(test, core->submit);
+	core->log = lc_log_create(&core->env, core->submit);
 	core->park = lc_park_create(core);
 	core->wb = lc_writeback_create(core);
-	KUNIT_ASSERT_TRUE(test, core->log && core->send && core->park && core->wb);
+	KUNIT_ASSERT_TRUE(test, core->log && core->park && core->wb);
 	lc_ring_start(core->ring, options->segment ?: 1, core->sb.tail_seq,
 		      options->segment ?: 1);
 	lc_head_start(core, options->segment ?: 1, options->next_seq ?: 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Records that are sent by whoever waits for them, those that wait for their turn (W of
- * send.c), and those that are durable once they are written (G2 of log.h): an SSD without
+ * submit.c), and those that are durable once they are written (G2 of log.h): an SSD without
  * a volatile cache.
  */
 #include <kunit/test.h>
@@ -172,7 +172,7 @@ static void turns(struct kunit *test)
 	}
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
-	KUNIT_EXPECT_TRUE(test, lc_send_idle(fake->core.send));
+	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->core.submit));
 }
 
 /* Of records that fill a segment, @on_way are on their way. */
@@ -189,7 +189,7 @@ static void turns_of_large_ones(struct kunit *test, u32 buffers, u32 on_way)
 	expect_on_way(fake, on_way);
 	fake_pass(fake);
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 2 * on_way), 0);
-	KUNIT_EXPECT_TRUE(test, lc_send_idle(fake->core.send));
+	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->core.submit));
 }
 
 static void turns_few_buffers(struct kunit *test)
@@ -217,7 +217,7 @@ static void turn_after_failure(struct kunit *test)
 	fake_end(bio, BLK_STS_OK);
 	fake_pass(fake);
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 6), 0);
-	KUNIT_EXPECT_TRUE(test, lc_send_idle(fake->core.send));
+	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->core.submit));
 }
 
 /* G5: those that wait learn of the stop as their turns come. */
@@ -235,7 +235,7 @@ static void turns_stopped(struct kunit *test)
 	lc_log_wait_stopped(fake->core.log);
 	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
 	lc_log_quiesce(fake->core.log);
-	KUNIT_EXPECT_TRUE(test, lc_send_idle(fake->core.send));
+	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->core.submit));
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	lc_log_end_flushes(fake->core.log, BLK_STS_OK);
 }
@@ -247,7 +247,7 @@ static void turns_quiesced(struct kunit *test)
 
 	fake_pass(fake);
 	lc_log_quiesce(fake->core.log);
-	KUNIT_EXPECT_TRUE(test, lc_send_idle(fake->core.send));
+	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->core.submit));
 	KUNIT_EXPECT_EQ(test, fake->nr_records, 8);
 }
 
@@ -442,7 +442,7 @@ static void through_retire(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 0);
 }
 
-static struct kunit_case send_cases[] = {
+static struct kunit_case submit_cases[] = {
 	KUNIT_CASE(direct),
 	KUNIT_CASE(not_throttled),
 	KUNIT_CASE(direct_many),
@@ -465,9 +465,9 @@ static struct kunit_case send_cases[] = {
 	{}
 };
 
-static struct kunit_suite send_suite = {
-	.name = "dm_lc_send",
-	.test_cases = send_cases,
+static struct kunit_suite submit_suite = {
+	.name = "dm_lc_submit",
+	.test_cases = submit_cases,
 };
 
-kunit_test_suite(send_suite);
+kunit_test_suite(submit_suite);

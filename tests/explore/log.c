@@ -12,7 +12,7 @@
 #include "log.h"
 #include "bypass.h"
 #include "rescue.h"
-#include "send.h"
+#include "submit.h"
 #include "superblock.h"
 #include "writer.h"
 
@@ -21,9 +21,10 @@ struct lc_log {
 	int unused;
 };
 
-struct lc_log *lc_log_create(struct lc_core *core)
+struct lc_log *lc_log_create(struct lc_env *env, struct lc_submit *submit)
 {
-	(void)core;
+	(void)env;
+	(void)submit;
 	return kzalloc(sizeof(struct lc_log), GFP_KERNEL);
 }
 
@@ -33,28 +34,32 @@ void lc_log_destroy(struct lc_log *log)
 }
 
 /* Its room of bios: there is none. */
-struct lc_send *lc_send_create(struct lc_core *core)
+struct lc_submit *lc_submit_create(struct lc_env *env, struct lc_ring *ring, struct lc_pool *pool,
+				   struct lc_sums *sums, u32 nr_lanes)
 {
-	(void)core;
+	(void)env;
+	(void)ring;
+	(void)pool;
+	(void)sums;
+	(void)nr_lanes;
 	return kzalloc(sizeof(u64), GFP_KERNEL);
 }
 
 /* The paths say when a record is written, so that no SSD is slow here. */
-u32 lc_send_most(const struct lc_send *send)
+u32 lc_submit_most(const struct lc_submit *submit)
 {
-	(void)send;
+	(void)submit;
 	return ~0U;
 }
 
-u32 lc_send_piece(const struct lc_send *send)
+void lc_submit_adapt(struct lc_submit *submit)
 {
-	(void)send;
-	return 0;
+	(void)submit;
 }
 
-void lc_send_destroy(struct lc_send *send)
+void lc_submit_destroy(struct lc_submit *submit)
 {
-	kfree(send);
+	kfree(submit);
 }
 
 void lc_log_start(struct lc_log *log, u64 next_seq)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the volume keeps of each bio that device mapper hands to it. */
+#ifndef LC_REQUEST_H
+#define LC_REQUEST_H
+
+#include <linux/bio.h>
+#include <linux/device-mapper.h>
+#include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/workqueue.h>
+
+#include "queue.h"
+
+struct lc_core;
+
+/* Per-bio state; bio is the clone device mapper gave to map(). */
+struct lc_io {
+	union {
+		struct list_head list;
+		struct llist_node commit;	/* core->commits */
+	};
+	struct lc_core *core;
+	struct bvec_iter iter;		/* write: what is left; read: as submitted */
+	union {
+		struct work_struct work;
+		struct lc_waiting waiting;	/* parked: of core->park */
+	};
+	union {
+		u64 target;		/* flush: seq that must be durable */
+		u64 segment;		/* read of the SSD: number of the segment */
+	};
+	u32 position;			/* read of the SSD: a slot of it */
+	bool on_ssd;			/* read: mapped there */
+	bool verify;			/* and to be checked when it has ended */
+	bool on_hdd;			/* read: mapped there */
+	bool heals;			/* bypassed write: covers what the HDD does not hold */
+	u8 flight;			/* bypassed write: 1 + generation if counted (S-d) */
+};
+
+static inline struct bio *lc_io_bio(struct lc_io *io)
+{
+	return dm_bio_from_per_bio_data(io, sizeof(struct lc_io));
+}
+
+static inline struct lc_io *lc_bio_io(struct bio *bio)
+{
+	return dm_per_bio_data(bio, sizeof(struct lc_io));
+}
+
+#endif /* LC_REQUEST_H */
