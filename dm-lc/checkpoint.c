@@ -15,7 +15,7 @@
 #include "checkpoint.h"
 #include "index.h"
 #include "io.h"
-#include "lane.h"
+#include "lanes.h"
 #include "segment.h"
 
 #define PIECE_ORDER	4
@@ -120,7 +120,7 @@ static int add_cut(struct stream *s, u32 slot, u64 head, u64 *nr_entries)
  */
 int lc_checkpoint_write(struct lc_core *core, u64 *nr_entries)
 {
-	u64 head = lc_head_used(core), slot;
+	u64 head = lc_lanes_used(core->lanes), slot;
 	struct lc_mapping map;
 	struct lc_ckpt_item item;
 	struct stream s;

@@ -34,7 +34,7 @@
 #include "foreign.h"
 #include "index.h"
 #include "io.h"
-#include "lane.h"
+#include "lanes.h"
 #include "log.h"
 #include "pairing.h"
 #include "park.h"
@@ -130,12 +130,12 @@ static bool refill_buffer(struct lc_core *core, struct lc_lane *lane)
 /* Have the next segment ready to be opened.  Return: whether it worked out. */
 static bool refill_segment(struct lc_core *core)
 {
-	struct lc_head *head = core->head;
+	struct lc_allot *allot = core->allot;
 	u64 position;
 
 	if (!core->refill_taken) {
 		/* Pairs with relog_wait(): it is opened behind the wish (B5). */
-		bool starved = smp_load_acquire(&head->relog_starved) && !lc_head_ready(head);
+		bool starved = smp_load_acquire(&allot->relog_starved) && !lc_allot_ready(allot);
 
 		if (!lc_ring_take(core->ring, starved ? 0 : READ_ONCE(core->ring->reserve),
 				  &core->refill_number))
@@ -151,7 +151,7 @@ static bool refill_segment(struct lc_core *core)
 	if (!lc_segment_idle(core->ring, &core->ring->segments[position]))
 		return false;
 	core->refill_taken = false;
-	lc_head_add(head, core->refill_number);
+	lc_allot_add(allot, core->refill_number);
 	return true;
 }
 
@@ -163,7 +163,7 @@ static bool paced(struct lc_core *core)
 {
 	unsigned long wait, elapsed = jiffies - core->refill_last;
 
-	if (READ_ONCE(core->head->relog_starved) || core->refill_taken ||
+	if (READ_ONCE(core->allot->relog_starved) || core->refill_taken ||
 	    !READ_ONCE(core->running))
 		return false;
 	wait = lc_writeback_pace(core->wb);
@@ -187,7 +187,7 @@ static bool crowded(struct lc_core *core, const struct lc_lane *lane, u32 most)
 	const struct lc_home *home = &core->pool->homes[lane->index];
 	u32 nr = READ_ONCE(home->nr), used = nr - min(nr, READ_ONCE(home->nr_free));
 
-	if (READ_ONCE(core->head->relog_starved))
+	if (READ_ONCE(core->allot->relog_starved))
 		return false;
 	if (bdev_write_cache(core->env.cache))
 		most = min(most, nr - nr / 2);
@@ -199,7 +199,7 @@ static void set_most_ready(struct lc_core *core, u32 most)
 {
 	u64 ready = (most - 1ull) * core->nr_lanes;
 
-	WRITE_ONCE(core->head->most_ready, min_t(u64, READ_ONCE(core->head->max_ready), ready));
+	WRITE_ONCE(core->allot->most_ready, min_t(u64, READ_ONCE(core->allot->max_ready), ready));
 	lc_submit_adapt(core->submit);
 }
 
@@ -219,7 +219,7 @@ static void refill_work(struct work_struct *work)
 	set_most_ready(core, most);
 	for (i = 0; i < core->nr_lanes; i++) {
 		const struct lc_home *home = &core->pool->homes[i];
-		struct lc_lane *lane = core->lanes[i];
+		struct lc_lane *lane = core->lanes->lane[i];
 
 		short_of |= READ_ONCE(home->nr_unflushed) > READ_ONCE(home->nr) / 4;
 		while (READ_ONCE(lane->nr_ready) < READ_ONCE(lane->max_ready) &&
@@ -231,7 +231,7 @@ static void refill_work(struct work_struct *work)
 			added = true;
 		}
 	}
-	while (lc_head_ready(core->head) < READ_ONCE(core->head->max_ready) && !paced(core)) {
+	while (lc_allot_ready(core->allot) < READ_ONCE(core->allot->max_ready) && !paced(core)) {
 		if (!refill_segment(core)) {
 			short_of = true;
 			break;
@@ -239,8 +239,8 @@ static void refill_work(struct work_struct *work)
 		added = true;
 	}
 	/* One for each call: what logging again leaves over is lost to writes. */
-	if (lc_head_ready(core->head))
-		WRITE_ONCE(core->head->relog_starved, false);
+	if (lc_allot_ready(core->allot))
+		WRITE_ONCE(core->allot->relog_starved, false);
 	if (added)
 		lc_park_kick(core->park);
 	if (short_of)
@@ -253,10 +253,10 @@ static void idle_work(struct work_struct *work)
 {
 	struct lc_core *core = container_of(to_delayed_work(work), struct lc_core, idle_work);
 	u32 ms = READ_ONCE(core->env.params.idle_seal_ms);
-	u64 mark = lc_head_mark(core);
+	u64 mark = lc_lanes_activity(core->lanes);
 
 	if (ms && mark == core->idle_seen)
-		lc_log_want_durable(core->log, lc_head_seal(core, false));
+		lc_log_want_durable(core->log, lc_lanes_close_used(core->lanes, false));
 	core->idle_seen = mark;
 	queue_delayed_work(core->env.wq, &core->idle_work,
 			   msecs_to_jiffies(ms ? ms : MSEC_PER_SEC));
@@ -330,7 +330,7 @@ static int start(struct lc_core *core)
 	if (core->sb.tail_seq == next_seq)
 		core->sb.tail_segment = next_segment;	/* the log is empty */
 	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.tail_seq, next_segment);
-	lc_head_start(core, next_segment, next_seq);
+	lc_allot_start(core->allot, next_segment, next_seq);
 	lc_log_start(core->log, next_seq);
 	ret = lc_meta_begin_epoch(core, next_seq, next_segment);
 	if (ret)
@@ -362,7 +362,7 @@ static void stop_clean(struct lc_core *core)
 		ret = lc_checkpoint_write(core, &entries);
 	if (!ret)
 		ret = lc_meta_end_clean(core, lc_log_last_seq(core->log) + 1,
-					lc_head_used(core), entries, &print);
+					lc_lanes_used(core->lanes), entries, &print);
 	if (ret)
 		lc_warn(&core->env, "no clean stop, error %d: the next start replays the log", ret);
 }
@@ -377,7 +377,7 @@ int lc_core_flush(struct lc_core *core)
 {
 	if (lc_mode(&core->env) == LC_MODE_DEGRADED)
 		return lc_bypass_flush(core);
-	return lc_log_wait_durable(core->log, lc_head_seal(core, false));
+	return lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, false));
 }
 
 /* How many buffers each lane has at hand, and how many segments are evicted for them. */
@@ -387,9 +387,9 @@ static void set_ready(struct lc_core *core, const struct lc_params *params)
 	u32 i, nr = clamp_t(u64, div_u64(ready, core->nr_lanes), 1, MAX_READY);
 
 	for (i = 0; i < core->nr_lanes; i++)
-		WRITE_ONCE(core->lanes[i]->max_ready, nr);
-	WRITE_ONCE(core->head->max_ready, nr * core->nr_lanes);
-	WRITE_ONCE(core->head->most_ready, nr * core->nr_lanes);
+		WRITE_ONCE(core->lanes->lane[i]->max_ready, nr);
+	WRITE_ONCE(core->allot->max_ready, nr * core->nr_lanes);
+	WRITE_ONCE(core->allot->most_ready, nr * core->nr_lanes);
 }
 
 /* [life_lock] What cannot be had now stays as it is, and is put into @params. */
@@ -584,7 +584,8 @@ void lc_core_teardown(struct lc_core *core)
 		destroy_workqueue(core->env.wq);
 	lc_park_destroy(core->park);
 	lc_bypass_destroy(core->bypass);
-	lc_head_destroy(core);
+	lc_lanes_destroy(core->lanes);
+	lc_allot_destroy(core->allot);
 	lc_pool_destroy(core->pool);
 	lc_ring_destroy(core->ring);
 	lc_sums_destroy(&core->sums);
@@ -632,11 +633,18 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	if (!core->meta || !core->index || !core->ring || !core->pool || !core->env.wq ||
 	    !core->commit_wq || !core->patient_wq || !core->verify_wq || !core->event_wq)
 		return -ENOMEM;
-	if (lc_head_create(core, nr_lanes) || lc_stats_create(core) || lc_discard_create(core))
+	core->nr_lanes = nr_lanes;
+	if (lc_stats_create(core) || lc_discard_create(core))
 		return -ENOMEM;
 	core->submit = lc_submit_create(&core->env, core->ring, core->pool, &core->sums, nr_lanes);
 	core->log = core->submit ? lc_log_create(&core->env, core->submit) : NULL;
-	if (!core->log || mempool_init_page_pool(&core->merge_pool, MERGE_PAGES, 1))
+	if (!core->log)
+		return -ENOMEM;
+	core->allot = lc_allot_create(&core->env, core->ring, core->log, nr_lanes);
+	if (!core->allot)
+		return -ENOMEM;
+	core->lanes = lc_lanes_create(&core->env, core->allot, core->log, core->submit, core->pool);
+	if (!core->lanes || mempool_init_page_pool(&core->merge_pool, MERGE_PAGES, 1))
 		return -ENOMEM;
 	if (lc_buffers_alloc(core->pool, core->env.params.buffers, &buffers))
 		return -ENOMEM;

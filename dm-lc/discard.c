@@ -61,7 +61,7 @@
 #include "discard.h"
 #include "doubt.h"
 #include "index.h"
-#include "lane.h"
+#include "lanes.h"
 #include "log.h"
 #include "park.h"
 #include "segment.h"
@@ -109,9 +109,9 @@ static bool newer(struct lc_core *core, u32 slot)
 	const struct lc_segment *seg = lc_ring_segment(core->ring, slot);
 	const struct lc_bound *bound;
 
-	if (seg->number < core->head->start)
+	if (seg->number < core->allot->start)
 		return false;
-	bound = &core->head->bounds[seg->lane];
+	bound = &core->lanes->bounds[seg->lane];
 	if (seg->number != bound->segment)
 		return seg->number > bound->segment;
 	return lc_ring_slot_in_segment(core->ring, slot) >= bound->slot;
@@ -419,8 +419,8 @@ static int log_ranges(struct lc_discards *d, const struct list_head *pass)
 			.type = LC_ENTRY_RANGE_TOMBSTONE,
 		};
 	}
-	ret = lc_log_wait_durable(core->log, lc_head_seal(core, false));
-	return ret ? ret : lc_head_append_ranges(core, d->ranges, nr);
+	ret = lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, false));
+	return ret ? ret : lc_lanes_append_ranges(core->lanes, d->ranges, nr);
 }
 
 /* The record is logged, or there will be none. */
@@ -461,7 +461,7 @@ static void do_pass(struct lc_discards *d, struct list_head *pass)
 	}
 	let_writes(core, pass);
 	if (!ret)
-		ret = lc_log_wait_durable(core->log, lc_head_seal(core, false));
+		ret = lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, false));
 	end_pass(d, pass, ret);
 }
 

@@ -12,29 +12,29 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
-#include "lc.h"
+#include "allot.h"
+#include "env.h"
 #include "lane.h"
 #include "log.h"
+#include "pool.h"
 #include "record.h"
 #include "segment.h"
 #include "submit.h"
 
 /**
- * lc_lane_create() - allocate a lane of a core
- * @core: the volume
- * @index: which one
+ * lc_lane_create() - allocate a lane
+ * @how: what it works with, and whose it is
+ * @node: for its memory, or NUMA_NO_NODE
  *
  * May sleep.  Return: the lane or NULL.
  */
-struct lc_lane *lc_lane_create(struct lc_core *core, u32 index)
+struct lc_lane *lc_lane_create(const struct lc_lane *how, int node)
 {
-	struct lc_lane *lane = kzalloc_node(sizeof(*lane), GFP_KERNEL,
-					    core->pool->homes[index].node);
+	struct lc_lane *lane = kzalloc_node(sizeof(*lane), GFP_KERNEL, node);
 
 	if (!lane)
 		return NULL;
-	lane->core = core;
-	lane->index = index;
+	*lane = *how;
 	spin_lock_init(&lane->lock);
 	INIT_LIST_HEAD(&lane->ready);
 	return lane;
@@ -77,7 +77,7 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
 void lc_lane_put(struct lc_record *rec, struct bio_list *direct)
 {
 	if (lc_record_put(rec))
-		lc_submit_record(rec->buf->lane->core->submit, rec, direct);
+		lc_submit_record(rec->buf->lane->submit, rec, direct);
 }
 
 /* --- opening and closing, under lane->lock -------------------------------- */
@@ -88,7 +88,7 @@ static void close_buffer(struct lc_lane *lane)
 	struct lc_buffer *buf = lane->buf;
 
 	lane->buf = NULL;
-	lc_log_close_buffer(lane->core->log, buf);
+	lc_log_close_buffer(lane->log, buf);
 }
 
 /* Nothing was put into the segment: it stays empty, and the buffer is for another one. */
@@ -97,7 +97,7 @@ static void return_buffer(struct lc_lane *lane)
 	struct lc_buffer *buf = lane->buf;
 
 	lane->buf = NULL;
-	rcu_assign_pointer(lane->core->ring->segments[buf->position].buf, NULL);
+	rcu_assign_pointer(buf->pool->ring->segments[buf->position].buf, NULL);
 	list_add(&buf->list, &lane->ready);
 	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);
 }
@@ -117,7 +117,7 @@ void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_h
 	if (!rec)
 		return;
 	if (!lc_record_retract(rec)) {
-		lc_log_append(lane->core->log, rec, want_durable);
+		lc_log_append(lane->log, rec, want_durable);
 		list_add_tail(&rec->turn, closed);
 	}
 	WRITE_ONCE(lane->open, NULL);
@@ -146,7 +146,7 @@ static struct lc_record *open_record(struct lc_lane *lane, u8 type)
 {
 	lane->incarnation = (lane->incarnation + 1) & 0x7fffffff;
 	return lc_record_open(lane->buf, type, lane->incarnation,
-			      lc_submit_piece(lane->core->submit));
+			      lc_submit_piece(lane->submit));
 }
 
 /**
@@ -164,7 +164,7 @@ void lc_lane_reopen(struct lc_lane *lane)
 		if (!rec)
 			close_buffer(lane);
 	}
-	/* Pairs with the acquire in lane_reserve(): the record is set up. */
+	/* Pairs with the acquire in try_reserve(): the record is set up. */
 	smp_store_release(&lane->open, rec);
 }
 
@@ -173,7 +173,7 @@ void lc_lane_reopen(struct lc_lane *lane)
  * @lane: no record of it is open
  * @type: LC_RECORD_*
  * @relog: for what is logged again
- * @ret: gets 0, -EAGAIN: no buffer or no segment, or -EBUSY: it is time for a turn
+ * @ret: gets 0, -EAGAIN: no buffer or no segment, or -EBUSY: the next round must begin first
  *
  * Under lane->lock.  Does not set lane->open.  Return: the record or NULL.
  */
@@ -197,7 +197,7 @@ struct lc_record *lc_lane_open_next(struct lc_lane *lane, u8 type, bool relog, i
 		buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
 		if (!buf)
 			return NULL;
-		*ret = lc_head_take(lane, relog, buf);
+		*ret = lc_allot_take(lane->allot, lane->index, relog, buf);
 		if (*ret)
 			return NULL;
 		list_del(&buf->list);
@@ -208,10 +208,13 @@ struct lc_record *lc_lane_open_next(struct lc_lane *lane, u8 type, bool relog, i
 
 /* --- writers --------------------------------------------------------------- */
 
-/* Replace @old, which is full, closed or NULL, as the open record. */
+/*
+ * Replace @old, which is full, closed or NULL, as the open record.  Return: 0 or an error of
+ * lc_lane_open_next().
+ */
 static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
 {
-	struct lc_core *core = lane->core;
+	struct lc_allot *allot = lane->allot;
 	struct lc_record *rec;
 	int ret;
 
@@ -223,9 +226,9 @@ static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
 		return 0;
 	}
 	if (old)
-		lc_log_append(core->log, old, false);
+		lc_log_append(lane->log, old, false);
 	rec = lc_lane_open_next(lane, LC_RECORD_DATA, relog, &ret);
-	/* Pairs with the acquire in lane_reserve(): the record is set up. */
+	/* Pairs with the acquire in try_reserve(): the record is set up. */
 	smp_store_release(&lane->open, rec);
 	spin_unlock(&lane->lock);
 
@@ -233,19 +236,16 @@ static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
 		lc_lane_put(old, NULL);
 	lc_unhold();
 	if (READ_ONCE(lane->nr_ready) * 2 < READ_ONCE(lane->max_ready) ||
-	    lc_head_ready(core->head) * 2 < READ_ONCE(core->head->max_ready))
-		lc_kick(&core->env.refill);
-	if (ret != -EBUSY)
-		return ret;
-	lc_head_turn(core->head, relog);
-	return 0;
+	    lc_allot_ready(allot) * 2 < READ_ONCE(allot->max_ready))
+		lc_kick(&lane->env->refill);
+	return ret;
 }
 
 /* Of the open record only, which @rec gets. */
 static int try_reserve(const struct lc_lane *lane, u32 want, bool relog, struct lc_record **rec,
 		       struct lc_cursor *cur)
 {
-	const bool *refuse = relog ? NULL : &lane->core->head->relog_wanted;
+	const bool *refuse = relog ? NULL : &lane->allot->relog_wanted;
 	int ret;
 
 	/* Without a reference yet, its buffer may be retired and freed. */
@@ -255,20 +255,6 @@ static int try_reserve(const struct lc_lane *lane, u32 want, bool relog, struct 
 	ret = *rec ? lc_record_get(*rec, want, refuse, cur) : -ESTALE;
 	rcu_read_unlock();
 	return ret;
-}
-
-static int lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor *cur)
-{
-	struct lc_record *rec;
-	int ret;
-
-	for (;;) {
-		ret = try_reserve(lane, want, relog, &rec, cur);
-		if (ret != -ESTALE)
-			return ret;
-		if (advance(lane, rec, relog))
-			return -EAGAIN;
-	}
 }
 
 /**
@@ -291,28 +277,25 @@ int lc_lane_try_reserve(const struct lc_lane *lane, u32 want, struct lc_cursor *
  * lc_lane_reserve() - get slots of the open record, and a reference on it
  * @lane: the lane
  * @want: slots wanted, at least 1
+ * @relog: for what is logged again
  * @cur: gets 1..@want slots
  *
- * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready,
- * or writeback needs the reserve (B5).  The refill worker has been told, or writeback
- * kicks what is parked when it is done.
+ * Process context, does not sleep.  Return: 0, -EAGAIN: no buffer or segment is ready, or
+ * writeback needs the reserve (B5), or -EBUSY: the next round must begin first.
  */
-int lc_lane_reserve(struct lc_lane *lane, u32 want, struct lc_cursor *cur)
+int lc_lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor *cur)
 {
-	return lane_reserve(lane, want, false, cur);
-}
+	struct lc_record *rec;
+	int ret;
 
-/**
- * lc_lane_relog() - as lc_lane_reserve(), one slot for what must be logged again
- * @lane: the lane
- * @cur: gets the slot
- *
- * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready.
- * With head->relog_starved set, the refill worker takes one of the reserve for it (D1).
- */
-int lc_lane_relog(struct lc_lane *lane, struct lc_cursor *cur)
-{
-	return lane_reserve(lane, 1, true, cur);
+	for (;;) {
+		ret = try_reserve(lane, want, relog, &rec, cur);
+		if (ret != -ESTALE)
+			return ret;
+		ret = advance(lane, rec, relog);
+		if (ret)
+			return ret;
+	}
 }
 
 /**
@@ -338,7 +321,7 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
 	lc_hold();
 	spin_lock(&lane->lock);
 	rec = lane->open;
-	close_segment &= !READ_ONCE(lane->core->head->relog_wanted);
+	close_segment &= !READ_ONCE(lane->allot->relog_wanted);
 	if (close_segment && lane->buf && (lane->buf->nr_records > 1 ||
 					   (rec ? !lc_record_untouched(rec) :
 						  lane->buf->nr_records))) {
@@ -347,7 +330,7 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
 		lc_lane_close_record(lane, true, &closed);
 		lc_lane_reopen(lane);
 	}
-	seq = lc_log_last_seq(lane->core->log);
+	seq = lc_log_last_seq(lane->log);
 	spin_unlock(&lane->lock);
 	list_for_each_entry_safe(rec, tmp, &closed, turn)
 		lc_lane_put(rec, direct ? &bios : NULL);
@@ -369,7 +352,7 @@ bool lc_lane_owes(const struct lc_lane *lane)
 	struct lc_record *rec;
 	bool owes;
 
-	rcu_read_lock();	/* as in lane_reserve() */
+	rcu_read_lock();	/* as in try_reserve() */
 	/* Pairs with the releases of lane->open. */
 	rec = smp_load_acquire(&lane->open);
 	owes = rec && READ_ONCE(rec->owed);
@@ -378,18 +361,18 @@ bool lc_lane_owes(const struct lc_lane *lane)
 }
 
 /**
- * lc_lane_mark() - a value that changes whenever something is put into the lane
+ * lc_lane_activity() - a value that changes whenever something is put into the lane
  * @lane: the lane
  */
-u64 lc_lane_mark(const struct lc_lane *lane)
+u64 lc_lane_activity(const struct lc_lane *lane)
 {
 	struct lc_record *rec;
-	u64 mark;
+	u64 state;
 
-	rcu_read_lock();	/* as in lane_reserve() */
+	rcu_read_lock();	/* as in try_reserve() */
 	/* Pairs with the releases of lane->open. */
 	rec = smp_load_acquire(&lane->open);
-	mark = rec ? atomic64_read(&rec->state) : 0;
+	state = rec ? atomic64_read(&rec->state) : 0;
 	rcu_read_unlock();
-	return mark;
+	return state;
 }

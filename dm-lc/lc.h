@@ -12,9 +12,9 @@
  *   meta->lock (mutex)  superblock and mark updates
  *   name->look_lock (mutex)  asking for the volume's name
  *   index bucket lock (spin)  one block's mapping and its bytes in RAM
- *   head->turn_lock (spin)  all lanes are about to be locked
- *   lane->lock (spin)  closing a record, opening the next; several only under turn_lock
- *   head->lock (spin)  numbers of new segments
+ *   lanes->all_lock (spin)  all lanes are about to be locked
+ *   lane->lock (spin)  closing a record, opening the next; several only under all_lock
+ *   allot->lock (spin)  numbers of new segments
  *   log->lock (spin, irqsave)  sequence numbers and what is durable
  *   submit->lock (spin, irqsave)  whose turn it is to be sent
  *   pool->lock (spin, irqsave)  free buffers
@@ -48,8 +48,8 @@
 struct lc_index;
 struct lc_ring;
 struct lc_pool;
-struct lc_head;
-struct lc_lane;
+struct lc_allot;
+struct lc_lanes;
 struct lc_buffer;
 struct lc_log;
 struct lc_submit;
@@ -87,11 +87,9 @@ struct lc_core {
 	struct lc_sums sums;
 	struct lc_ring *ring;
 	struct lc_pool *pool;
-	struct lc_head *head;
-	struct lc_lane **lanes;
+	struct lc_allot *allot;
+	struct lc_lanes *lanes;
 	u32 nr_lanes;
-	bool lanes_by_task;		/* else by node */
-	u16 *lane_of_node;
 	struct lc_log *log;
 	struct lc_submit *submit;
 	struct lc_writeback *wb;

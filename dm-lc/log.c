@@ -454,7 +454,7 @@ static void log_flush_work(struct work_struct *work)
  * lc_log_flush_io() - complete a bio when a seq is durable
  * @log: the log
  * @io: of a FLUSH, or of a FUA write whose data is in the log
- * @seq: from lc_head_seal() or lc_head_flush()
+ * @seq: from lc_lanes_close_used() or lc_lanes_close_owed()
  *
  * Does not sleep.  The bio ends here or later, well or with an error.
  */

@@ -44,7 +44,7 @@
 #include "lc.h"
 #include "bypass.h"
 #include "claims.h"
-#include "lane.h"
+#include "lanes.h"
 #include "meter.h"
 #include "park.h"
 #include "submit.h"
@@ -81,13 +81,13 @@ static u64 room(const struct lc_core *core)
 	u32 nr = 0, i;
 
 	for (i = 0; i < core->nr_lanes; i++)
-		nr += READ_ONCE(core->lanes[i]->nr_ready);
-	return min_t(u64, nr, lc_head_ready(core->head));
+		nr += READ_ONCE(core->lanes->lane[i]->nr_ready);
+	return min_t(u64, nr, lc_allot_ready(core->allot));
 }
 
 static u64 most_room(const struct lc_core *core)
 {
-	return READ_ONCE(core->head->most_ready);
+	return READ_ONCE(core->allot->most_ready);
 }
 
 /* --- writers ---------------------------------------------------------------- */

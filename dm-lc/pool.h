@@ -38,7 +38,7 @@ struct lc_buffer {
 	u32 nr_chunks;
 	u64 segment;			/* number */
 	u64 position;
-	u64 cut;			/* head->cut when it was opened; 0: its own segment */
+	u64 cut;			/* allot->cut when it was opened; 0: its own segment */
 	struct lc_pool *pool;
 	u32 home;			/* lane in whose node its memory is; only that one has it */
 	struct lc_lane *lane;		/* that fills it, opaque here; set before it is ready */

@@ -26,7 +26,7 @@
 #include "fit.h"
 #include "index.h"
 #include "io.h"
-#include "lane.h"
+#include "lanes.h"
 #include "mask.h"
 #include "read.h"
 #include "rescue.h"
@@ -188,7 +188,7 @@ static int find_record(struct lc_core *core, u32 slot, struct lc_record_header *
 	struct lc_chain chain;
 
 	lc_chain_start(&chain, seg->number,
-		       seg->number >= core->head->start ? core->sb.epoch : 0);
+		       seg->number >= core->allot->start ? core->sb.epoch : 0);
 	while (chain.slot < wanted && nr_bad < MAX_BAD_HEADERS) {
 		ret = lc_io_sync(core->env.cache, REQ_OP_READ,
 				 lc_slot_address(&core->sb.geo, base + chain.slot), header,

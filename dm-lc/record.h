@@ -10,7 +10,7 @@
  *  B1 The image of a record changes only while a writer holds a reference, which
  *     can be taken only while the record is open (C1).
  *  B4 Slots handed out but not used become holes: entry NONE, bytes zero (C8).
- *  B5 While head->relog_wanted, nobody but lc_lane_relog() opens a segment or gets a
+ *  B5 While allot->relog_wanted, nobody but lc_lanes_relog() opens a segment or gets a
  *     slot, and the segment it is at work in is not closed before it is full (D1).
  *  B6 A block that is in an open record, whosever lane that is, is overwritten there: of
  *     two records open at once none is the newer one yet.  A writer looks for it before

@@ -42,7 +42,7 @@
 #include "discard.h"
 #include "index.h"
 #include "io.h"
-#include "lane.h"
+#include "lanes.h"
 #include "log.h"
 #include "mask.h"
 #include "park.h"
@@ -338,7 +338,7 @@ static int save_and_abandon(struct lc_rescue *rescue)
 
 	if (core->running)
 		lc_writeback_pause(core->wb);
-	lc_head_stop(core);
+	lc_lanes_stop(core->lanes);
 	lc_log_wait_stopped(core->log);
 	lc_discard_settle(core);
 	/* Mode fail may have come meanwhile: then the SSD stays as it is, for the next start. */

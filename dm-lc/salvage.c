@@ -35,7 +35,7 @@
 #include "bypass.h"
 #include "index.h"
 #include "io.h"
-#include "lane.h"
+#include "lanes.h"
 #include "log.h"
 #include "rescue.h"
 #include "salvage.h"
@@ -308,7 +308,7 @@ static void list_segment(struct lc_salvage *salvage, u64 number, struct lc_wb_li
 
 static void begin_pass(struct lc_salvage *salvage)
 {
-	salvage->next = max(salvage->core->ring->nr, lc_head_used(salvage->core)) -
+	salvage->next = max(salvage->core->ring->nr, lc_lanes_used(salvage->core->lanes)) -
 			salvage->core->ring->nr;
 	salvage->next = max_t(u64, salvage->next, 1);
 	salvage->incomplete = false;
@@ -324,7 +324,7 @@ static bool do_pass(struct lc_salvage *salvage)
 {
 	struct lc_core *core = salvage->core;
 	struct lc_wb_list *list = lc_writeback_list(core->wb);
-	u64 end = lc_head_used(core);
+	u64 end = lc_lanes_used(core->lanes);
 
 	if (!salvage->next)
 		begin_pass(salvage);

@@ -37,7 +37,7 @@ struct lc_segment {
 	struct lc_buffer __rcu *buf;	/* its RAM image until that is durable; log->lock */
 	/* Of the content.  Changes before anything of the next content is written (H1). */
 	u64 number;			/* READ_ONCE() */
-	u64 cut_seq;			/* 0: not a cut, or not known to be one; head->lock */
+	u64 cut_seq;			/* 0: not a cut, or not known to be one; allot->lock */
 	atomic_t refs;			/* reads in flight that hold it (H1) */
 	u16 lane;			/* that opened it; set with number, of no earlier life */
 };

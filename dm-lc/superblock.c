@@ -390,7 +390,7 @@ static int write_epoch(struct lc_core *core, u64 first_seq)
 		core->sb.incompat |= LC_INCOMPAT_LANES;
 	else if (core->sb.tail_seq == first_seq)	/* nothing is left of those there were */
 		core->sb.incompat &= ~LC_INCOMPAT_LANES;
-	/* Stretches without a record, see lc_head_create(). */
+	/* Stretches without a record, see lc_lanes_create(). */
 	core->sb.lane_limit = max(core->sb.lane_limit, 2 * core->nr_lanes);
 	lc_replay_next_life(&core->sb, first_seq);
 	core->sb.flags &= ~LC_SB_CLEAN;

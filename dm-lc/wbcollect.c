@@ -12,7 +12,7 @@
 #include "chain.h"
 #include "index.h"
 #include "io.h"
-#include "lane.h"
+#include "lanes.h"
 #include "segment.h"
 #include "wbcollect.h"
 #include "wbcopy.h"
@@ -104,7 +104,7 @@ static int walk_segment(struct lc_core *core, const struct lc_wb_source *source,
 	int ret;
 
 	lc_chain_start(&chain, source->number,
-		       source->number >= core->head->start ? core->sb.epoch : 0);
+		       source->number >= core->allot->start ? core->sb.epoch : 0);
 	while (!lc_chain_at_end(&chain, &core->sb.geo)) {
 		ret = read_header(core, source, &chain,
 				  lc_chain_unbroken(&chain) ? HEADER_TRIES : 1, &info);

@@ -10,7 +10,7 @@
 #include "doubt.h"
 #include "index.h"
 #include "io.h"
-#include "lane.h"
+#include "lanes.h"
 #include "log.h"
 #include "read.h"
 #include "segment.h"
@@ -29,10 +29,10 @@ int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
 	struct lc_record_info info;
 	int ret;
 
-	*seq = lc_head_cut_seq(core, number);
+	*seq = lc_allot_cut_seq(core->allot, number);
 	if (*seq)
 		return 0;
-	if (number >= core->head->start || core->sb.incompat & LC_INCOMPAT_LANES)
+	if (number >= core->allot->start || core->sb.incompat & LC_INCOMPAT_LANES)
 		return -ENOENT;
 	/* A segment from before the last clean stop, of the only lane there was. */
 	ret = lc_io_sync(core->env.cache, REQ_OP_READ,
@@ -184,7 +184,7 @@ int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b)
 
 	ret = find_tail(wb, b, &seq);
 	if (!ret)
-		ret = lc_log_wait_durable(core->log, lc_head_seal(core, false));
+		ret = lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, false));
 	if (!ret)
 		ret = lc_meta_set_tail(core, b->end, seq);
 	if (ret)

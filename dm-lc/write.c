@@ -30,7 +30,7 @@
 #include "bypass.h"
 #include "index.h"
 #include "io.h"
-#include "lane.h"
+#include "lanes.h"
 #include "log.h"
 #include "mask.h"
 #include "park.h"
@@ -150,9 +150,9 @@ static u32 blocks_left(const struct lc_io *io)
 static int find_cursor(struct lc_core *core, u32 want, struct lc_cursor *cur,
 		       const struct lc_mapping *old)
 {
-	if (old && lc_cursor_join(core, old->slot, cur))
+	if (old && lc_cursor_join(core->lanes, old->slot, cur))
 		return LC_ORDER_OWN;
-	if (lc_lane_try_reserve(lc_lane_here(core), want, cur))
+	if (lc_lane_try_reserve(lc_lanes_here(core->lanes), want, cur))
 		return -EAGAIN;
 	return LC_ORDER_OLDER;
 }
@@ -207,12 +207,14 @@ static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor 
  */
 static int reserve(struct lc_core *core, u32 want, bool waited, struct lc_cursor *cur)
 {
-	struct lc_lane *here = lc_lane_here(core);
-	int ret = lc_lane_reserve(here, want, cur);
+	struct lc_lanes *lanes = core->lanes;
+	struct lc_lane *here = lc_lanes_here(lanes);
+	int ret = lc_lanes_reserve(lanes, here, want, cur);
 	u32 i;
 
-	for (i = 1; ret && waited && i < core->nr_lanes; i++)
-		ret = lc_lane_reserve(core->lanes[(here->index + i) % core->nr_lanes], want, cur);
+	for (i = 1; ret && waited && i < lanes->nr; i++)
+		ret = lc_lanes_reserve(lanes, lanes->lane[(here->index + i) % lanes->nr], want,
+				       cur);
 	return ret;
 }
 
@@ -299,7 +301,7 @@ void lc_write_commit(struct lc_core *core)
 	/* The other work has taken them; perhaps the volume is at rest by now. */
 	if (!ios)
 		return;
-	seq = lc_head_commit(core, true);
+	seq = lc_lanes_close_all(core->lanes, true);
 	llist_for_each_entry_safe(io, next, ios, commit)
 		lc_log_flush_io(core->log, io, seq);
 }
@@ -345,9 +347,9 @@ static void flush_io(struct lc_core *core, struct lc_io *io, bool direct)
 	if (direct)
 		lc_io_leave_plug();
 	if (lc_io_bio(io)->bi_opf & REQ_FUA)
-		seq = lc_head_commit(core, direct);
+		seq = lc_lanes_close_all(core->lanes, direct);
 	else
-		seq = lc_head_flush(core, direct);
+		seq = lc_lanes_close_owed(core->lanes, direct);
 	lc_log_flush_io(core->log, io, seq);
 }
 
@@ -553,7 +555,7 @@ int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fa
 	u32 bucket;
 
 	lc_hold();
-	if (lc_lane_relog(core->lanes[0], &cur)) {
+	if (lc_lanes_relog(core->lanes, &cur)) {
 		lc_unhold();
 		return -EAGAIN;
 	}

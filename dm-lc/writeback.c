@@ -33,7 +33,7 @@
 #include "claims.h"
 #include "index.h"
 #include "io.h"
-#include "lane.h"
+#include "lanes.h"
 #include "log.h"
 #include "pace.h"
 #include "park.h"
@@ -82,7 +82,7 @@ static bool segment_settled(struct lc_core *core, u64 number)
 	struct lc_segment *seg = &core->ring->segments[lc_ring_position(core->ring, number)];
 
 	/* Pairs with take(): what is below has its buffer, if it has one. */
-	return number < smp_load_acquire(&core->head->next) && !rcu_access_pointer(seg->buf);
+	return number < smp_load_acquire(&core->allot->next) && !rcu_access_pointer(seg->buf);
 }
 
 /* Lost blocks stay dirty for ever, refused ones for a while: alone they are no reason. */
@@ -106,7 +106,7 @@ static bool wants_to_run(struct lc_writeback *wb)
 		return false;
 	if (lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to))
 		return true;
-	if (READ_ONCE(core->head->relog_wanted))	/* writes are parked until that is done */
+	if (READ_ONCE(core->allot->relog_wanted))	/* writes are parked until that is done */
 		return true;
 	if (lc_ring_free(core->ring) <= reserve(core))
 		return true;
@@ -123,7 +123,7 @@ static bool wants_to_run(struct lc_writeback *wb)
 /* Looked at with each kick, of which there are many: the lanes are locked last. */
 static bool should_run(struct lc_writeback *wb)
 {
-	return wants_to_run(wb) && lc_ring_tail(wb->core->ring) < lc_head_used(wb->core);
+	return wants_to_run(wb) && lc_ring_tail(wb->core->ring) < lc_lanes_used(wb->core->lanes);
 }
 
 /* --- step 1: collect ---------------------------------------------------- */
@@ -148,7 +148,7 @@ static bool must_end_soon(const struct lc_writeback *wb, const struct lc_wb_batc
 {
 	struct lc_core *core = wb->core;
 
-	return READ_ONCE(core->head->relog_wanted) ||
+	return READ_ONCE(core->allot->relog_wanted) ||
 	       lc_ring_free(core->ring) < READ_ONCE(core->ring->reserve) ||
 	       number - b->first >= core->sb.geo.nr_segments / 8;
 }
@@ -283,9 +283,9 @@ static void relog_wait(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
 
-	WRITE_ONCE(core->head->relog_wanted, true);
+	WRITE_ONCE(core->allot->relog_wanted, true);
 	/* Pairs with refill_segment(): it takes nothing kept back before the wish. */
-	smp_store_release(&core->head->relog_starved, true);
+	smp_store_release(&core->allot->relog_starved, true);
 	lc_kick(&core->env.refill);
 	flush_work(&core->refill_work);
 	/* A device that is slow or fails is not the log's lack of room. */
@@ -305,14 +305,14 @@ static void relog_done(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
 
-	if (!READ_ONCE(core->head->relog_wanted))
+	if (!READ_ONCE(core->allot->relog_wanted))
 		return;
-	WRITE_ONCE(core->head->relog_starved, false);
+	WRITE_ONCE(core->allot->relog_starved, false);
 	if (lc_ring_free(core->ring) < READ_ONCE(core->ring->reserve) &&
 	    ++wb->relog_rounds < core->ring->nr)
 		return;
 	wb->relog_rounds = 0;
-	WRITE_ONCE(core->head->relog_wanted, false);
+	WRITE_ONCE(core->allot->relog_wanted, false);
 	lc_park_kick(core->park);
 }
 
@@ -325,7 +325,7 @@ static void await_cut(struct lc_writeback *wb)
 	struct lc_core *core = wb->core;
 
 	if (is_idle(core) || lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to))
-		lc_log_wait_durable(core->log, lc_head_seal(core, true));
+		lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, true));
 	wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
 }
 
@@ -338,7 +338,7 @@ static void run_batch(struct lc_writeback *wb)
 	/* What is asked to be drained must not stay in an open segment. */
 	if (lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to) &&
 	    !segment_settled(core, lc_ring_tail(core->ring))) {
-		ret = lc_log_wait_durable(core->log, lc_head_seal(core, true));
+		ret = lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, true));
 		if (ret)
 			return;
 	}
@@ -374,7 +374,7 @@ static void run_batch(struct lc_writeback *wb)
 	}
 	lc_patience_success(&wb->patience);
 	/* The oldest segment is still in RAM: its flush must come first. */
-	if (lc_log_wait_durable(core->log, lc_head_seal(core, is_idle(core))))
+	if (lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, is_idle(core))))
 		return;
 	if (!segment_settled(core, b.first))
 		wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
@@ -555,8 +555,8 @@ void lc_writeback_pause(struct lc_writeback *wb)
  */
 void lc_writeback_drain(struct lc_writeback *wb)
 {
-	lc_head_seal(wb->core, true);
-	WRITE_ONCE(wb->drain_to, lc_head_used(wb->core));
+	lc_lanes_close_used(wb->core->lanes, true);
+	WRITE_ONCE(wb->drain_to, lc_lanes_used(wb->core->lanes));
 	wake_up_all(&wb->wait);
 }
 
@@ -585,7 +585,7 @@ static u64 zone(const struct lc_writeback *wb)
 {
 	u32 batch = max(batch_max(wb) / wb->core->sb.geo.seg_slots, READ_ONCE(wb->frees));
 
-	return 2 * max(batch, wb->core->head->round);
+	return 2 * max(batch, wb->core->allot->round_len);
 }
 
 /* Segments that are free, but for those kept back. */
@@ -624,7 +624,7 @@ unsigned long lc_writeback_rest(const struct lc_writeback *wb, u32 runs, u32 blo
 {
 	struct lc_core *core = wb->core;
 
-	if (atomic_read(&wb->wanted) || READ_ONCE(core->head->relog_wanted) ||
+	if (atomic_read(&wb->wanted) || READ_ONCE(core->allot->relog_wanted) ||
 	    lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to) || room(wb) <= zone(wb) ||
 	    used_percent(core) > (100 + READ_ONCE(core->env.params.high_watermark)) / 2)
 		return 0;

@@ -19,7 +19,7 @@
 #include "../record.h"
 #include "../core.h"
 #include "../index.h"
-#include "../lane.h"
+#include "../lanes.h"
 #include "../log.h"
 #include "../park.h"
 #include "../segment.h"
@@ -263,7 +263,8 @@ static void fake_destroy(void *data)
 	if (core->env.wq)
 		destroy_workqueue(core->env.wq);
 	lc_park_destroy(core->park);
-	lc_head_destroy(core);
+	lc_lanes_destroy(core->lanes);
+	lc_allot_destroy(core->allot);
 	lc_pool_destroy(core->pool);
 	lc_ring_destroy(core->ring);
 	lc_index_destroy(core->index);
@@ -290,23 +291,29 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	core->pool = lc_pool_create(&core->env, core->ring, options->lanes ?: 1);
 	KUNIT_ASSERT_TRUE(test, core->env.wq && core->event_wq && core->meta && core->index &&
 			  core->ring && core->pool);
-	KUNIT_ASSERT_EQ(test, lc_head_create(core, options->lanes ?: 1), 0);
-	core->lanes[0]->max_ready = 4;
-	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(core->pool, options->buffers ?: 8, &buffers), 0);
-	lc_pool_add(core->pool, &buffers);
-	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->sb.geo.cache_bytes, options), 0);
-	core->env.backing = core->env.cache;
+	core->nr_lanes = options->lanes ?: 1;
 	core->sums.nr_slots = core->sb.geo.nr_slots;
 	core->submit = lc_submit_create(&core->env, core->ring, core->pool, &core->sums,
 					core->nr_lanes);
 	KUNIT_ASSERT_NOT_NULL(test, core->submit);
 	core->log = lc_log_create(&core->env, core->submit);
+	KUNIT_ASSERT_NOT_NULL(test, core->log);
+	core->allot = lc_allot_create(&core->env, core->ring, core->log, core->nr_lanes);
+	KUNIT_ASSERT_NOT_NULL(test, core->allot);
+	core->lanes = lc_lanes_create(&core->env, core->allot, core->log, core->submit,
+				      core->pool);
+	KUNIT_ASSERT_NOT_NULL(test, core->lanes);
+	core->lanes->lane[0]->max_ready = 4;
+	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(core->pool, options->buffers ?: 8, &buffers), 0);
+	lc_pool_add(core->pool, &buffers);
+	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->sb.geo.cache_bytes, options), 0);
+	core->env.backing = core->env.cache;
 	core->park = lc_park_create(core);
 	core->wb = lc_writeback_create(core);
-	KUNIT_ASSERT_TRUE(test, core->log && core->park && core->wb);
+	KUNIT_ASSERT_TRUE(test, core->park && core->wb);
 	lc_ring_start(core->ring, options->segment ?: 1, core->sb.tail_seq,
 		      options->segment ?: 1);
-	lc_head_start(core, options->segment ?: 1, options->next_seq ?: 1);
+	lc_allot_start(core->allot, options->segment ?: 1, options->next_seq ?: 1);
 	lc_log_start(core->log, options->next_seq ?: 1);
 }
 
@@ -346,7 +353,15 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 	return fake;
 }
 
-/* Give the head the next segment.  Return: whether there was one. */
+/* Slots of a lane, as a writer gets them. */
+static inline int fake_reserve(struct fake *fake, u32 lane, u32 want, struct lc_cursor *cur)
+{
+	struct lc_lanes *lanes = fake->core.lanes;
+
+	return lc_lanes_reserve(lanes, lanes->lane[lane], want, cur);
+}
+
+/* Give the lanes the next segment.  Return: whether there was one. */
 static inline bool fake_feed_head(struct fake *fake)
 {
 	struct lc_core *core = &fake->core;
@@ -354,7 +369,7 @@ static inline bool fake_feed_head(struct fake *fake)
 
 	if (!lc_ring_take(core->ring, 0, &number))
 		return false;
-	lc_head_add(core->head, number);
+	lc_allot_add(core->allot, number);
 	return true;
 }
 
@@ -370,7 +385,7 @@ static inline bool fake_feed_lane(struct fake *fake, u32 lane)
 		lc_buffer_unpin(buf);
 		return false;
 	}
-	lc_lane_add_ready(core->lanes[lane], buf);
+	lc_lane_add_ready(core->lanes->lane[lane], buf);
 	return true;
 }
 
@@ -424,7 +439,7 @@ static inline struct fake_io *fake_flush(struct fake *fake)
 {
 	struct fake_io *fio = fake_io(fake);
 
-	lc_log_flush_io(fake->core.log, &fio->io, lc_head_commit(&fake->core, false));
+	lc_log_flush_io(fake->core.log, &fio->io, lc_lanes_close_all(fake->core.lanes, false));
 	return fio;
 }
 
@@ -433,7 +448,7 @@ static inline struct fake_io *fake_flush_direct(struct fake *fake)
 {
 	struct fake_io *fio = fake_io(fake);
 
-	lc_log_flush_io(fake->core.log, &fio->io, lc_head_commit(&fake->core, true));
+	lc_log_flush_io(fake->core.log, &fio->io, lc_lanes_close_all(fake->core.lanes, true));
 	return fio;
 }
 
@@ -461,7 +476,7 @@ static inline void fake_write(struct fake *fake, u64 block, u32 nr)
 	int ret;
 
 	while (nr) {
-		ret = lc_lane_reserve(fake->core.lanes[0], nr, &cur);
+		ret = fake_reserve(fake, 0, nr, &cur);
 		if (ret) {
 			KUNIT_ASSERT_EQ(fake->test, ret, -EAGAIN);
 			KUNIT_ASSERT_TRUE(fake->test, fake_feed(fake));
@@ -483,7 +498,7 @@ static inline u64 fake_record(struct fake *fake, u32 nr)
 
 	block = (block + 16) % 4096;
 	fake_write(fake, block, nr);
-	seq = lc_lane_seal(fake->core.lanes[0], false, false);
+	seq = lc_lane_seal(fake->core.lanes->lane[0], false, false);
 	return seq;
 }
 

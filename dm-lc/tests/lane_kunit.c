@@ -100,7 +100,7 @@ static void look(struct fake *fake, struct bio *bio)
 	storm->places[info.seq] = (struct place) {
 		.segment = info.segment,
 		.cut = info.cut ?: info.segment,
-		.cut_seq = lc_head_cut_seq(&fake->core, info.segment),
+		.cut_seq = lc_allot_cut_seq(fake->core.allot, info.segment),
 	};
 	slot = (lc_ring_position(fake->core.ring, info.segment) << fake->core.ring->slot_shift) +
 	       info.first_slot;
@@ -163,7 +163,7 @@ static int writer_thread(void *data)
 		u32 lane = prandom_u32_state(&w->rnd) % core->nr_lanes;
 		u32 want = 1 + prandom_u32_state(&w->rnd) % 20;
 
-		if (lc_lane_reserve(core->lanes[lane], want, &cur)) {
+		if (lc_lanes_reserve(core->lanes, core->lanes->lane[lane], want, &cur)) {
 			usleep_range(50, 100);
 			continue;
 		}
@@ -192,10 +192,10 @@ static int feeder_thread(void *data)
 		if (head > 64 * core->nr_lanes)
 			lc_ring_set_tail(core->ring, head - 64 * core->nr_lanes, 1);
 		for (i = 0; i < core->nr_lanes; i++)
-			fed |= READ_ONCE(core->lanes[i]->nr_ready) < 3 &&
+			fed |= READ_ONCE(core->lanes->lane[i]->nr_ready) < 3 &&
 			       fake_feed_lane(storm->fake, i);
 		/* A segment that nothing was put into gives back its buffer only. */
-		if (!lc_head_ready(core->head))
+		if (!lc_allot_ready(core->allot))
 			fed |= fake_feed_head(storm->fake);
 		if (!fed) {
 			lc_log_relieve(core->log);
@@ -217,17 +217,17 @@ static int sealer_thread(void *data)
 		switch (random % 8) {
 		case 0:
 			range.block = random >> 20;
-			lc_head_append_ranges(core, &range, 1);
+			lc_lanes_append_ranges(core->lanes, &range, 1);
 			break;
 		case 1:
-			lc_head_seal(core, true);
+			lc_lanes_close_used(core->lanes, true);
 			break;
 		case 2:
 		case 3:
-			lc_log_want_durable(core->log, lc_head_commit(core, true));
+			lc_log_want_durable(core->log, lc_lanes_close_all(core->lanes, true));
 			break;
 		default:
-			lc_log_want_durable(core->log, lc_head_seal(core, false));
+			lc_log_want_durable(core->log, lc_lanes_close_used(core->lanes, false));
 			break;
 		}
 		usleep_range(random >> 28, 30 * (random >> 28) + 20);
@@ -343,7 +343,7 @@ static void run_storm(struct kunit *test, struct storm *storm, bool resize)
 	stop(storm->feeder);
 }
 
-/* N1, and what headers say of it (L14). */
+/* AL1, and what headers say of it (L14). */
 static void check_cuts(struct kunit *test, struct place *places, u64 last)
 {
 	u64 seq, wrong = 0, nr_cuts = 0;
@@ -372,7 +372,7 @@ static void check_cuts(struct kunit *test, struct place *places, u64 last)
 static void check_storm(struct kunit *test, struct storm *storm)
 {
 	struct lc_core *core = &storm->fake->core;
-	u64 last = lc_head_seal(core, true);
+	u64 last = lc_lanes_close_used(core->lanes, true);
 	u32 i, ready = 0;
 
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(core->log, last), 0);
@@ -391,7 +391,7 @@ static void check_storm(struct kunit *test, struct storm *storm)
 	check_cuts(test, storm->places, last);
 	/* Only those that wait for a writer, and one that a retracted record left open. */
 	for (i = 0; i < core->nr_lanes; i++)
-		ready += READ_ONCE(core->lanes[i]->nr_ready) + 1;
+		ready += READ_ONCE(core->lanes->lane[i]->nr_ready) + 1;
 	KUNIT_EXPECT_LE(test, lc_pool_used(core->pool), ready);
 	kunit_info(test, "%llu records, %d slots, %u flushes", last,
 		   atomic_read(&storm->nr_used), storm->fake->nr_flushes);
@@ -433,7 +433,7 @@ static int late_thread(void *data)
 {
 	struct late *late = data;
 
-	late->ret = lc_lane_reserve(late->fake->core.lanes[0], 1, &late->cur);
+	late->ret = fake_reserve(late->fake, 0, 1, &late->cur);
 	WRITE_ONCE(late->done, true);
 	return 0;
 }
@@ -464,7 +464,7 @@ static void late_writer(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 	struct late *late = kunit_kzalloc(test, sizeof(*late), GFP_KERNEL);
-	struct lc_lane *lane = fake->core.lanes[0];
+	struct lc_lane *lane = fake->core.lanes->lane[0];
 	struct task_struct *task;
 	struct lc_cursor cur = {};
 
@@ -473,7 +473,7 @@ static void late_writer(struct kunit *test)
 		kunit_skip(test, "needs two CPUs");
 	late->fake = fake;
 	KUNIT_ASSERT_TRUE(test, fake_feed(fake));
-	KUNIT_ASSERT_EQ(test, lc_lane_reserve(lane, 1, &cur), 0);
+	KUNIT_ASSERT_EQ(test, lc_lanes_reserve(lane->lanes, lane, 1, &cur), 0);
 	fake_put_block(fake, &cur, 1, 1);
 	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, false, false), 1);
 	task = kthread_create(late_thread, late, "lc-test");

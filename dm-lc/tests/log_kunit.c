@@ -78,9 +78,9 @@ static void held_back(struct kunit *test)
 	struct fake_io *fio;
 
 	fake_feed(fake);
-	KUNIT_ASSERT_EQ(test, lc_lane_reserve(fake->core.lanes[0], 1, &cur), 0);
+	KUNIT_ASSERT_EQ(test, fake_reserve(fake, 0, 1, &cur), 0);
 	fake_put_block(fake, &cur, 5, 5);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes[0], false, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.lanes->lane[0], false, false), 1);
 	KUNIT_EXPECT_EQ(test, fake_record(fake, 1), 2);
 	fio = fake_flush(fake);
 	fake_finish(fake, 2, BLK_STS_OK);
@@ -248,7 +248,7 @@ static void relieved(struct kunit *test)
 	int refills;
 
 	fake_record(fake, 1);
-	lc_lane_seal(fake->core.lanes[0], true, false);
+	lc_lane_seal(fake->core.lanes->lane[0], true, false);
 	lc_log_relieve(fake->core.log);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_expect_flushes(fake, 1);
@@ -348,7 +348,7 @@ static void fua_not_alone(struct kunit *test)
 	struct bio *first, *second;
 
 	fake_write(fake, 0, 1);
-	lc_lane_seal(fake->core.lanes[0], false, false);
+	lc_lane_seal(fake->core.lanes->lane[0], false, false);
 	first = fake_take(fake, 1);
 	fake_write(fake, 10, 1);
 	fio = fake_flush(fake);
@@ -625,7 +625,7 @@ static void stopped(struct kunit *test)
 	fake_wait(fake, 1);
 	fake_write(fake, 10, 1);
 	lc_log_stop(fake->core.log);
-	lc_head_stop(&fake->core);
+	lc_lanes_stop(fake->core.lanes);
 	fio = fake_flush(fake);
 	fake_finish(fake, 1, BLK_STS_OK);
 	lc_log_wait_stopped(fake->core.log);
@@ -653,7 +653,7 @@ static void stopped_midway(struct kunit *test, bool fua)
 	KUNIT_EXPECT_EQ(test, is_fua(bio), fua);
 	lc_log_stop(fake->core.log);
 	fake_end(bio, BLK_STS_OK);
-	lc_lane_seal(fake->core.lanes[0], true, false);
+	lc_lane_seal(fake->core.lanes->lane[0], true, false);
 	lc_log_wait_stopped(fake->core.log);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
@@ -683,7 +683,7 @@ static void stopped_close(struct kunit *test)
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
 	lc_log_stop(fake->core.log);
-	lc_lane_seal(fake->core.lanes[0], true, false);
+	lc_lane_seal(fake->core.lanes->lane[0], true, false);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
 }
 
@@ -727,12 +727,12 @@ static void retire(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 1);	/* open */
 	KUNIT_EXPECT_NOT_NULL(test, rcu_access_pointer(core->ring->segments[1].buf));
-	lc_lane_seal(core->lanes[0], true, false);
+	lc_lane_seal(core->lanes->lane[0], true, false);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 0);
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(core->ring->segments[1].buf));
 
 	fake_record(fake, 2);
-	lc_lane_seal(core->lanes[0], true, false);
+	lc_lane_seal(core->lanes->lane[0], true, false);
 	fake_finish(fake, 3, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(core->pool), 1);	/* written, not durable */
 	lc_log_want_durable(core->log, 3);
@@ -748,7 +748,7 @@ static void retire_failed(struct kunit *test)
 	struct lc_buffer *buf;
 
 	fake_record(fake, 2);
-	lc_lane_seal(core->lanes[0], true, false);
+	lc_lane_seal(core->lanes->lane[0], true, false);
 	fake_finish(fake, 1, BLK_STS_IOERR);
 	buf = lc_buffer_pin(core->ring, 16 + 1);
 	KUNIT_ASSERT_NOT_NULL(test, buf);

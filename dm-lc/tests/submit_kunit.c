@@ -43,7 +43,7 @@ static void direct(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
 	/* Large ones are the worker's. */
 	KUNIT_EXPECT_TRUE(test, sent_from_here(fake, 8, 2));
-	lc_lane_seal(fake->core.lanes[0], true, false);
+	lc_lane_seal(fake->core.lanes->lane[0], true, false);
 	KUNIT_EXPECT_FALSE(test, sent_from_here(fake, 9, 3));
 	fake_pass(fake);
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 3), 0);
@@ -67,7 +67,7 @@ static void not_throttled(struct kunit *test)
 	bio = fake_take(fake, 0);
 	KUNIT_EXPECT_TRUE(test, passes_throttle(bio));
 	fake_end(bio, BLK_STS_OK);
-	lc_lane_seal(fake->core.lanes[0], true, false);
+	lc_lane_seal(fake->core.lanes->lane[0], true, false);
 	KUNIT_EXPECT_FALSE(test, sent_from_here(fake, 9, 2));
 	bio = fake_take(fake, 2);
 	KUNIT_EXPECT_TRUE(test, passes_throttle(bio));
@@ -102,9 +102,9 @@ static void direct_not_last(struct kunit *test)
 	struct lc_cursor cur = {};
 
 	fake_feed(fake);
-	KUNIT_ASSERT_EQ(test, lc_lane_reserve(fake->core.lanes[0], 1, &cur), 0);
+	KUNIT_ASSERT_EQ(test, fake_reserve(fake, 0, 1, &cur), 0);
 	fake_put_block(fake, &cur, 5, 5);
-	KUNIT_EXPECT_EQ(test, lc_head_commit(&fake->core, true), 1);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_all(fake->core.lanes, true), 1);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
 	lc_cursor_release(&cur);
@@ -123,7 +123,7 @@ static void direct_stopped(struct kunit *test)
 		fake_write(fake, seq, 1);
 		KUNIT_EXPECT_EQ(test, fake_flush_direct(fake)->ended, FAKE_PENDING);
 	}
-	lc_head_stop(&fake->core);
+	lc_lanes_stop(fake->core.lanes);
 	lc_log_wait_stopped(fake->core.log);
 	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
@@ -227,7 +227,7 @@ static void turns_stopped(struct kunit *test)
 
 	lc_log_stop(fake->core.log);
 	expect_on_way(fake, 4);
-	lc_head_stop(&fake->core);
+	lc_lanes_stop(fake->core.lanes);
 	fake_finish(fake, 4, BLK_STS_OK);
 	fake_finish(fake, 1, BLK_STS_IOERR);
 	fake_finish(fake, 2, BLK_STS_OK);
@@ -262,7 +262,7 @@ static void unflushed(struct kunit *test)
 	fake_record(fake, 3);
 	fake_finish(fake, 2, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake->core.pool->homes[0].nr_unflushed, 0);
-	lc_lane_seal(fake->core.lanes[0], true, false);
+	lc_lane_seal(fake->core.lanes->lane[0], true, false);
 	KUNIT_EXPECT_EQ(test, fake->core.pool->homes[0].nr_unflushed, 0);
 	flush_workqueue(fake->core.env.wq);
 	refills = atomic_read(&fake->refills);
@@ -276,7 +276,7 @@ static void unflushed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->core.pool->homes[0].nr_unflushed, 1);
 	flush_workqueue(fake->core.env.wq);
 	refills = atomic_read(&fake->refills);
-	lc_lane_seal(fake->core.lanes[0], true, false);
+	lc_lane_seal(fake->core.lanes->lane[0], true, false);
 	KUNIT_EXPECT_EQ(test, fake->core.pool->homes[0].nr_unflushed, 2);
 	flush_workqueue(fake->core.env.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
@@ -399,7 +399,7 @@ static void through_dead(struct kunit *test)
 
 	fake_write(fake, 0, 1);
 	fio = fake_flush_direct(fake);
-	lc_lane_seal(fake->core.lanes[0], true, false);
+	lc_lane_seal(fake->core.lanes->lane[0], true, false);
 	lc_health_fail(&fake->core.env, "a test says so");
 	fake_finish(fake, 1, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
@@ -419,7 +419,7 @@ static void through_stopped(struct kunit *test)
 	bio = fake_take(fake, 1);
 	lc_log_stop(fake->core.log);
 	fake_end(bio, BLK_STS_OK);
-	lc_lane_seal(fake->core.lanes[0], true, false);
+	lc_lane_seal(fake->core.lanes->lane[0], true, false);
 	lc_log_wait_stopped(fake->core.log);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
@@ -434,7 +434,7 @@ static void through_retire(struct kunit *test)
 
 	fake_record(fake, 2);
 	fake_record(fake, 2);
-	lc_lane_seal(fake->core.lanes[0], true, false);
+	lc_lane_seal(fake->core.lanes->lane[0], true, false);
 	fake_finish(fake, 2, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);
 	fake_finish(fake, 1, BLK_STS_OK);

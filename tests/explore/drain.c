@@ -25,7 +25,7 @@
 
 static bool segment_settled(u64 number)
 {
-	return number < world->core->head->next && !segment_of(number)->buf;
+	return number < world->core->allot->next && !segment_of(number)->buf;
 }
 
 u64 drain_limit(void)
@@ -267,7 +267,7 @@ static bool any_rewritten(void)
  */
 static bool tail_at_cut(u64 first, u64 end, u64 *segment, u64 *tail_seq)
 {
-	const struct lc_head *head = world->core->head;
+	const struct lc_allot *allot = world->core->allot;
 	u64 low_segment, low_seq;
 
 	for (; end > first; end--) {
@@ -276,9 +276,9 @@ static bool tail_at_cut(u64 first, u64 end, u64 *segment, u64 *tail_seq)
 		*tail_seq = 0;
 		if (seg->number == end)
 			*tail_seq = seg->cut_seq;
-		else if (nr_lanes() > 1 && end == head->cut)
-			*tail_seq = head->cut_seq;
-		else if (nr_lanes() == 1 && end >= head->next)
+		else if (nr_lanes() > 1 && end == allot->cut)
+			*tail_seq = allot->cut_seq;
+		else if (nr_lanes() == 1 && end >= allot->next)
 			*tail_seq = world->writer->last_seq + 1;
 		if (*tail_seq)
 			break;
@@ -287,7 +287,7 @@ static bool tail_at_cut(u64 first, u64 end, u64 *segment, u64 *tail_seq)
 		return false;
 	*segment = end;
 	world->writer->nr_cuts++;
-	world->writer->nr_old_cuts += end < head->start;
+	world->writer->nr_old_cuts += end < allot->start;
 	tail_for(end, &low_segment, &low_seq);
 	if (low_seq != *tail_seq || low_segment < end)
 		trouble(BAD_INDEX, "segment %llu is no cut from record %llu on: %llu in %llu", end,

@@ -2,7 +2,7 @@
 /*
  * Model of the lanes: blocks into slots of the open record, records into segments.
  *
- * As lane.c, head.c, record.c and write.c: each lane has one record open; a block that is in
+ * As lanes.c, lane.c, allot.c, record.c and write.c.  Each lane has one record open; a block in
  * an open one already is overwritten there, any other gets the next slot and brings the
  * sectors along that are dirty on the SSD only.  A record is closed when it is full or a
  * flush wants it, gets its seq then, and the next one opens behind it if a block fits.
@@ -140,48 +140,69 @@ void buf_close(struct wbuf *buf)
 		lc_kick(&world->core->env.refill);
 }
 
-/* --- head and lanes ------------------------------------------------------- */
+/* --- allotment and lanes ------------------------------------------------------- */
 
-int lc_head_create(struct lc_core *core, u32 nr)
+struct lc_allot *lc_allot_create(struct lc_env *env, struct lc_ring *ring, struct lc_log *log,
+				 u32 nr)
 {
-	u32 i;
+	struct lc_allot *allot = kzalloc(sizeof(*allot), GFP_KERNEL);
+	struct lc_core *core = container_of(env, struct lc_core, env);
 
+	(void)ring;
+	(void)log;
 	(void)nr;
+	/* The path says how many. */
 	lanes_now = world->params.lanes ?: 1;
 	if (world->params.mixed && core->sb.epoch % 2)
 		lanes_now = 1;
 	core->nr_lanes = nr_lanes();
-	core->head = kzalloc(sizeof(*core->head), GFP_KERNEL);
-	core->head->core = core;
-	core->head->round = nr_lanes() > 1 ? world->params.round : 0;
-	core->lanes = kcalloc(core->nr_lanes, sizeof(*core->lanes), GFP_KERNEL);
-	for (i = 0; i < core->nr_lanes; i++) {
-		core->lanes[i] = kzalloc(sizeof(*core->lanes[i]), GFP_KERNEL);
-		core->lanes[i]->core = core;
-		core->lanes[i]->index = i;
+	allot->round_len = nr_lanes() > 1 ? world->params.round : 0;
+	return allot;
+}
+
+void lc_allot_destroy(struct lc_allot *allot)
+{
+	kfree(allot);
+}
+
+struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_allot *allot, struct lc_log *log,
+				 struct lc_submit *submit, struct lc_pool *pool)
+{
+	struct lc_lanes *lanes = kzalloc(sizeof(*lanes) + nr_lanes() * sizeof(lanes->lane[0]),
+					 GFP_KERNEL);
+	u32 i;
+
+	(void)env;
+	(void)allot;
+	(void)log;
+	(void)submit;
+	(void)pool;
+	lanes->nr = nr_lanes();
+	for (i = 0; i < lanes->nr; i++) {
+		lanes->lane[i] = kzalloc(sizeof(*lanes->lane[i]), GFP_KERNEL);
+		lanes->lane[i]->lanes = lanes;
+		lanes->lane[i]->index = i;
 	}
-	return 0;
+	return lanes;
 }
 
-void lc_head_destroy(struct lc_core *core)
+void lc_lanes_destroy(struct lc_lanes *lanes)
 {
-	kfree(core->head);
+	kfree(lanes);
 }
 
-void lc_head_start(struct lc_core *core, u64 segment, u64 next_seq)
+void lc_allot_start(struct lc_allot *allot, u64 segment, u64 next_seq)
 {
-	struct lc_head *head = core->head;
-
-	head->start = segment;
-	head->next = segment;
-	head->end = segment;
-	head->cut = segment;
-	head->cut_seq = next_seq;
+	allot->start = segment;
+	allot->next = segment;
+	allot->end = segment;
+	allot->cut = segment;
+	allot->cut_seq = next_seq;
 }
 
-void lc_head_add(struct lc_head *head, u64 number)
+void lc_allot_add(struct lc_allot *allot, u64 number)
 {
-	head->end = number + 1;
+	allot->end = number + 1;
 }
 
 static void ready_put(u32 lane, struct wbuf *buf)
@@ -189,7 +210,7 @@ static void ready_put(u32 lane, struct wbuf *buf)
 	struct writer *w = world->writer;
 
 	w->lanes[lane].ready[w->lanes[lane].nr_ready++] = buf;
-	world->core->lanes[lane]->nr_ready = w->lanes[lane].nr_ready;
+	world->core->lanes->lane[lane]->nr_ready = w->lanes[lane].nr_ready;
 }
 
 void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *b)
@@ -209,15 +230,15 @@ static void cut(void);
 /* Could the lane open a segment now? */
 bool lane_can_open(u32 lane)
 {
-	const struct lc_head *head = world->core->head;
+	const struct lc_allot *allot = world->core->allot;
 
-	return world->writer->lanes[lane].nr_ready && head->next != head->end;
+	return world->writer->lanes[lane].nr_ready && allot->next != allot->end;
 }
 
 /* A ready buffer gets the next segment, which may begin a round. */
 struct wbuf *lane_take_ready(u32 lane)
 {
-	struct lc_head *head = world->core->head;
+	struct lc_allot *allot = world->core->allot;
 	struct writer *w = world->writer;
 	struct wbuf *buf = w->lanes[lane].ready[0];
 	struct lc_segment *seg;
@@ -226,16 +247,16 @@ struct wbuf *lane_take_ready(u32 lane)
 		return NULL;
 	memmove(w->lanes[lane].ready, w->lanes[lane].ready + 1,
 		--w->lanes[lane].nr_ready * sizeof(buf));
-	world->core->lanes[lane]->nr_ready = w->lanes[lane].nr_ready;
+	world->core->lanes->lane[lane]->nr_ready = w->lanes[lane].nr_ready;
 	lc_kick(&world->core->env.refill);
-	if (nr_lanes() > 1 && head->next - head->cut >= head->round)
+	if (nr_lanes() > 1 && allot->next - allot->cut >= allot->round_len)
 		cut();
-	buf->b.segment = head->next++;
+	buf->b.segment = allot->next++;
 	buf->b.position = lc_ring_position(world->core->ring, buf->b.segment);
-	buf->b.cut = nr_lanes() > 1 ? head->cut : 0;
+	buf->b.cut = nr_lanes() > 1 ? allot->cut : 0;
 	seg = segment_of(buf->b.segment);
 	seg->number = buf->b.segment;
-	seg->cut_seq = seg->number == head->cut ? head->cut_seq : 0;
+	seg->cut_seq = seg->number == allot->cut ? allot->cut_seq : 0;
 	if (nr_lanes() == 1)
 		seg->cut_seq = w->last_seq + 1;
 	seg->buf = &buf->b;
@@ -338,10 +359,10 @@ static void close_record(u32 lane, bool want_durable)
 		record_close(lane, want_durable);
 }
 
-/* All that is open is closed: the next number is a cut (N1). */
+/* All that is open is closed: the next number is a cut (AL1). */
 static void cut(void)
 {
-	struct lc_head *head = world->core->head;
+	struct lc_allot *allot = world->core->allot;
 	struct writer *w = world->writer;
 	u32 i;
 
@@ -354,10 +375,10 @@ static void cut(void)
 		else
 			lane_return_buf(i);
 	}
-	head->cut = head->next;
-	head->cut_seq = w->last_seq + 1;
-	say("%6u segment %llu is a cut, from record %llu on", world->life->now, head->cut,
-	    head->cut_seq);
+	allot->cut = allot->next;
+	allot->cut_seq = w->last_seq + 1;
+	say("%6u segment %llu is a cut, from record %llu on", world->life->now, allot->cut,
+	    allot->cut_seq);
 }
 
 static void lane_seal_one(u32 lane, bool close_segment)
@@ -387,7 +408,7 @@ u64 lane_seal(bool close_segment)
 	struct lc_core *core = world->core;
 	u32 i;
 
-	if (nr_lanes() > 1 && close_segment && lc_head_used(core) > core->head->cut)
+	if (nr_lanes() > 1 && close_segment && lc_lanes_used(core->lanes) > core->allot->cut)
 		cut();
 	for (i = 0; i < nr_lanes(); i++)
 		lane_seal_one(i, close_segment && nr_lanes() == 1);
@@ -567,7 +588,7 @@ void lc_stats_destroy(struct lc_core *core)
 /* First segment without a record: none of this life's records is in it or behind it. */
 u64 first_unused_segment(void)
 {
-	u64 number = world->core->head->start, seq;
+	u64 number = world->core->allot->start, seq;
 
 	for (seq = world->life->start_seq + 1; seq <= world->writer->last_seq; seq++) {
 		const struct rec *rec = rec_of_seq(seq);
@@ -581,12 +602,14 @@ u64 first_unused_segment(void)
 	return number;
 }
 
-u64 lc_head_used(struct lc_core *core)
+u64 lc_lanes_used(struct lc_lanes *lanes)
 {
 	const struct writer *w = world->writer;
 	/* A segment without a record that a cut has closed keeps its number. */
-	u64 number = max(first_unused_segment(), core->head->cut);
+	u64 number = max(first_unused_segment(), world->core->allot->cut);
 	u32 i;
+
+	(void)lanes;
 
 	/* An open record counts if anything is in it. */
 	for (i = 0; i < nr_lanes(); i++) {
@@ -597,14 +620,14 @@ u64 lc_head_used(struct lc_core *core)
 	return number;
 }
 
-u64 lc_head_seal(struct lc_core *core, bool close_segments)
+u64 lc_lanes_close_used(struct lc_lanes *lanes, bool close_segments)
 {
-	(void)core;
+	(void)lanes;
 	return lane_seal(close_segments);
 }
 
-u64 lc_head_mark(const struct lc_core *core)
+u64 lc_lanes_activity(const struct lc_lanes *lanes)
 {
-	(void)core;
+	(void)lanes;
 	return 0;
 }

@@ -14,7 +14,7 @@
 
 #include "world.h"
 #include "record.h"
-#include "lane.h"
+#include "lanes.h"
 
 #define MAX_BUFFERS	12
 #define MAX_WAITERS	64

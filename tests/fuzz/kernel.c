@@ -3,7 +3,7 @@
 #include "kernel.h"
 #include "expect.h"
 #include "io.h"
-#include "lane.h"
+#include "lanes.h"
 #include "log.h"
 #include "segment.h"
 
@@ -109,9 +109,9 @@ void lc_log_fail(struct lc_log *log)
 }
 
 /* Nothing is written behind what the start found. */
-u64 lc_head_used(struct lc_core *core)
+u64 lc_lanes_used(struct lc_lanes *lanes)
 {
-	return lc_ring_head(core->ring);
+	return lc_ring_head(lanes->ring);
 }
 
 void lc_log_void(struct lc_log *log);
