@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "alive.h"
-#include "util.h"
+#include "memory.h"
 
 static void add_life(struct alive *a, u64 epoch, u64 first_seq)
 {

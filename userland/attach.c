@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "attach.h"
+#include "memory.h"
 #include "util.h"
 
 #define HEAD_BYTES	LC_MARK_BYTES

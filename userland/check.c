@@ -13,6 +13,7 @@
 
 #include "attach.h"
 #include "check.h"
+#include "memory.h"
 #include "pairing.h"
 #include "text.h"
 #include "util.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "util.h"
+#include "memory.h"
 
 /* The record headers of one ring position, found once for all its items. */
 struct position {

@@ -10,6 +10,7 @@
 #include "dm.h"
 #include "find.h"
 #include "image.h"
+#include "memory.h"
 #include "options.h"
 #include "signature.h"
 #include "storage.h"

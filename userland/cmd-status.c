@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "dm.h"
+#include "memory.h"
 #include "text.h"
 #include "util.h"
 

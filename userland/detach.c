@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "attach.h"
+#include "memory.h"
 #include "pairing.h"
 #include "storage.h"
 #include "util.h"

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "memory.h"
 #include "plan.h"
 #include "usable.h"
 #include "util.h"

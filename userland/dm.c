@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "dm.h"
+#include "memory.h"
 #include "util.h"
 
 #define LOG_ERROR	3	/* libdevmapper's levels are syslog's */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dump.h"
+#include "memory.h"
 #include "text.h"
 #include "util.h"
 

@@ -19,6 +19,7 @@
 
 #include "extract.h"
 #include "image.h"
+#include "memory.h"
 #include "scan.h"
 #include "text.h"
 #include "util.h"

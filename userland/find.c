@@ -14,6 +14,7 @@
 
 #include "attach.h"
 #include "find.h"
+#include "memory.h"
 #include "pairing.h"
 #include "text.h"
 #include "util.h"

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "device.h"
+#include "memory.h"
 #include "util.h"
 
 /* First line of sysfs file @dir/@name; false if it is not there or empty. */

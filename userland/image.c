@@ -5,7 +5,6 @@
 
 #include "image.h"
 #include "pairing.h"
-#include "util.h"
 
 /**
  * image_third_address() - where the third copy is if only the device's size is known

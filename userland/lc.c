@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "memory.h"
 #include "util.h"
 
 static const struct {

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lost.h"
 #include "lc_format.h"
-#include "util.h"
+#include "lost.h"
+#include "memory.h"
 
 /* First span that ends at or behind @sector. */
 static size_t find(const struct lost_set *set, u64 sector)

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "oldmark.h"
-#include "util.h"
 
 #define BEHIND_END	(64ULL << 20)	/* searched behind what is on the device */
 #define BEFORE_END	(16ULL << 20)	/* and before its end */

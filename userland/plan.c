@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format.h"
+#include "memory.h"
 #include "plan.h"
 #include "util.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "attach.h"
+#include "memory.h"
 #include "refusal.h"
 #include "signature.h"
 #include "storage.h"

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "hole.h"
-#include "util.h"
+#include "memory.h"
 
 /* Which seqs are given in which order. */
 enum round {

@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "hole.h"
+#include "memory.h"
 #include "util.h"
 
 /* More than that is no damage to mend but a log that is gone. */

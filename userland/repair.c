@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "memory.h"
 #include "text.h"
 #include "util.h"
 

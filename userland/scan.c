@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "scan.h"
-#include "util.h"
 
 static void add_record(struct scan *scan, const struct lc_record_info *info, bool hidden)
 {

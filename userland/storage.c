@@ -30,6 +30,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "memory.h"
 #include "storage.h"
 #include "util.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "text.h"
-#include "util.h"
 
 /* Bytes of the UTF-8 character at @p, and its number; 0 if it is none. */
 static unsigned int decode(const u8 *p, u32 *number)

@@ -9,15 +9,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "memory.h"
 #include "text.h"
 #include "util.h"
 
-static const char *program = "lc";
 static int output_failed;	/* the exit code then; 0: not looked at */
 
 void util_set_program(const char *command)
 {
-	program = xasprintf("lc-%s", command);
+	program_invocation_short_name = xasprintf("lc-%s", command);
 }
 
 void util_print_version(void)
@@ -40,9 +40,10 @@ void complain(const char *subject, const char *fmt, ...)
 	text = shown_format(fmt, args);
 	va_end(args);
 	if (subject)
-		fprintf(stderr, "%s: %s: %s\n", program, shown(subject), text);
+		fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name,
+			shown(subject), text);
 	else
-		fprintf(stderr, "%s: %s\n", program, text);
+		fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
 	free(text);
 }
 
@@ -59,40 +60,10 @@ int usage_error(const char *fmt, ...)
 	va_start(args, fmt);
 	text = shown_format(fmt, args);
 	va_end(args);
-	fprintf(stderr, "%s: %s\nTry '%s --help'.\n", program, text, program);
+	fprintf(stderr, "%s: %s\nTry '%s --help'.\n", program_invocation_short_name, text,
+		program_invocation_short_name);
 	free(text);
 	return LC_EXIT_USAGE;
-}
-
-static void *check_memory(void *p)
-{
-	if (!p) {
-		complain(NULL, "out of memory; nothing more was done");
-		exit(LC_EXIT_FAIL);
-	}
-	return p;
-}
-
-void *xcalloc(size_t n, size_t size)
-{
-	return check_memory(calloc(n ? n : 1, size));
-}
-
-void *xrealloc(void *p, size_t n, size_t size)
-{
-	return check_memory(reallocarray(p, n ? n : 1, size));
-}
-
-char *xasprintf(const char *fmt, ...)
-{
-	va_list args;
-	char *text;
-
-	va_start(args, fmt);
-	if (vasprintf(&text, fmt, args) < 0)
-		text = NULL;
-	va_end(args);
-	return check_memory(text);
 }
 
 static char *next_text(void)
@@ -199,8 +170,8 @@ static void close_output(void)
 	bool failed = ferror(stdout);
 
 	if (fclose(stdout) || failed) {
-		fprintf(stderr, "%s: standard output could not be written completely: %s\n", program,
-			failed ? "an earlier write failed" : strerror(errno));
+		fprintf(stderr, "%s: standard output could not be written completely: %s\n",
+			program_invocation_short_name, failed ? "an earlier write failed" : strerror(errno));
 		_exit(output_failed);
 	}
 }

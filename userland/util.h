@@ -17,8 +17,7 @@ enum {
 	LC_EXIT_USAGE	= 2,
 };
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-
+/* Messages come from "lc-COMMAND" from now on. */
 void util_set_program(const char *command);
 void util_print_version(void);
 void util_check_output(int code);
@@ -26,10 +25,6 @@ void util_check_output(int code);
 /* "lc-format: SUBJECT: text"; the text says what is wrong and what to do about it. */
 void complain(const char *subject, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-void *xcalloc(size_t n, size_t size);
-void *xrealloc(void *p, size_t n, size_t size);
-char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Texts in a ring of static buffers, good for eight uses in one printf(). */
 const char *size_text(u64 bytes);
