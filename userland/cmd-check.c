@@ -189,6 +189,14 @@ static bool found_again(const struct draft *d, const struct job *job)
 	return same;
 }
 
+/* Do write number @i of a plan on @dev, which has none, and make it durable. */
+static int apply_write(const struct plan *plan, size_t i, const struct device *dev)
+{
+	int ret = device_write(dev, plan->write[i].address, plan->write[i].block, LC_SLOT_BYTES);
+
+	return ret ? ret : device_sync(dev);
+}
+
 static int apply(const struct draft *d, const struct job *job)
 {
 	size_t i;
@@ -196,9 +204,9 @@ static int apply(const struct draft *d, const struct job *job)
 
 	/* The mark says less than the superblock; the order between the devices is free. */
 	for (i = 0; i < d->ssd_plan.nr && !ret; i++)
-		ret = plan_apply(&d->ssd_plan, i, job->ssd);
+		ret = apply_write(&d->ssd_plan, i, job->ssd);
 	for (i = 0; i < d->hdd_plan.nr && !ret; i++)
-		ret = plan_apply(&d->hdd_plan, i, job->hdd);
+		ret = apply_write(&d->hdd_plan, i, job->hdd);
 	if (ret)
 		complain(job->ssd->path, "the repair stopped; run it again when the error above "
 			 "is dealt with");

@@ -8,6 +8,7 @@
 
 #include "attach.h"
 #include "commands.h"
+#include "identity.h"
 #include "options.h"
 #include "pair.h"
 #include "storage.h"
@@ -162,7 +163,7 @@ static int refuse_same(const struct device *ssd, const struct device *hdd)
 		complain(ssd->path, "SSD and hard disk are the same device; name two");
 		return -EINVAL;
 	}
-	if (identity_read(&ssd_id, ssd->devno, NULL) || identity_read(&hdd_id, hdd->devno, NULL))
+	if (identity_read(&ssd_id, ssd->devno) || identity_read(&hdd_id, hdd->devno))
 		return 0;
 	if (ssd_id.whole == hdd->devno || hdd_id.whole == ssd->devno) {
 		complain(ssd->path,

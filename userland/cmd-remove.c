@@ -13,6 +13,7 @@
 #include "device.h"
 #include "dm.h"
 #include "flush.h"
+#include "identity.h"
 #include "util.h"
 
 static void help(void)
@@ -62,7 +63,7 @@ static int refuse_open(struct dm_facts *facts)
 	char holder[256] = "";
 
 	while (facts->open_count && !holder[0] && tries++ < 25) {
-		device_explain_busy(makedev(facts->major, facts->minor), holder, sizeof(holder));
+		identity_explain_busy(makedev(facts->major, facts->minor), holder, sizeof(holder));
 		if (holder[0])
 			break;
 		nanosleep(&pause, NULL);
@@ -84,7 +85,7 @@ static int node_path(const char *number, char *path, size_t len)
 	char *slash;
 
 	if (sscanf(number, "%u:%u", &major, &minor) != 2 ||
-	    identity_read(&id, makedev(major, minor), NULL)) {
+	    identity_read(&id, makedev(major, minor))) {
 		complain(NULL, "device %s is gone; use lc-detach with the names of the devices",
 			 number);
 		return -ENODEV;

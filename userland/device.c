@@ -74,7 +74,7 @@ static int open_fd(struct device *dev, unsigned int flags)
 	if (fd >= 0 || flags & DEVICE_QUIET)
 		return fd;
 	if (fd == -EBUSY) {
-		device_explain_busy(dev->devno, holder, sizeof(holder));
+		identity_explain_busy(dev->devno, holder, sizeof(holder));
 		complain(dev->path, "in use%s; stop what uses it first (this cannot be forced)",
 			 holder);
 		return -EBUSY;
@@ -84,11 +84,30 @@ static int open_fd(struct device *dev, unsigned int flags)
 	return fd;
 }
 
+/* A partition has one in the table of its disk. */
+static void read_partuuid(struct device *dev)
+{
+	blkid_probe probe = device_probe_begin(dev, 0);
+	const char *uuid;
+
+	if (!probe)
+		return;
+	blkid_probe_enable_superblocks(probe, 0);
+	blkid_probe_enable_partitions(probe, 1);
+	blkid_probe_set_partitions_flags(probe, BLKID_PARTS_ENTRY_DETAILS);
+	if (!blkid_do_safeprobe(probe) &&
+	    !blkid_probe_lookup_value(probe, "PART_ENTRY_UUID", &uuid, NULL)) {
+		snprintf(dev->id.partuuid, sizeof(dev->id.partuuid), "%s", uuid);
+		clean_text(dev->id.partuuid);
+	}
+	device_probe_end(dev, probe);
+}
+
 static int read_limits(struct device *dev)
 {
 	struct stat st;
 	u64 bytes;
-	int lbs;
+	int lbs, ret;
 
 	if (fstat(dev->fd, &st))
 		return -errno;
@@ -103,7 +122,10 @@ static int read_limits(struct device *dev)
 		return -errno;
 	dev->bytes = bytes;
 	dev->lbs = lbs;
-	return identity_read(&dev->id, dev->devno, dev);
+	ret = identity_read(&dev->id, dev->devno);
+	if (!ret && dev->id.is_partition)
+		read_partuuid(dev);
+	return ret;
 }
 
 /* What the target cannot use, and what nobody may write to. */
@@ -331,15 +353,10 @@ static ssize_t read_patiently(const struct device *dev, u64 offset, size_t len)
 	return got;
 }
 
-/**
- * device_read() - read all of a range
- */
-int device_read(const struct device *dev, u64 offset, void *buf, size_t len)
+static int read_medium(const struct device *dev, u64 offset, void *buf, size_t len)
 {
 	char *to = buf;
 
-	if (dev->plan)
-		return plan_read(dev, offset, buf, len);
 	while (len) {
 		size_t n = len < BOUNCE_BYTES ? len : BOUNCE_BYTES;
 		ssize_t got = read_patiently(dev, offset, n);
@@ -357,6 +374,15 @@ int device_read(const struct device *dev, u64 offset, void *buf, size_t len)
 		len -= got;
 	}
 	return 0;
+}
+
+/**
+ * device_read() - read all of a range
+ */
+int device_read(const struct device *dev, u64 offset, void *buf, size_t len)
+{
+	return dev->plan ? plan_read(dev->plan, read_medium, dev, offset, buf, len) :
+			   read_medium(dev, offset, buf, len);
 }
 
 static int write_bounced(const struct device *dev, u64 offset, size_t len)
@@ -380,6 +406,16 @@ static int write_bounced(const struct device *dev, u64 offset, size_t len)
 	return 0;
 }
 
+static int write_plan(const struct device *dev, u64 offset, const void *buf, size_t len)
+{
+	if (offset <= dev->bytes && len <= dev->bytes - offset &&
+	    !plan_write(dev->plan, offset, buf, len))
+		return 0;
+	complain(dev->path, "a write of %zu bytes at %llu was to be planned; this is a bug", len,
+		 offset);
+	return -EINVAL;
+}
+
 /**
  * device_write() - write all of a range; durable only after device_sync()
  */
@@ -389,7 +425,7 @@ int device_write(const struct device *dev, u64 offset, const void *buf, size_t l
 	int ret = 0;
 
 	if (dev->plan)
-		return plan_write(dev, offset, buf, len);
+		return write_plan(dev, offset, buf, len);
 	while (len && !ret) {
 		size_t n = len < BOUNCE_BYTES ? len : BOUNCE_BYTES;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A block device, or an image of one in a file: opening, size, whole reads and
- * writes, and who it is.  Every function that fails has complained already and
- * returns a negative errno.
+ * writes.  Every function that fails has complained already and returns a negative
+ * errno.
  */
 #ifndef LC_DEVICE_H
 #define LC_DEVICE_H
@@ -10,26 +10,14 @@
 #include <sys/types.h>
 #include <linux/types.h>
 
+#include "identity.h"
+
 enum {
 	DEVICE_WRITE	= 1 << 0,
 	DEVICE_EXCL	= 1 << 1,	/* refuse a device something else holds */
 	DEVICE_FILE_OK	= 1 << 2,	/* an image in a regular file will do */
 	DEVICE_QUIET	= 1 << 3,	/* do not complain while opening */
 	DEVICE_USE	= 1 << 4,	/* for a pair: refuse what the target cannot use */
-};
-
-/* What a device says about itself; empty texts where it says nothing. */
-struct identity {
-	char name[64];		/* kernel name, sda1 */
-	char model[64];
-	char serial[64];
-	char wwn[64];
-	char partuuid[64];	/* partitions only */
-	char dm_uuid[136];	/* device-mapper devices only */
-	dev_t whole;		/* the disk a partition is on, else the device itself */
-	bool is_partition;
-	int rotational;		/* 1 or 0, -1 if the kernel does not say */
-	bool host_managed;	/* zoned: sequential writes only */
 };
 
 /*
@@ -80,17 +68,5 @@ bool device_again(const struct device *dev, unsigned int *tries);
 /* libblkid on the device's descriptor, from byte @offset on; NULL after complaining. */
 struct blkid_struct_probe *device_probe_begin(const struct device *dev, u64 offset);
 void device_probe_end(const struct device *dev, struct blkid_struct_probe *probe);
-
-/* identity.c; @dev is NULL if only @devno is known, there is no PARTUUID then. */
-int identity_read(struct identity *id, dev_t devno, const struct device *dev);
-/* The kernel's partitions of a whole disk; *parts is to be freed.  Returns how many. */
-struct blkpg_partition;
-unsigned int identity_partitions(const struct identity *id, struct blkpg_partition **parts);
-const char *identity_text(const struct identity *id);
-void device_explain_busy(dev_t devno, char *text, size_t len);
-
-/* All block devices but empty and RAM-only ones; *paths is "/dev/..." texts ending in NULL. */
-char **device_list(void);
-void device_list_free(char **paths);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "attach.h"
 #include "find.h"
+#include "identity.h"
 #include "memory.h"
 #include "pairing.h"
 #include "text.h"
@@ -303,7 +304,7 @@ char *backing_find(const struct lc_sb *sb, const struct device *ssd, bool quiet)
 	char *found = NULL;
 	size_t i, nr = 0;
 
-	s.paths = device_list();
+	s.paths = identity_list();
 	while (s.paths[nr])
 		nr++;
 	s.fits = xcalloc(nr + 1, sizeof(*s.fits));
@@ -325,6 +326,6 @@ char *backing_find(const struct lc_sb *sb, const struct device *ssd, bool quiet)
 			 "argument (a copy of the disk must not be used)");
 	}
 	free(s.fits);
-	device_list_free(s.paths);
+	identity_list_free(s.paths);
 	return found;
 }

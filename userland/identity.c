@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who is a device?  From sysfs and the partition table alone, so that it works
- * in an initramfs without udev.  A partition has the model, serial and WWN of
- * its disk and is told apart by its PARTUUID.
+ * Who is a device?  From sysfs alone, so that it works in an initramfs without udev.
+ * A partition has the model, serial and WWN of its disk and is told apart by its
+ * PARTUUID, which device.c reads.
  */
-#include <blkid/blkid.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "device.h"
+#include "identity.h"
 #include "memory.h"
 #include "util.h"
 
@@ -92,33 +91,7 @@ static dev_t parse_devno(const char *text)
 	return sscanf(text, "%u:%u", &major, &minor) == 2 ? makedev(major, minor) : 0;
 }
 
-static void read_partuuid(struct identity *id, const struct device *dev)
-{
-	blkid_probe probe = device_probe_begin(dev, 0);
-	const char *uuid;
-
-	if (!probe)
-		return;
-	blkid_probe_enable_superblocks(probe, 0);
-	blkid_probe_enable_partitions(probe, 1);
-	blkid_probe_set_partitions_flags(probe, BLKID_PARTS_ENTRY_DETAILS);
-	if (!blkid_do_safeprobe(probe) &&
-	    !blkid_probe_lookup_value(probe, "PART_ENTRY_UUID", &uuid, NULL)) {
-		snprintf(id->partuuid, sizeof(id->partuuid), "%s", uuid);
-		clean_text(id->partuuid);
-	}
-	device_probe_end(dev, probe);
-}
-
-/**
- * identity_read() - what sysfs and the partition table say about a block device
- * @id: result
- * @devno: the device
- * @dev: the same, open; or NULL: its PARTUUID is not read
- *
- * Return: 0, or -ENODEV if sysfs does not know it.
- */
-int identity_read(struct identity *id, dev_t devno, const struct device *dev)
+int identity_read(struct identity *id, dev_t devno)
 {
 	char *link = xasprintf("/sys/dev/block/%u:%u", major(devno), minor(devno));
 	char dir[PATH_MAX], text[64], *path;
@@ -132,8 +105,6 @@ int identity_read(struct identity *id, dev_t devno, const struct device *dev)
 	snprintf(id->name, sizeof(id->name), "%s", strrchr(dir, '/') + 1);
 	id->is_partition = read_sysfs(dir, "partition", text, sizeof(text));
 	if (id->is_partition) {
-		if (dev)
-			read_partuuid(id, dev);
 		*strrchr(dir, '/') = '\0';
 		if (read_sysfs(dir, "dev", text, sizeof(text)))
 			id->whole = parse_devno(text);
@@ -142,9 +113,6 @@ int identity_read(struct identity *id, dev_t devno, const struct device *dev)
 	return 0;
 }
 
-/**
- * identity_partitions() - the partitions of a disk that the kernel knows
- */
 unsigned int identity_partitions(const struct identity *id, struct blkpg_partition **parts)
 {
 	char *link = xasprintf("/sys/dev/block/%u:%u", major(id->whole), minor(id->whole));
@@ -174,9 +142,6 @@ unsigned int identity_partitions(const struct identity *id, struct blkpg_partiti
 	return nr;
 }
 
-/**
- * identity_text() - "model, serial 123, wwn ..." for people, in a static buffer
- */
 const char *identity_text(const struct identity *id)
 {
 	static char text[512];
@@ -206,7 +171,7 @@ static bool find_mount(dev_t devno, char *text, size_t len)
 		if (sscanf(line, "%*d %*d %u:%u %*s %1023s", &major, &minor, where) != 3 || !major)
 			continue;
 		found = makedev(major, minor) == devno ||
-			(!identity_read(&id, makedev(major, minor), NULL) && id.whole == devno);
+			(!identity_read(&id, makedev(major, minor)) && id.whole == devno);
 	}
 	fclose(f);
 	if (found)
@@ -241,19 +206,14 @@ static bool find_holder(dev_t devno, char *text, size_t len)
 	return found;
 }
 
-/**
- * device_explain_busy() - best guess who holds a device, ": mounted on /home" or ""
- *
- * A partition can be held through its disk.
- */
-void device_explain_busy(dev_t devno, char *text, size_t len)
+void identity_explain_busy(dev_t devno, char *text, size_t len)
 {
 	struct identity id;
 
 	text[0] = '\0';
 	if (find_mount(devno, text, len) || find_holder(devno, text, len))
 		return;
-	if (!identity_read(&id, devno, NULL) && id.is_partition)
+	if (!identity_read(&id, devno) && id.is_partition)
 		find_holder(id.whole, text, len);
 }
 
@@ -270,10 +230,7 @@ static bool ignored_kind(const char *name)
 	return false;
 }
 
-/**
- * device_list() - candidates for a backing device
- */
-char **device_list(void)
+char **identity_list(void)
 {
 	struct dirent **entries;
 	size_t nr = 0;
@@ -304,7 +261,7 @@ char **device_list(void)
 	return paths;
 }
 
-void device_list_free(char **paths)
+void identity_list_free(char **paths)
 {
 	size_t i;
 

@@ -7,7 +7,6 @@
 #include "format.h"
 #include "memory.h"
 #include "plan.h"
-#include "util.h"
 
 /* Where the latest write to @address is in sorted[], or would be. */
 static size_t find(const struct plan *plan, u64 address)
@@ -25,23 +24,9 @@ static size_t find(const struct plan *plan, u64 address)
 	return low;
 }
 
-/* As device_read() without the plan. */
-static int read_medium(const struct device *dev, u64 offset, void *buf, size_t len)
+int plan_read(const struct plan *plan, plan_read_fn *read, const struct device *dev, u64 offset,
+	      void *buf, size_t len)
 {
-	struct device bare = *dev;
-
-	bare.plan = NULL;
-	return device_read(&bare, offset, buf, len);
-}
-
-/**
- * plan_read() - read what will be there
- *
- * What is planned is not read from the medium: it may be planned because it is unreadable.
- */
-int plan_read(const struct device *dev, u64 offset, void *buf, size_t len)
-{
-	const struct plan *plan = dev->plan;
 	u64 end = offset + len;
 	size_t i = find(plan, offset & ~(u64)(LC_SLOT_BYTES - 1));
 	u8 *to = buf;
@@ -54,30 +39,22 @@ int plan_read(const struct device *dev, u64 offset, void *buf, size_t len)
 		if (w->address >= end)
 			break;
 		if (w->address > offset)
-			ret = read_medium(dev, offset, to, w->address - offset);
+			ret = read(dev, offset, to, w->address - offset);
 		from = w->address > offset ? w->address : offset;
 		till = w->address + LC_SLOT_BYTES < end ? w->address + LC_SLOT_BYTES : end;
 		memcpy(to + (from - offset), w->block + (from - w->address), till - from);
 		to += till - offset;
 		offset = till;
 	}
-	return ret || offset == end ? ret : read_medium(dev, offset, to, end - offset);
+	return ret || offset == end ? ret : read(dev, offset, to, end - offset);
 }
 
-/**
- * plan_write() - plan to write whole blocks
- */
-int plan_write(const struct device *dev, u64 offset, const void *buf, size_t len)
+int plan_write(struct plan *plan, u64 offset, const void *buf, size_t len)
 {
-	struct plan *plan = dev->plan;
 	const u8 *from = buf;
 
-	if (offset % LC_SLOT_BYTES || len % LC_SLOT_BYTES || offset > dev->bytes ||
-	    len > dev->bytes - offset) {
-		complain(dev->path, "a write of %zu bytes at %llu was to be planned; this is a bug",
-			 len, offset);
+	if (offset % LC_SLOT_BYTES || len % LC_SLOT_BYTES)
 		return -EINVAL;
-	}
 	for (; len; len -= LC_SLOT_BYTES, offset += LC_SLOT_BYTES, from += LC_SLOT_BYTES) {
 		size_t at = find(plan, offset);
 
@@ -97,13 +74,6 @@ int plan_write(const struct device *dev, u64 offset, const void *buf, size_t len
 		plan->sorted[at] = plan->nr++;
 	}
 	return 0;
-}
-
-int plan_apply(const struct plan *plan, size_t i, const struct device *dev)
-{
-	int ret = device_write(dev, plan->write[i].address, plan->write[i].block, LC_SLOT_BYTES);
-
-	return ret ? ret : device_sync(dev);
 }
 
 void plan_free(struct plan *plan)

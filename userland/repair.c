@@ -3,9 +3,9 @@
  * Repairs of lc-check --repair that change single blocks: superblock copies,
  * mark copies, the clean flag, and headers whose slots are bad.
  *
- * Each write is one 4 KiB block, made durable before the next (plan_apply()).  A crash between
- * two leaves less damage than before, and what the next lc-check --repair plans from there ends
- * in the same state; a block torn by one is found damaged by it.
+ * Each write is one 4 KiB block, made durable before the next.  A crash between two leaves less
+ * damage than before, and what the next lc-check --repair plans from there ends in the same
+ * state; a block torn by one is found damaged by it.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -30,6 +30,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "identity.h"
 #include "memory.h"
 #include "storage.h"
 #include "util.h"
@@ -418,7 +419,7 @@ static int in_use(struct user_check *c, const struct storage *its, const struct 
 {
 	char how[256] = "", *chains;
 
-	device_explain_busy(its->place[0].dev, how, sizeof(how));
+	identity_explain_busy(its->place[0].dev, how, sizeof(how));
 	if (same_wwn(in_mine, in_its)) {
 		chains = c->doubt ? NULL : chains_text(in_mine, in_its);
 		if (chains)

@@ -60,14 +60,18 @@ static bool touches_bad_block(const struct device *dev, u64 offset, size_t len)
 	       offset < bad + LC_SLOT_BYTES && offset + len > bad;
 }
 
-int device_read(const struct device *dev, u64 offset, void *buf, size_t len)
+static int read_medium(const struct device *dev, u64 offset, void *buf, size_t len)
 {
-	if (dev->plan)
-		return plan_read(dev, offset, buf, len);
 	memdev.bytes_read += len;
 	if (touches_bad_block(dev, offset, len))
 		return -EIO;
 	return outside(medium_read(memdev.medium, dev->fd, offset, buf, len));
+}
+
+int device_read(const struct device *dev, u64 offset, void *buf, size_t len)
+{
+	return dev->plan ? plan_read(dev->plan, read_medium, dev, offset, buf, len) :
+			   read_medium(dev, offset, buf, len);
 }
 
 int device_write(const struct device *dev, u64 offset, const void *buf, size_t len)
@@ -76,7 +80,7 @@ int device_write(const struct device *dev, u64 offset, const void *buf, size_t l
 	if (dev->plan) {
 		/* It would be written there later. */
 		memdev.nr_outside += offset > dev->bytes || len > dev->bytes - offset;
-		return plan_write(dev, offset, buf, len);
+		return plan_write(dev->plan, offset, buf, len);
 	}
 	if (touches_bad_block(dev, offset, len))
 		memdev.bad_block = NO_BAD_BLOCK;
