@@ -272,19 +272,6 @@ static void add_unread(struct check *c, u64 segment, u32 slot, const char *so)
 	c->unread[c->nr_unread++] = (struct unread_slot){ segment, slot };
 }
 
-const char *check_slot(struct check *c, u64 at, const struct lc_entry_info *e, void *data)
-{
-	unsigned int tries = 0;
-
-	do {
-		if (device_read(c->ssd, at, data, LC_SLOT_BYTES))
-			return "unreadable";
-		if (lc_format_slot_csum(&c->sb, e->block, data) == e->csum)
-			return NULL;
-	} while (device_again(c->ssd, &tries));
-	return "its checksum does not match";
-}
-
 /* Is what was read of a slot what its entry says, or if not, after reading it again? */
 static bool is_whole(struct check *c, const struct lc_record_info *info, unsigned int i,
 		     const struct lc_entry_info *e, u8 *data)
@@ -293,7 +280,7 @@ static bool is_whole(struct check *c, const struct lc_record_info *info, unsigne
 				       info->first_slot + LC_HEADER_SLOTS + i);
 
 	return lc_format_slot_csum(&c->sb, e->block, data) == e->csum ||
-	       !check_slot(c, at, e, data);
+	       !scan_slot(c->ssd, &c->sb, at, e->block, e->csum, data);
 }
 
 /* Verify one record of the run; false if it is torn and ends the run. */

@@ -65,9 +65,6 @@ void check_free(struct check *c);
 void check_say(const struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void check_damage(struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* NULL if the slot at byte @at is what its entry says, or what is wrong; @data: 4 KiB. */
-const char *check_slot(struct check *c, u64 at, const struct lc_entry_info *e, void *data);
-
 /* checkpoint.c */
 int check_checkpoint(struct check *c);
 

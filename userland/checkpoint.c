@@ -122,7 +122,9 @@ static const char *check_item(struct check *c, const struct position *p,
 		if (e.type != LC_ENTRY_DATA || !e.mask)
 			return NULL;
 		c->nr_slots_read++;
-		return check_slot(c, lc_format_slot_address(&c->sb.geo, p->number, slot), &e, data);
+		return scan_slot(c->ssd, &c->sb,
+				 lc_format_slot_address(&c->sb.geo, p->number, slot), e.block,
+				 e.csum, data);
 	}
 	return "no record holds it";
 }

@@ -120,20 +120,6 @@ static u64 slot_address(const struct extract *x, const struct lc_record_info *in
 				     info->first_slot + LC_HEADER_SLOTS + i);
 }
 
-/* Read a slot and compare it with its checksum, several times if it does not fit. */
-static bool read_slot(const struct extract *x, u64 at, u64 block, u32 csum, u8 *data)
-{
-	unsigned int tries = 0;
-
-	do {
-		if (device_read(x->dev, at, data, LC_SLOT_BYTES))
-			return false;
-		if (lc_format_slot_csum(&x->sb, block, data) == csum)
-			return true;
-	} while (device_again(x->dev, &tries));
-	return false;
-}
-
 static bool is_torn(const struct extract *x, const struct lc_record_info *info,
 		    const struct lc_record_header *raw)
 {
@@ -144,7 +130,7 @@ static bool is_torn(const struct extract *x, const struct lc_record_info *info,
 	for (i = 0; i < info->nr_slots; i++) {
 		lc_entry_decode(raw, i, &e);
 		if (e.type == LC_ENTRY_DATA && e.mask &&
-		    !read_slot(x, slot_address(x, info, i), e.block, e.csum, data))
+		    scan_slot(x->dev, &x->sb, slot_address(x, info, i), e.block, e.csum, data))
 			return true;
 	}
 	return false;
@@ -300,7 +286,7 @@ static int write_copy(struct extract *x, const struct copy *copy)
 	u8 data[LC_SLOT_BYTES];
 	unsigned int i;
 
-	whole = tried && read_slot(x, copy->at, copy->block, copy->csum, data);
+	whole = tried && !scan_slot(x->dev, &x->sb, copy->at, copy->block, copy->csum, data);
 	for (i = 0; i < LC_BLOCK_SECTORS; i++) {
 		u64 sector = copy->block * LC_BLOCK_SECTORS + i;
 

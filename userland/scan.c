@@ -351,6 +351,20 @@ const struct scan_bad *scan_unknown(const struct scan *scan)
 	return NULL;
 }
 
+const char *scan_slot(const struct device *dev, const struct lc_sb *sb, u64 at, u64 block, u32 csum,
+		      void *data)
+{
+	unsigned int tries = 0;
+
+	do {
+		if (device_read(dev, at, data, LC_SLOT_BYTES))
+			return "unreadable";
+		if (lc_format_slot_csum(sb, block, data) == csum)
+			return NULL;
+	} while (device_again(dev, &tries));
+	return "its checksum does not match";
+}
+
 void scan_free(struct scan *scan)
 {
 	free(scan->found);

@@ -54,6 +54,12 @@ int scan_step(const struct device *dev, const struct lc_sb *sb, struct lc_chain 
 	      struct lc_record_header *raw, struct lc_record_info *info, const char **why);
 int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot,
 		     struct lc_record_header *raw, struct lc_record_info *info, const char **why);
+/*
+ * Read the data slot at byte @at, several times if it is not what its checksum says, because a
+ * passing error is no damage.  @data: LC_SLOT_BYTES.  Return: what is wrong with it, or NULL.
+ */
+const char *scan_slot(const struct device *dev, const struct lc_sb *sb, u64 at, u64 block, u32 csum,
+		      void *data);
 /* Indices of the kept records in the order of their seqs; to be freed. */
 size_t *scan_by_seq(const struct scan *scan, size_t *nr);
 
