@@ -3,7 +3,7 @@
 #ifndef LC_HOLE_H
 #define LC_HOLE_H
 
-#include "alive.h"
+#include "exists.h"
 
 /* Slots that the largest placeholder takes. */
 #define PLACEHOLDER_SLOTS	(LC_HEADER_SLOTS + LC_RECORD_ENTRIES)
@@ -19,7 +19,7 @@ struct hole {
 };
 
 /* repair-lanes.c: logs of several lanes */
-u64 lanes_seq_before(const struct alive *a, size_t i);
-void lanes_share(const struct alive *a, struct hole *holes, size_t nr_holes);
+u64 lanes_seq_before(const struct existing *e, size_t i);
+void lanes_share(const struct existing *e, struct hole *holes, size_t nr_holes);
 
 #endif

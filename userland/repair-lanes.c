@@ -27,25 +27,25 @@ enum round {
 
 /**
  * lanes_seq_before() - all seqs in the place before a record are above which one?
- * @a: the log
+ * @e: the log
  * @i: index of the record in the scan; it exists
  *
  * Return: the seq of the one before it in its segment; if there is none, the highest in the
  * segments that were closed when this one was opened.
  */
-u64 lanes_seq_before(const struct alive *a, size_t i)
+u64 lanes_seq_before(const struct existing *e, size_t i)
 {
-	const struct lc_record_info *r = &a->c->scan.found[i], *p;
-	u64 cut = alive_cut(a, r);
+	const struct lc_record_info *r = &e->c->scan.found[i], *p;
+	u64 cut = exists_cut(e, r);
 	size_t k;
 
-	for (p = r; p > a->c->scan.found && p[-1].segment == r->segment; p--) {
-		if (alive_is(a, p - 1))
+	for (p = r; p > e->c->scan.found && p[-1].segment == r->segment; p--) {
+		if (exists_record(e, p - 1))
 			return p[-1].seq;
 	}
-	for (k = a->nr; k--; ) {
-		if (a->record[k]->segment < cut)
-			return a->record[k]->seq;
+	for (k = e->nr; k--; ) {
+		if (e->record[k]->segment < cut)
+			return e->record[k]->seq;
 	}
 	return 0;
 }
@@ -60,13 +60,13 @@ static size_t least(const struct hole *hole)
  * The highest seqs below the tail that fit and that no record has, as many as it takes.
  * Replay ignores them.  Return: whether there are so many.
  */
-static bool ignored_seqs(const struct alive *a, const struct hole *hole, u64 *seqs)
+static bool ignored_seqs(const struct existing *e, const struct hole *hole, u64 *seqs)
 {
-	u64 tail = a->c->sb.tail_seq, seq = hole->to < tail ? hole->to : tail;
+	u64 tail = e->c->sb.tail_seq, seq = hole->to < tail ? hole->to : tail;
 	size_t nr = 0;
 
 	while (nr < least(hole) && seq-- > hole->from + 1) {
-		if (!alive_has(a, seq))
+		if (!exists_seq(e, seq))
 			seqs[nr++] = seq;
 	}
 	return nr == least(hole);
@@ -110,14 +110,14 @@ static int compare_seqs(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
-static size_t missing_seqs(const struct alive *a, u64 **missing)
+static size_t missing_seqs(const struct existing *e, u64 **missing)
 {
-	u64 seq, last = a->durable;
+	u64 seq, last = e->durable;
 	size_t nr = 0;
 
 	*missing = NULL;
-	for (seq = a->c->sb.tail_seq; seq <= last; seq++) {
-		if (alive_has(a, seq))
+	for (seq = e->c->sb.tail_seq; seq <= last; seq++) {
+		if (exists_seq(e, seq))
 			continue;
 		*missing = xrealloc(*missing, nr + 1, sizeof(**missing));
 		(*missing)[nr++] = seq;
@@ -127,11 +127,11 @@ static size_t missing_seqs(const struct alive *a, u64 **missing)
 
 /**
  * lanes_share() - share out the missing seqs among the holes
- * @a: the log; not so many are missing that they cannot be listed
+ * @e: the log; not so many are missing that they cannot be listed
  * @holes: gets their seqs, to be freed; too few if there are not enough
  * @nr_holes: how many
  */
-void lanes_share(const struct alive *a, struct hole *holes, size_t nr_holes)
+void lanes_share(const struct existing *e, struct hole *holes, size_t nr_holes)
 {
 	size_t nr, i;
 	u64 *missing;
@@ -139,15 +139,15 @@ void lanes_share(const struct alive *a, struct hole *holes, size_t nr_holes)
 
 	for (i = 0; i < nr_holes; i++) {
 		holes[i].seqs = xcalloc(holes[i].slots, sizeof(*holes[i].seqs));
-		holes[i].content = ignored_seqs(a, &holes[i], holes[i].seqs);
+		holes[i].content = ignored_seqs(e, &holes[i], holes[i].seqs);
 	}
-	nr = missing_seqs(a, &missing);
+	nr = missing_seqs(e, &missing);
 	for (round = ROUND_NEEDY; round <= ROUND_REST; round++)
 		nr = give(holes, nr_holes, missing, nr, round);
 	free(missing);
 	for (i = 0; i < nr_holes; i++) {
 		if (holes[i].content && holes[i].nr < least(&holes[i])) {
-			ignored_seqs(a, &holes[i], holes[i].seqs);
+			ignored_seqs(e, &holes[i], holes[i].seqs);
 			holes[i].nr = least(&holes[i]);
 		}
 		qsort(holes[i].seqs, holes[i].nr, sizeof(*holes[i].seqs), compare_seqs);

@@ -35,10 +35,10 @@
 #define MAX_MISSING	1000
 
 /* Write a placeholder of @slots slots, its header included. */
-static int write_placeholder(const struct alive *a, u64 segment, u32 slot, u32 slots, u64 seq)
+static int write_placeholder(const struct existing *e, u64 segment, u32 slot, u32 slots, u64 seq)
 {
-	struct check *c = a->c;
-	struct life life = alive_life_of(a, seq);
+	struct check *c = e->c;
+	struct life life = exists_life_of(e, seq);
 	struct lc_record_info info = {
 		.segment = segment,
 		.seq = seq,
@@ -51,10 +51,10 @@ static int write_placeholder(const struct alive *a, u64 segment, u32 slot, u32 s
 		.first_slot = slot,
 	};
 	u64 at = lc_format_log_address(&c->sb.geo, segment, slot);
-	u64 lowest = alive_lowest_segment(a, seq);
+	u64 lowest = exists_lowest_segment(e, seq);
 	struct lc_record_header raw;
 
-	if (a->lanes)
+	if (e->lanes)
 		info.cut = lowest < segment ? lowest : segment;
 	memset(&raw, 0, sizeof(raw));	/* all entries are LC_ENTRY_NONE */
 	lc_record_seal(&raw, &c->sb, &info);
@@ -78,7 +78,7 @@ static void take_missing(const struct check *c, struct hole *hole)
 		hole->seqs[hole->nr++] = hole->to - 1;
 }
 
-static int fill_hole(const struct alive *a, const struct hole *hole)
+static int fill_hole(const struct existing *e, const struct hole *hole)
 {
 	u32 most = PLACEHOLDER_SLOTS, slot = hole->first, left = hole->slots, slots;
 	size_t nr = hole->nr, i;
@@ -86,7 +86,7 @@ static int fill_hole(const struct alive *a, const struct hole *hole)
 
 	/* A hole damaged records left always fits; anything else was not made by damage. */
 	if (!nr || nr > left || left > nr * most) {
-		complain(a->c->ssd->path,
+		complain(e->c->ssd->path,
 			 "the hole of %u slots in segment %llu cannot be filled with "
 			 "%zu records; nothing was changed there",
 			 left, hole->segment, nr);
@@ -95,7 +95,7 @@ static int fill_hole(const struct alive *a, const struct hole *hole)
 	for (i = 0; i < nr && !ret; i++) {
 		/* As few as the others, at their largest, allow; the last one takes the rest. */
 		slots = left > (nr - i - 1) * most + 1 ? left - (nr - i - 1) * most : 1;
-		ret = write_placeholder(a, hole->segment, slot, slots, hole->seqs[i]);
+		ret = write_placeholder(e, hole->segment, slot, slots, hole->seqs[i]);
 		slot += slots;
 		left -= slots;
 	}
@@ -103,16 +103,16 @@ static int fill_hole(const struct alive *a, const struct hole *hole)
 }
 
 /* Is a record that replay needs at index @i or behind it in the same segment? */
-static bool needed_behind(const struct alive *a, size_t i)
+static bool needed_behind(const struct existing *e, size_t i)
 {
-	const struct scan *scan = &a->c->scan;
+	const struct scan *scan = &e->c->scan;
 	u64 segment = scan->found[i].segment;
 
 	for (; i < scan->nr && scan->found[i].segment == segment; i++) {
 		const struct lc_record_info *r = &scan->found[i];
 
-		if (alive_is(a, r) && r->seq >= a->c->sb.tail_seq &&
-		    r->seq <= a->durable + 1)
+		if (exists_record(e, r) && r->seq >= e->c->sb.tail_seq &&
+		    r->seq <= e->durable + 1)
 			return true;
 	}
 	return false;
@@ -122,47 +122,47 @@ static bool needed_behind(const struct alive *a, size_t i)
  * Slots between two records of a segment, or before its first: the hole before the record at
  * index @i, if there is one that must be filled.
  */
-static bool find_hole(const struct alive *a, size_t i, struct hole *hole)
+static bool find_hole(const struct existing *e, size_t i, struct hole *hole)
 {
-	const struct lc_record_info *r = &a->c->scan.found[i], *p = r - 1;
+	const struct lc_record_info *r = &e->c->scan.found[i], *p = r - 1;
 	size_t at;
 
 	*hole = (struct hole){ .segment = r->segment, .to = r->seq };
 	if (i && p->segment == r->segment)
 		hole->first = p->first_slot + LC_HEADER_SLOTS + p->nr_slots;
 	hole->slots = r->first_slot - hole->first;
-	if (!hole->slots || !alive_is(a, r) || !needed_behind(a, i))
+	if (!hole->slots || !exists_record(e, r) || !needed_behind(e, i))
 		return false;
-	at = alive_at_or_above(a, r->seq);
-	if (a->lanes)
-		hole->from = lanes_seq_before(a, i);
+	at = exists_at_or_above(e, r->seq);
+	if (e->lanes)
+		hole->from = lanes_seq_before(e, i);
 	else if (at)
-		hole->from = a->record[at - 1]->seq;
+		hole->from = e->record[at - 1]->seq;
 	/* What is below the first seq is of another life. */
 	if (hole->from < r->epoch_first_seq - 1)
 		hole->from = r->epoch_first_seq - 1;
 	return true;
 }
 
-static int fill_holes(const struct alive *a)
+static int fill_holes(const struct existing *e)
 {
 	struct hole *holes = NULL, hole;
 	size_t nr = 0, i;
 	int ret = 0;
 
-	for (i = 0; i < a->c->scan.nr; i++) {
-		if (!find_hole(a, i, &hole))
+	for (i = 0; i < e->c->scan.nr; i++) {
+		if (!find_hole(e, i, &hole))
 			continue;
 		holes = xrealloc(holes, nr + 1, sizeof(*holes));
 		holes[nr++] = hole;
 	}
-	if (a->lanes)
-		lanes_share(a, holes, nr);
+	if (e->lanes)
+		lanes_share(e, holes, nr);
 	for (i = 0; i < nr; i++) {
-		if (!a->lanes)
-			take_missing(a->c, &holes[i]);
+		if (!e->lanes)
+			take_missing(e->c, &holes[i]);
 		if (!ret)
-			ret = fill_hole(a, &holes[i]);
+			ret = fill_hole(e, &holes[i]);
 		free(holes[i].seqs);
 	}
 	free(holes);
@@ -172,7 +172,7 @@ static int fill_holes(const struct alive *a)
 /* Where the records of a segment that follow each other from slot 0 on end. */
 static u32 chain_end(const struct scan *scan, u64 segment)
 {
-	size_t i = alive_first_of_segment(scan, segment);
+	size_t i = exists_first_of_segment(scan, segment);
 	u32 end = 0;
 
 	for (; i < scan->nr && scan->found[i].segment == segment; i++) {
@@ -185,9 +185,9 @@ static u32 chain_end(const struct scan *scan, u64 segment)
 }
 
 /* Can a record of @epoch exist in a segment, and whatever exists there and behind go on to? (R7) */
-static bool may_hold(const struct alive *a, u64 segment, u64 epoch)
+static bool may_hold(const struct existing *e, u64 segment, u64 epoch)
 {
-	const struct scan *scan = &a->c->scan;
+	const struct scan *scan = &e->c->scan;
 	size_t i;
 
 	for (i = 0; i < scan->nr; i++) {
@@ -195,100 +195,100 @@ static bool may_hold(const struct alive *a, u64 segment, u64 epoch)
 
 		if (r->segment <= segment && r->epoch > epoch)
 			return false;
-		if (r->segment >= segment && r->epoch < epoch && alive_is(a, r))
+		if (r->segment >= segment && r->epoch < epoch && exists_record(e, r))
 			return false;
 	}
 	return true;
 }
 
 /* Would the seqs of a segment that exist still rise with another one at @slot? */
-static bool would_rise(const struct alive *a, u64 segment, u32 slot, u64 seq)
+static bool would_rise(const struct existing *e, u64 segment, u32 slot, u64 seq)
 {
-	const struct scan *scan = &a->c->scan;
-	size_t i = alive_first_of_segment(scan, segment);
+	const struct scan *scan = &e->c->scan;
+	size_t i = exists_first_of_segment(scan, segment);
 
 	for (; i < scan->nr && scan->found[i].segment == segment; i++) {
 		const struct lc_record_info *r = &scan->found[i];
 
-		if (alive_is(a, r) && (r->first_slot < slot) != (r->seq < seq))
+		if (exists_record(e, r) && (r->first_slot < slot) != (r->seq < seq))
 			return false;
 	}
 	return true;
 }
 
 /* Behind the last segment that a record may go to. */
-static u64 end_of_rooms(const struct alive *a, u64 seq, u64 from)
+static u64 end_of_rooms(const struct existing *e, u64 seq, u64 from)
 {
-	const struct check *c = a->c;
-	size_t at = alive_at_or_above(a, seq);
+	const struct check *c = e->c;
+	size_t at = exists_at_or_above(e, seq);
 	u64 to = from + c->sb.lane_limit, end = c->sb.tail_segment + c->sb.geo.nr_segments;
 
 	/* With one lane what is behind it is in higher segments, with several anywhere. */
-	if (!a->lanes && at < a->nr && a->record[at]->segment > from)
-		to = a->record[at]->segment;
-	else if (a->lanes && c->scan.nr && c->scan.found[c->scan.nr - 1].segment >= from)
+	if (!e->lanes && at < e->nr && e->record[at]->segment > from)
+		to = e->record[at]->segment;
+	else if (e->lanes && c->scan.nr && c->scan.found[c->scan.nr - 1].segment >= from)
 		to = c->scan.found[c->scan.nr - 1].segment + c->sb.lane_limit;
 	/* The segment behind the last one of the ring is the tail's. */
 	return to < end ? to : end;
 }
 
 /* Place for a record of a missing seq; @tidy: where the seqs go on rising. */
-static bool find_room(const struct alive *a, u64 seq, bool tidy, u64 *segment, u32 *slot)
+static bool find_room(const struct existing *e, u64 seq, bool tidy, u64 *segment, u32 *slot)
 {
-	const struct check *c = a->c;
-	u64 from = alive_lowest_segment(a, seq), to = end_of_rooms(a, seq, from);
-	u64 epoch = alive_life_of(a, seq).epoch;
+	const struct check *c = e->c;
+	u64 from = exists_lowest_segment(e, seq), to = end_of_rooms(e, seq, from);
+	u64 epoch = exists_life_of(e, seq).epoch;
 
 	for (*segment = from; *segment < to; ++*segment) {
 		*slot = chain_end(&c->scan, *segment);
-		if (*slot < c->sb.geo.seg_slots && may_hold(a, *segment, epoch) &&
-		    (!tidy || would_rise(a, *segment, *slot, seq)))
+		if (*slot < c->sb.geo.seg_slots && may_hold(e, *segment, epoch) &&
+		    (!tidy || would_rise(e, *segment, *slot, seq)))
 			return true;
 	}
 	return false;
 }
 
-static void scan_again(struct check *c, struct alive *a)
+static void scan_again(struct check *c, struct existing *e)
 {
-	alive_free(a);
+	exists_free(e);
 	scan_free(&c->scan);
 	scan_log(&c->scan, c->ssd, &c->sb, SCAN_RING);
 	scan_select(&c->scan, &c->sb);
-	alive_find(a, c);
+	exists_find(e, c);
 }
 
 /* The first seq still missing up to the durable one; 0 if there is none. */
-static u64 first_missing(const struct alive *a)
+static u64 first_missing(const struct existing *e)
 {
-	u64 seq = a->c->sb.tail_seq;
+	u64 seq = e->c->sb.tail_seq;
 	size_t i;
 
-	for (i = alive_at_or_above(a, seq); i < a->nr && a->record[i]->seq <= seq; i++) {
-		if (a->record[i]->seq == seq)
+	for (i = exists_at_or_above(e, seq); i < e->nr && e->record[i]->seq <= seq; i++) {
+		if (e->record[i]->seq == seq)
 			seq++;
 	}
-	return seq <= a->durable ? seq : 0;
+	return seq <= e->durable ? seq : 0;
 }
 
 /* Seqs that are missing, but not from a hole with needed records behind it. */
-static int fill_rest(struct alive *a)
+static int fill_rest(struct existing *e)
 {
-	struct check *c = a->c;
+	struct check *c = e->c;
 	u64 seq, segment;
 	int ret = 0;
 	u32 slot;
 
-	while (!ret && (seq = first_missing(a))) {
-		if (!(a->lanes && find_room(a, seq, true, &segment, &slot)) &&
-		    !find_room(a, seq, false, &segment, &slot)) {
+	while (!ret && (seq = first_missing(e))) {
+		if (!(e->lanes && find_room(e, seq, true, &segment, &slot)) &&
+		    !find_room(e, seq, false, &segment, &slot)) {
 			complain(c->ssd->path, "no room for a record in place of the missing %llu; "
 				 "the log stays broken", seq);
 			return 0;
 		}
-		ret = write_placeholder(a, segment, slot, 1, seq);
+		ret = write_placeholder(e, segment, slot, 1, seq);
 		/* The next one goes behind it. */
-		scan_again(c, a);
-		if (!ret && alive_has(a, seq))
+		scan_again(c, e);
+		if (!ret && exists_seq(e, seq))
 			continue;
 		complain(c->ssd->path, "record %llu was written but cannot be read back", seq);
 		return ret;
@@ -296,14 +296,14 @@ static int fill_rest(struct alive *a)
 	return ret;
 }
 
-static u64 count_missing(const struct alive *a)
+static u64 count_missing(const struct existing *e)
 {
-	u64 last = a->durable, tail = a->c->sb.tail_seq, found = 0, before = 0;
+	u64 last = e->durable, tail = e->c->sb.tail_seq, found = 0, before = 0;
 	size_t i;
 
-	for (i = alive_at_or_above(a, tail); i < a->nr && a->record[i]->seq <= last; i++) {
-		found += a->record[i]->seq != before;
-		before = a->record[i]->seq;
+	for (i = exists_at_or_above(e, tail); i < e->nr && e->record[i]->seq <= last; i++) {
+		found += e->record[i]->seq != before;
+		before = e->record[i]->seq;
 	}
 	return last >= tail ? last - tail + 1 - found : 0;
 }
@@ -313,26 +313,26 @@ static u64 count_missing(const struct alive *a)
  */
 int repair_run(struct check *c)
 {
-	struct alive a;
+	struct existing e;
 	u64 missing;
 	int ret;
 
-	alive_find(&a, c);
-	missing = count_missing(&a);
+	exists_find(&e, c);
+	missing = count_missing(&e);
 	check_say(c,
 		  "Records that cannot be read: %llu, of up to %d blocks each.  WHICH blocks they "
 		  "held is not known:\nthose read older data now.  Check the file system.",
 		  missing, LC_RECORD_ENTRIES);
 	if (missing > MAX_MISSING) {
 		complain(c->ssd->path, "too many records are missing to repair the log");
-		alive_free(&a);
+		exists_free(&e);
 		return 0;
 	}
-	ret = fill_holes(&a);
+	ret = fill_holes(&e);
 	if (!ret) {
-		scan_again(c, &a);
-		ret = fill_rest(&a);
+		scan_again(c, &e);
+		ret = fill_rest(&e);
 	}
-	alive_free(&a);
+	exists_free(&e);
 	return ret;
 }
