@@ -35,17 +35,4 @@ int attach_find_marks(const struct device *hdd, struct mark_pair *marks);
 int attach_write(const struct device *dev, u64 offset, const void *data, size_t len);
 bool attach_is_zero(const u8 *data, size_t len);
 
-/* Put the head back and remove mark and superblocks; @ssd may be NULL. */
-int detach_disk(const struct device *hdd, const struct mark_pair *marks);
-int detach_ssd(const struct device *ssd, const struct image *img);
-
-enum {
-	DETACH_NO_CACHE	= 1 << 0,	/* the SSD is gone; what only it held is lost */
-	DETACH_LOST	= 1 << 1,	/* the lost ranges in the mark are known */
-	DETACH_PATH	= 1 << 2,	/* a disk with the same WWN that is in use is another one */
-};
-
-/* All of lc-detach; @ssd may be NULL.  Return: 0, or a negative errno after complaining. */
-int detach_pair(const struct device *ssd, const struct device *hdd, unsigned int forced);
-
 #endif

@@ -1,83 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What lc-check knows of a cache device.
- *
- * Nothing is called damage because of one read: what cannot be read, or is not what its
- * checksum says, is read again with pauses first.
- */
+/* Verification of a cache device.  Only reads. */
 #ifndef LC_CHECK_H
 #define LC_CHECK_H
 
-#include "image.h"
-#include "lost.h"
-#include "plan.h"
-#include "scan.h"
-
-struct bad_slot {
-	size_t record;		/* index in scan.found */
-	unsigned int entry;
-	bool unreadable;
-};
-
-/* A slot that cannot be read and holds nothing that is known. */
-struct unread_slot {
-	u64 segment;
-	u32 slot;
-};
-
-/* What a repair does, a line each. */
-struct steps {
-	char **line;
-	size_t nr;
-};
-
-struct check {
-	const struct device *ssd;
-	const struct device *hdd;	/* NULL: not looked at */
-	bool quiet;
-
-	struct image img;
-	struct lc_sb sb;		/* the one believed, if img.best >= 0 */
-	struct mark_pair marks;
-	struct scan scan;
-	struct bad_slot *bad;		/* in records of the run, at or below the durable seq */
-	size_t nr_bad;
-	struct unread_slot *unread;
-	size_t nr_unread;
-	struct lost_set lost;		/* sectors whose newest version is gone */
-
-	bool bad_copy[LC_SB_COPIES];
-	bool bad_mark[2];
-	bool bad_checkpoint;
-	bool bad_run;			/* headers are missing below the durable seq */
-	bool beyond_repair;
-	unsigned int nr_damage;
-	u64 damage_sum;			/* tells one list of damage from another */
-	unsigned int nr_writes;		/* by the repair */
-	struct steps *steps;		/* of the repair, in words; NULL: not kept */
-	u64 nr_slots_read;
-};
-
-/* 0 or a negative errno if it could not be checked; c->nr_damage says what it found. */
-int check_run(struct check *c);
-void check_free(struct check *c);
-
-void check_say(const struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void check_damage(struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* checkpoint.c */
-int check_checkpoint(struct check *c);
+#include "report.h"
 
 /*
- * repair.c, repair-run.c: change what check_run() found; 0 or a negative errno.  With plans for
- * the devices nothing is written, see plan.h.
+ * Look at everything.  The caller sets the devices of @c, which is zero otherwise, and how it
+ * speaks.  Return: 0, or a negative errno if it could not be checked; c->nr_damage says what was
+ * found.  Either way @c is to be freed.
  */
-void repair_say(struct check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-int repair_write(struct check *c, const struct device *dev, u64 address, const void *block);
-int repair_superblocks(struct check *c);
-int repair_marks(struct check *c);
-int repair_unread(struct check *c);
-int repair_slots(struct check *c);
-int repair_run(struct check *c);
+int check_run(struct check *c);
+/* What was found; the devices stay open. */
+void check_free(struct check *c);
 
 #endif

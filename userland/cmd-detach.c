@@ -3,8 +3,8 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "attach.h"
 #include "commands.h"
+#include "detach.h"
 #include "util.h"
 
 static void help(void)

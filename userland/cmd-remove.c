@@ -8,8 +8,8 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
-#include "attach.h"
 #include "commands.h"
+#include "detach.h"
 #include "device.h"
 #include "dm.h"
 #include "flush.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "attach.h"
+#include "detach.h"
 #include "memory.h"
 #include "pairing.h"
 #include "storage.h"
@@ -129,11 +130,6 @@ static int remove_marks(const struct device *hdd, u64 offset)
 	return ret ? ret : uncover(hdd, offset, zeros);
 }
 
-/**
- * detach_disk() - steps 1 to 5
- * @hdd: the disk
- * @marks: on it, as read; one is good
- */
 int detach_disk(const struct device *hdd, const struct mark_pair *marks)
 {
 	const struct lc_mark_info *mark = marks_best(marks);
@@ -157,11 +153,6 @@ int detach_disk(const struct device *hdd, const struct mark_pair *marks)
 				   remove_marks(hdd, marks->offset);
 }
 
-/**
- * detach_ssd() - step 6
- * @ssd: the cache
- * @img: its superblocks
- */
 int detach_ssd(const struct device *ssd, const struct image *img)
 {
 	static const u8 zeros[LC_SLOT_BYTES];
@@ -281,9 +272,6 @@ static int detach_marked(const struct device *hdd, const struct mark_pair *marks
 	return 0;
 }
 
-/**
- * detach_pair() - take a pair apart that is not running
- */
 int detach_pair(const struct device *ssd, const struct device *hdd, unsigned int forced)
 {
 	struct mark_pair marks;

@@ -3,7 +3,7 @@
 #ifndef LC_EXISTS_H
 #define LC_EXISTS_H
 
-#include "check.h"
+#include "report.h"
 
 struct life {
 	u64 epoch;

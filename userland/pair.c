@@ -44,6 +44,7 @@
 #include <string.h>
 
 #include "attach.h"
+#include "detach.h"
 #include "find.h"
 #include "pair.h"
 #include "signature.h"

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hole.h"
 #include "memory.h"
+#include "repair-lanes.h"
 
 /* Which seqs are given in which order. */
 enum round {
@@ -25,14 +25,6 @@ enum round {
 	ROUND_REST,		/* what is left, where there is room */
 };
 
-/**
- * lanes_seq_before() - all seqs in the place before a record are above which one?
- * @e: the log
- * @i: index of the record in the scan; it exists
- *
- * Return: the seq of the one before it in its segment; if there is none, the highest in the
- * segments that were closed when this one was opened.
- */
 u64 lanes_seq_before(const struct existing *e, size_t i)
 {
 	const struct lc_record_info *r = &e->c->scan.found[i], *p;
@@ -125,12 +117,6 @@ static size_t missing_seqs(const struct existing *e, u64 **missing)
 	return nr;
 }
 
-/**
- * lanes_share() - share out the missing seqs among the holes
- * @e: the log; not so many are missing that they cannot be listed
- * @holes: gets their seqs, to be freed; too few if there are not enough
- * @nr_holes: how many
- */
 void lanes_share(const struct existing *e, struct hole *holes, size_t nr_holes)
 {
 	size_t nr, i;

@@ -27,8 +27,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hole.h"
 #include "memory.h"
+#include "repair-lanes.h"
+#include "repair-run.h"
+#include "repair.h"
 #include "util.h"
 
 /* More than that is no damage to mend but a log that is gone. */
@@ -308,9 +310,6 @@ static u64 count_missing(const struct existing *e)
 	return last >= tail ? last - tail + 1 - found : 0;
 }
 
-/**
- * repair_run() - make the run unbroken up to the highest durable seq
- */
 int repair_run(struct check *c)
 {
 	struct existing e;

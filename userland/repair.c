@@ -12,14 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
 #include "memory.h"
+#include "plan.h"
+#include "repair.h"
 #include "text.h"
 #include "util.h"
 
-/**
- * repair_say() - one step of a repair, in words
- */
 void repair_say(struct check *c, const char *fmt, ...)
 {
 	va_list args;
@@ -37,15 +35,6 @@ void repair_say(struct check *c, const char *fmt, ...)
 	c->steps->line[c->steps->nr++] = text;
 }
 
-/**
- * repair_write() - write one block and make it durable
- * @c: counts it
- * @dev: one of its devices
- * @address: bytes
- * @block: LC_SLOT_BYTES
- *
- * Return: 0 or a negative errno.
- */
 int repair_write(struct check *c, const struct device *dev, u64 address, const void *block)
 {
 	int ret;
@@ -84,9 +73,6 @@ static int write_all_copies(struct check *c)
 	return ret;
 }
 
-/**
- * repair_superblocks() - rewrite bad copies; give up a damaged checkpoint
- */
 int repair_superblocks(struct check *c)
 {
 	unsigned int i;
@@ -115,9 +101,6 @@ int repair_superblocks(struct check *c)
 	return ret;
 }
 
-/**
- * repair_marks() - rewrite the bad copy of a mark from the good one
- */
 int repair_marks(struct check *c)
 {
 	const struct lc_mark_info *mark = marks_best(&c->marks);
@@ -157,11 +140,6 @@ static void lose_entry(struct check *c, struct lc_record_header *raw,
 	lc_entry_encode(raw, bad->entry, &e);
 }
 
-/**
- * repair_unread() - rewrite slots that cannot be read, empty, so that they are readable
- *
- * What that means for the log is seen when it is looked at again.
- */
 int repair_unread(struct check *c)
 {
 	static const u8 empty[LC_SLOT_BYTES];
@@ -179,9 +157,6 @@ int repair_unread(struct check *c)
 	return ret;
 }
 
-/**
- * repair_slots() - turn what bad slots held into lost sectors, by their headers
- */
 int repair_slots(struct check *c)
 {
 	size_t i, k;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Places in a log where records must go, so that a chain of headers leads on. */
-#ifndef LC_HOLE_H
-#define LC_HOLE_H
+#ifndef LC_REPAIR_LANES_H
+#define LC_REPAIR_LANES_H
 
 #include "exists.h"
 
@@ -18,8 +18,16 @@ struct hole {
 	bool content;		/* of several lanes: seqs below the tail would do */
 };
 
-/* repair-lanes.c: logs of several lanes */
+/*
+ * In a log of several lanes: all seqs in the place before record @i of the scan, which exists, are
+ * above this one.  It is that of the record before it in its segment or, if there is none, the
+ * highest in the segments that were closed when this one was opened.
+ */
 u64 lanes_seq_before(const struct existing *e, size_t i);
+/*
+ * Give each of the holes of a log of several lanes its seqs, which are to be freed, as far as there
+ * are enough.  Not so many are missing that they cannot be listed.
+ */
 void lanes_share(const struct existing *e, struct hole *holes, size_t nr_holes);
 
 #endif
