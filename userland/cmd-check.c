@@ -7,14 +7,13 @@
  * found different, was no damage of the medium, and nothing is written.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "attach.h"
 #include "check.h"
-#include "commands.h"
+#include "cmd.h"
 #include "detach.h"
 #include "find.h"
 #include "plan.h"
@@ -33,27 +32,13 @@ enum {
 	CHECK_USAGE	= 16,
 };
 
-static void help(void)
-{
-	printf("Usage: lc-check [--repair] [--backing HDD] SSD\n\n"
-	       "Verifies everything a cache device holds.  Changes nothing without --repair.\n\n"
-	       "  -b, --backing=HDD  its hard disk, if it shall not be searched for\n"
-	       "  -r, --repair       cut damage out; sectors that are gone then give errors until\n"
-	       "                     they are written again.  Asks first on a terminal\n"
-	       "  -y, --yes          do not ask\n"
-	       "  -q, --quiet        only errors and the exit code\n"
-	       "  -h, --help; -V, --version\n\n"
-	       "Exit codes: 0 no damage, 1 damage repaired, 4 damage left, 8 failed, 16 usage.\n");
-}
-
-static const struct option long_options[] = {
-	{ "backing", required_argument, NULL, 'b' },
-	{ "repair", no_argument, NULL, 'r' },
-	{ "yes", no_argument, NULL, 'y' },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 }
+static const struct cmd_option long_options[] = {
+	{ "backing", 'b', "HDD", "its hard disk, if it shall not be searched for" },
+	{ "repair", 'r', NULL, "cut damage out; sectors that are gone then give errors until\n"
+	  "they are written again.  Asks first on a terminal" },
+	{ "yes", 'y', NULL, "do not ask" },
+	{ "quiet", 'q', NULL, "only errors and the exit code" },
+	{ NULL, 0, NULL, NULL }
 };
 
 static void print_lost(const struct check *c)
@@ -335,7 +320,7 @@ static bool check_interrupted(const struct device *ssd, const struct device *hdd
 	return true;
 }
 
-static int run(const char *ssd_path, const char *hdd_path, struct job *job)
+static int check_device(const char *ssd_path, const char *hdd_path, struct job *job)
 {
 	struct device ssd, hdd;
 	bool has_hdd, more;
@@ -371,40 +356,36 @@ static int run(const char *ssd_path, const char *hdd_path, struct job *job)
 	return ret;
 }
 
-int cmd_check(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct job job = { .fix = false };
-	const char *hdd = NULL;
-	int c;
+	const char *hdd = NULL, *ssd;
+	int c, code;
 
-	while ((c = getopt_long(argc, argv, "b:ryqhV", long_options, NULL)) != -1) {
-		switch (c) {
-		case 'b':
+	while ((c = cmd_option(&cmd_check, argc, argv, &code)) >= 0) {
+		if (c == 'b')
 			hdd = optarg;
-			break;
-		case 'r':
+		else if (c == 'r')
 			job.fix = true;
-			break;
-		case 'y':
+		else if (c == 'y')
 			job.yes = true;
-			break;
-		case 'q':
+		else if (c == 'q')
 			job.quiet = true;
-			break;
-		case 'h':
-			help();
-			return CHECK_CLEAN;
-		case 'V':
-			util_print_version();
-			return CHECK_CLEAN;
-		default:
-			usage_error("bad command line");
-			return CHECK_USAGE;
-		}
 	}
-	if (optind != argc - 1) {
-		usage_error("name exactly one cache device");
-		return CHECK_USAGE;
-	}
-	return run(argv[optind], hdd, &job);
+	if (c == CMD_END)
+		return code;
+	ssd = cmd_argument(argc, argv, "cache device");
+	return ssd ? check_device(ssd, hdd, &job) : CHECK_USAGE;
 }
+
+const struct cmd cmd_check = {
+	.name = "check",
+	.summary = "verify a cache device, and repair it",
+	.usage = "[--repair] [--backing HDD] SSD",
+	.text = "Verifies everything a cache device holds.  Changes nothing without --repair.\n\n"
+		"Exit codes: 0 no damage, 1 damage repaired, 4 damage left, 8 failed, 16 usage.",
+	.options = long_options,
+	.run = run,
+	.exit_fail = CHECK_FAILED,
+	.exit_usage = CHECK_USAGE,
+};

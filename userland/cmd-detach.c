@@ -1,32 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* lc-detach: take a pair apart; the opposite of lc-format. */
-#include <getopt.h>
 #include <string.h>
 
-#include "commands.h"
+#include "cmd.h"
 #include "detach.h"
 #include "util.h"
 
-static void help(void)
-{
-	printf("Usage: lc-detach --backing HDD [--force CLASS] [SSD]\n\n"
-	       "Takes a stopped volume apart.  The hard disk can be used without a cache then,\n"
-	       "the SSD for something else.  What was interrupted is finished by the same command.\n"
-	       "Without an SSD: a disk that went on without its cache, or whose cache is gone.\n\n"
-	       "  -b, --backing=HDD     the hard disk\n"
-	       "  -f, --force=CLASS     overrule one class of refusal; repeatable:\n"
-	       "      cache-missing     the SSD is gone; what only it held is LOST\n"
-	       "      lost-blocks       blocks are recorded as lost, and the list goes\n"
-	       "      other-path        a disk with the WWN of one of them is in use\n"
-	       "  -h, --help; -V, --version\n");
-}
-
-static const struct option long_options[] = {
-	{ "backing", required_argument, NULL, 'b' },
-	{ "force", required_argument, NULL, 'f' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 }
+static const struct cmd_option long_options[] = {
+	{ "backing", 'b', "HDD", "the hard disk" },
+	{ "force", 'f', "CLASS", "overrule one class of refusal; repeatable:\n"
+	  "cache-missing   the SSD is gone; what only it held is LOST\n"
+	  "lost-blocks     blocks are recorded as lost, and the list goes\n"
+	  "other-path      a disk with the WWN of one of them is in use" },
+	{ NULL, 0, NULL, NULL }
 };
 
 static int detach(const char *ssd_path, const char *hdd_path, unsigned int forced)
@@ -47,38 +33,48 @@ static int detach(const char *ssd_path, const char *hdd_path, unsigned int force
 	return ret ? LC_EXIT_FAIL : LC_EXIT_OK;
 }
 
-int cmd_detach(int argc, char **argv)
+static int force(unsigned int *forced, const char *class)
+{
+	if (!strcmp(class, "cache-missing"))
+		*forced |= DETACH_NO_CACHE;
+	else if (!strcmp(class, "lost-blocks"))
+		*forced |= DETACH_LOST;
+	else if (!strcmp(class, "other-path"))
+		*forced |= DETACH_PATH;
+	else
+		return usage_error("--force=%s: no such class of refusal", class);
+	return 0;
+}
+
+static int run(int argc, char **argv)
 {
 	const char *hdd = NULL;
 	unsigned int forced = 0;
-	int c;
+	int c, code;
 
-	while ((c = getopt_long(argc, argv, "b:f:hV", long_options, NULL)) != -1) {
-		switch (c) {
-		case 'b':
+	while ((c = cmd_option(&cmd_detach, argc, argv, &code)) >= 0) {
+		if (c == 'b') {
 			hdd = optarg;
-			break;
-		case 'f':
-			if (!strcmp(optarg, "cache-missing"))
-				forced |= DETACH_NO_CACHE;
-			else if (!strcmp(optarg, "lost-blocks"))
-				forced |= DETACH_LOST;
-			else if (!strcmp(optarg, "other-path"))
-				forced |= DETACH_PATH;
-			else
-				return usage_error("--force=%s: no such class of refusal", optarg);
-			break;
-		case 'h':
-			help();
-			return LC_EXIT_OK;
-		case 'V':
-			util_print_version();
-			return LC_EXIT_OK;
-		default:
-			return usage_error("bad command line");
+			continue;
 		}
+		code = force(&forced, optarg);
+		if (code)
+			return code;
 	}
+	if (c == CMD_END)
+		return code;
 	if (!hdd || argc - optind > 1)
 		return usage_error("give --backing=HDD and at most one SSD");
 	return detach(argv[optind], hdd, forced);
 }
+
+const struct cmd cmd_detach = {
+	.name = "detach",
+	.summary = "take a pair apart",
+	.usage = "--backing HDD [--force CLASS] [SSD]",
+	.text = "Takes a stopped volume apart.  The hard disk can be used without a cache then,\n"
+		"the SSD for something else.  What was interrupted is finished by the same command.\n"
+		"Without an SSD: a disk that went on without its cache, or whose cache is gone.",
+	.options = long_options,
+	.run = run,
+};

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* lc-dump: show what is on a cache device.  Needs no kernel module, changes nothing. */
 #include <errno.h>
-#include <getopt.h>
 
-#include "commands.h"
+#include "cmd.h"
 #include "dump.h"
 #include "extract.h"
 #include "signature.h"
@@ -14,32 +13,17 @@ struct dump_args {
 	const char *extract, *map;
 };
 
-static void help(void)
-{
-	printf("Usage: lc-dump [OPTIONS] SSD\n\n"
-	       "Shows superblock and log of a cache device, or of an image of one in a file.\n\n"
-	       "  -s, --segments  the segments from the tail on, and where it may move to\n"
-	       "  -r, --records   the record headers from the tail on\n"
-	       "  -e, --entries   and what each record holds\n"
-	       "  -j, --json      machine-readable\n"
-	       "  -x, --extract=FILE      instead, write what the hard disk may not have to a new\n"
-	       "                          sparse file, an image of the volume\n"
-	       "      --extract-map=FILE  and which sectors that are to another one\n"
-	       "  -h, --help; -V, --version\n");
-}
-
 enum { OPT_MAP = 256 };
 
-static const struct option long_options[] = {
-	{ "segments", no_argument, NULL, 's' },
-	{ "records", no_argument, NULL, 'r' },
-	{ "entries", no_argument, NULL, 'e' },
-	{ "json", no_argument, NULL, 'j' },
-	{ "extract", required_argument, NULL, 'x' },
-	{ "extract-map", required_argument, NULL, OPT_MAP },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 }
+static const struct cmd_option long_options[] = {
+	{ "segments", 's', NULL, "the segments from the tail on, and where it may move to" },
+	{ "records", 'r', NULL, "the record headers from the tail on" },
+	{ "entries", 'e', NULL, "and what each record holds" },
+	{ "json", 'j', NULL, "machine-readable" },
+	{ "extract", 'x', "FILE", "instead, write what the hard disk may not have to a new\n"
+	  "sparse file, an image of the volume" },
+	{ "extract-map", OPT_MAP, "FILE", "and which sectors that are to another one" },
+	{ NULL, 0, NULL, NULL }
 };
 
 static void add_log(json_object *top, const struct device *dev, const struct lc_sb *sb,
@@ -107,50 +91,59 @@ static int dump(const struct device *dev, const struct dump_args *args)
 	return LC_EXIT_FAIL;
 }
 
-int cmd_dump(int argc, char **argv)
+static void take(struct dump_args *args, int option)
+{
+	switch (option) {
+	case 's':
+		args->segments = true;
+		break;
+	case 'r':
+		args->records = true;
+		break;
+	case 'e':
+		args->entries = true;
+		break;
+	case 'j':
+		args->json = true;
+		break;
+	case 'x':
+		args->extract = optarg;
+		break;
+	case OPT_MAP:
+		args->map = optarg;
+		break;
+	}
+}
+
+static int run(int argc, char **argv)
 {
 	struct dump_args args = { false };
 	struct device dev;
+	const char *ssd;
 	int c, ret;
 
-	while ((c = getopt_long(argc, argv, "srejx:hV", long_options, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			args.segments = true;
-			break;
-		case 'r':
-			args.records = true;
-			break;
-		case 'e':
-			args.entries = true;
-			break;
-		case 'j':
-			args.json = true;
-			break;
-		case 'x':
-			args.extract = optarg;
-			break;
-		case OPT_MAP:
-			args.map = optarg;
-			break;
-		case 'h':
-			help();
-			return LC_EXIT_OK;
-		case 'V':
-			util_print_version();
-			return LC_EXIT_OK;
-		default:
-			return usage_error("bad command line");
-		}
-	}
-	if (optind != argc - 1)
-		return usage_error("name exactly one cache device");
+	while ((c = cmd_option(&cmd_dump, argc, argv, &ret)) >= 0)
+		take(&args, c);
+	if (c == CMD_END)
+		return ret;
+	ssd = cmd_argument(argc, argv, "cache device");
+	if (!ssd)
+		return LC_EXIT_USAGE;
 	if (args.map && !args.extract)
 		return usage_error("--extract-map needs --extract");
 	/* Looking at a running one is fine, if only half true; half of its data is not. */
-	if (device_open(&dev, argv[optind], DEVICE_FILE_OK | (args.extract ? DEVICE_EXCL : 0)))
+	if (device_open(&dev, ssd, DEVICE_FILE_OK | (args.extract ? DEVICE_EXCL : 0)))
 		return LC_EXIT_FAIL;
 	ret = dump(&dev, &args);
 	device_close(&dev);
 	return ret;
 }
+
+const struct cmd cmd_dump = {
+	.name = "dump",
+	.summary = "show what is on a cache device",
+	.usage = "[OPTIONS] SSD",
+	.text = "Shows superblock and log of a cache device, or of an image of one in a file.",
+	.options = long_options,
+	.run = run,
+};

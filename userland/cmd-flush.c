@@ -1,60 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* lc-flush: bring what was written so far to the hard disk. */
-#include <getopt.h>
 #include <stdio.h>
 
-#include "commands.h"
+#include "cmd.h"
 #include "dm.h"
 #include "flush.h"
 #include "util.h"
 
-static void help(void)
-{
-	printf("Usage: lc-flush [--buffers] NAME\n\n"
-	       "Brings everything written so far to the hard disk, and waits for it.\n\n"
-	       "      --buffers   only from RAM to the SSD\n"
-	       "  -h, --help; -V, --version\n");
-}
+enum { OPT_BUFFERS = 256 };
 
-static const struct option long_options[] = {
-	{ "buffers", no_argument, NULL, 'b' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 }
+static const struct cmd_option long_options[] = {
+	{ "buffers", OPT_BUFFERS, NULL, "only from RAM to the SSD" },
+	{ NULL, 0, NULL, NULL }
 };
 
-int cmd_flush(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct dm_facts facts;
 	bool buffers = false;
+	const char *name;
 	int c, ret;
 
-	while ((c = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
-		switch (c) {
-		case 'b':
-			buffers = true;
-			break;
-		case 'h':
-			help();
-			return LC_EXIT_OK;
-		case 'V':
-			util_print_version();
-			return LC_EXIT_OK;
-		default:
-			return usage_error("bad command line");
-		}
-	}
-	if (optind != argc - 1)
-		return usage_error("name exactly one volume");
+	while ((c = cmd_option(&cmd_flush, argc, argv, &ret)) >= 0)
+		buffers |= c == OPT_BUFFERS;
+	if (c == CMD_END)
+		return ret;
+	name = cmd_argument(argc, argv, "volume");
+	if (!name)
+		return LC_EXIT_USAGE;
 	dm_setup();
-	if (dm_require_lc(argv[optind], &facts))
+	if (dm_require_lc(name, &facts))
 		return LC_EXIT_FAIL;
 	dm_facts_free(&facts);
 	if (facts.suspended) {
-		complain(argv[optind], "is suspended; resume it with: dmsetup resume %s",
-			 argv[optind]);
+		complain(name, "is suspended; resume it with: dmsetup resume %s", name);
 		return LC_EXIT_FAIL;
 	}
 	ret = buffers ? flush_buffers(&facts) : flush_volume(&facts);
 	return ret ? LC_EXIT_FAIL : LC_EXIT_OK;
 }
+
+const struct cmd cmd_flush = {
+	.name = "flush",
+	.summary = "write the cached data to the hard disk",
+	.usage = "[--buffers] NAME",
+	.text = "Brings everything written so far to the hard disk, and waits for it.",
+	.options = long_options,
+	.run = run,
+};

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* lc-format: pair an SSD with a hard disk. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "attach.h"
-#include "commands.h"
+#include "cmd.h"
 #include "identity.h"
 #include "options.h"
 #include "pair.h"
@@ -24,42 +23,29 @@ struct format_args {
 	bool in_place, no_mark, yes;
 };
 
-static void help(void)
-{
-	printf("Usage: lc-format --backing HDD [OPTIONS] SSD\n\n"
-	       "Pairs an SSD with a hard disk.  What the SSD holds is lost.  What the disk\n"
-	       "holds is lost too, unless --in-place is given.  Prints the table line.\n\n"
-	       "  -b, --backing=HDD        the hard disk to cache\n"
-	       "  -i, --in-place           keep the data that is on the hard disk\n"
-	       "      --no-mark            with --in-place: write nothing at all to the hard disk\n"
-	       "  -s, --segment-size=SIZE  64K to 4M, a power of two (1M)\n"
-	       "  -c, --checksum=TYPE      xxh64 (the default) or crc32c\n"
-	       "  -L, --label=TEXT         up to 63 bytes, no control characters\n"
-	       "  -o, --option=KEY=VALUE   an option of the volume, kept on the SSD; repeatable\n"
-	       "      --discard            discard the whole SSD first\n"
-	       "  -y, --yes                do not ask; refusals stand\n"
-	       "  -f, --force=CLASS        overrule one class of refusal; repeatable:\n");
-	refusals_print(stdout);
-	printf("  -h, --help; -V, --version\n");
-}
-
 enum { OPT_NO_MARK = 256, OPT_DISCARD };
 
-static const struct option long_options[] = {
-	{ "backing", required_argument, NULL, 'b' },
-	{ "in-place", no_argument, NULL, 'i' },
-	{ "no-mark", no_argument, NULL, OPT_NO_MARK },
-	{ "segment-size", required_argument, NULL, 's' },
-	{ "checksum", required_argument, NULL, 'c' },
-	{ "label", required_argument, NULL, 'L' },
-	{ "option", required_argument, NULL, 'o' },
-	{ "discard", no_argument, NULL, OPT_DISCARD },
-	{ "yes", no_argument, NULL, 'y' },
-	{ "force", required_argument, NULL, 'f' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 }
+static const struct cmd_option long_options[] = {
+	{ "backing", 'b', "HDD", "the hard disk to cache" },
+	{ "in-place", 'i', NULL, "keep the data that is on the hard disk" },
+	{ "no-mark", OPT_NO_MARK, NULL,
+	  "with --in-place: write nothing at all to the hard disk" },
+	{ "segment-size", 's', "SIZE", "64K to 4M, a power of two (1M)" },
+	{ "checksum", 'c', "TYPE", "xxh64 (the default) or crc32c" },
+	{ "label", 'L', "TEXT", "up to 63 bytes, no control characters" },
+	{ "option", 'o', "KEY=VALUE",
+	  "an option of the volume, kept on the SSD; repeatable" },
+	{ "discard", OPT_DISCARD, NULL, "discard the whole SSD first" },
+	{ "yes", 'y', NULL, "do not ask; refusals stand" },
+	{ "force", 'f', "CLASS", "overrule one class of refusal; repeatable:" },
+	{ NULL, 0, NULL, NULL }
 };
+
+/* Behind --force, the last option. */
+static void print_classes(void)
+{
+	refusals_print(stdout);
+}
 
 static int take_value(struct format_args *args, int option, const char *text)
 {
@@ -110,12 +96,12 @@ static int check_options(const struct format_args *args)
 	return LC_EXIT_USAGE;
 }
 
+/* An exit code, or -1 to go on. */
 static int parse(int argc, char **argv, struct format_args *args)
 {
 	int c, ret = 0;
 
-	while (!ret &&
-	       (c = getopt_long(argc, argv, "b:is:c:L:o:yf:hV", long_options, NULL)) != -1) {
+	while ((c = cmd_option(&cmd_format, argc, argv, &ret)) >= 0) {
 		switch (c) {
 		case 'b':
 			args->hdd = optarg;
@@ -132,26 +118,21 @@ static int parse(int argc, char **argv, struct format_args *args)
 		case 'y':
 			args->yes = true;
 			break;
-		case 'h':
-			help();
-			exit(LC_EXIT_OK);
-		case 'V':
-			util_print_version();
-			exit(LC_EXIT_OK);
-		case '?':
-			return usage_error("bad command line");
 		default:
 			ret = take_value(args, c, optarg);
+			if (ret)
+				return ret;
 		}
 	}
-	if (ret)
+	if (c == CMD_END)
 		return ret;
 	if (!args->hdd || optind != argc - 1)
 		return usage_error("give --backing=HDD and exactly one SSD");
 	if (args->no_mark && !args->in_place)
 		return usage_error("--no-mark needs --in-place: without it the mark costs nothing");
 	args->ssd = argv[optind];
-	return check_options(args);
+	ret = check_options(args);
+	return ret ? ret : -1;
 }
 
 /* Before opening: O_EXCL on both would call a device "in use" by ourselves. */
@@ -298,7 +279,7 @@ static int open_pair(const struct format_args *args, struct device *ssd, struct 
 	return -EINVAL;
 }
 
-int cmd_format(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct format_args args = {
 		.choices = {
@@ -313,7 +294,7 @@ int cmd_format(int argc, char **argv)
 
 	args.choices.options = args.options;
 	ret = parse(argc, argv, &args);
-	if (ret)
+	if (ret >= 0)
 		return ret;
 	req.in_place = args.in_place;
 	req.no_mark = args.no_mark;
@@ -325,3 +306,14 @@ int cmd_format(int argc, char **argv)
 	device_close(&ssd);
 	return ret;
 }
+
+const struct cmd cmd_format = {
+	.name = "format",
+	.summary = "pair an SSD with a hard disk",
+	.usage = "--backing HDD [OPTIONS] SSD",
+	.text = "Pairs an SSD with a hard disk.  What the SSD holds is lost.  What the disk\n"
+		"holds is lost too, unless --in-place is given.  Prints the table line.",
+	.options = long_options,
+	.print_more = print_classes,
+	.run = run,
+};

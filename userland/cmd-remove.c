@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* lc-remove: stop a volume.  The kernel makes the clean stop when the device goes. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 
-#include "commands.h"
+#include "cmd.h"
 #include "detach.h"
 #include "device.h"
 #include "dm.h"
@@ -16,21 +15,12 @@
 #include "identity.h"
 #include "util.h"
 
-static void help(void)
-{
-	printf("Usage: lc-remove [--no-flush | --detach] NAME\n\n"
-	       "Writes all data of the volume to its hard disk and stops it.\n\n"
-	       "      --detach    then take the pair apart, as lc-detach does\n"
-	       "      --no-flush  leave the data on the SSD; lc-resume brings it back\n"
-	       "  -h, --help; -V, --version\n");
-}
+enum { OPT_DETACH = 256, OPT_NO_FLUSH };
 
-static const struct option long_options[] = {
-	{ "no-flush", no_argument, NULL, 'n' },
-	{ "detach", no_argument, NULL, 'd' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 }
+static const struct cmd_option long_options[] = {
+	{ "detach", OPT_DETACH, NULL, "then take the pair apart, as lc-detach does" },
+	{ "no-flush", OPT_NO_FLUSH, NULL, "leave the data on the SSD; lc-resume brings it back" },
+	{ NULL, 0, NULL, NULL }
 };
 
 /* It may have been renamed since, or be gone, and another one have its number. */
@@ -157,33 +147,34 @@ static int remove_volume(const char *name, bool flush, bool detached)
 	return detached ? detach(hdd, ssd) : LC_EXIT_OK;
 }
 
-int cmd_remove(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	bool flush = true, detached = false;
-	int c;
+	const char *name;
+	int c, code;
 
-	while ((c = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
-		switch (c) {
-		case 'n':
+	while ((c = cmd_option(&cmd_remove, argc, argv, &code)) >= 0) {
+		if (c == OPT_NO_FLUSH)
 			flush = false;
-			break;
-		case 'd':
+		else if (c == OPT_DETACH)
 			detached = true;
-			break;
-		case 'h':
-			help();
-			return LC_EXIT_OK;
-		case 'V':
-			util_print_version();
-			return LC_EXIT_OK;
-		default:
-			return usage_error("bad command line");
-		}
 	}
-	if (optind != argc - 1)
-		return usage_error("name exactly one volume");
+	if (c == CMD_END)
+		return code;
+	name = cmd_argument(argc, argv, "volume");
+	if (!name)
+		return LC_EXIT_USAGE;
 	if (detached && !flush)
 		return usage_error("--detach needs all data on the hard disk; leave --no-flush out");
 	dm_setup();
-	return remove_volume(argv[optind], flush, detached);
+	return remove_volume(name, flush, detached);
 }
+
+const struct cmd cmd_remove = {
+	.name = "remove",
+	.summary = "stop a cached volume",
+	.usage = "[--no-flush | --detach] NAME",
+	.text = "Writes all data of the volume to its hard disk and stops it.",
+	.options = long_options,
+	.run = run,
+};

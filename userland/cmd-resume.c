@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* lc-resume: start a cached volume. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "commands.h"
+#include "cmd.h"
 #include "dm.h"
 #include "find.h"
 #include "image.h"
@@ -17,24 +16,13 @@
 #include "text.h"
 #include "util.h"
 
-static void help(void)
-{
-	printf("Usage: lc-resume [-o KEY=VALUE]... NAME SSD [HDD]\n\n"
-	       "Starts the volume of a formatted SSD as /dev/mapper/NAME.  The hard disk is\n"
-	       "found by its stored identity if it is not named.\n\n"
-	       "  -o, --option=KEY=VALUE   over the option kept on the SSD; 'KEY=' drops it\n"
-	       "      --iostats            leave the volume's I/O statistics on\n"
-	       "      --print-table        only print the table line\n"
-	       "  -h, --help; -V, --version\n");
-}
+enum { OPT_IOSTATS = 256, OPT_PRINT_TABLE };
 
-static const struct option long_options[] = {
-	{ "option", required_argument, NULL, 'o' },
-	{ "iostats", no_argument, NULL, 's' },
-	{ "print-table", no_argument, NULL, 'p' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 }
+static const struct cmd_option long_options[] = {
+	{ "option", 'o', "KEY=VALUE", "over the option kept on the SSD; 'KEY=' drops it" },
+	{ "iostats", OPT_IOSTATS, NULL, "leave the volume's I/O statistics on" },
+	{ "print-table", OPT_PRINT_TABLE, NULL, "only print the table line" },
+	{ NULL, 0, NULL, NULL }
 };
 
 static void explain_unformatted(const struct device *ssd, const struct image *img)
@@ -278,47 +266,45 @@ close_ssd:
 	return ret;
 }
 
-int cmd_resume(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	const char **pairs = xcalloc(argc, sizeof(*pairs));
 	char *args[3] = { NULL };
 	bool print_only = false, iostats = false;
 	size_t nr_pairs = 0;
-	int c, i, ret = -1;
+	int c, i, ret = LC_EXIT_OK;
 
-	while (ret < 0 && (c = getopt_long(argc, argv, "o:hV", long_options, NULL)) != -1) {
-		switch (c) {
-		case 'o':
+	while ((c = cmd_option(&cmd_resume, argc, argv, &ret)) >= 0) {
+		if (c == 'o')
 			pairs[nr_pairs++] = optarg;
-			break;
-		case 'p':
+		else if (c == OPT_PRINT_TABLE)
 			print_only = true;
-			break;
-		case 's':
+		else if (c == OPT_IOSTATS)
 			iostats = true;
-			break;
-		case 'h':
-			help();
-			ret = LC_EXIT_OK;
-			break;
-		case 'V':
-			util_print_version();
-			ret = LC_EXIT_OK;
-			break;
-		default:
-			ret = usage_error("bad command line");
-		}
 	}
-	if (ret < 0 && (argc - optind < 2 || argc - optind > 3))
+	if (c == CMD_END)
+		goto free;
+	if (argc - optind < 2 || argc - optind > 3) {
 		ret = usage_error("give NAME, SSD and, if it cannot be found, HDD");
-	if (ret < 0) {
-		for (i = 0; optind + i < argc; i++)
-			args[i] = argv[optind + i];
-		dm_setup();
-		ret = resume(args, pairs, nr_pairs, print_only);
-		if (ret == LC_EXIT_OK && !print_only && !iostats)
-			dm_iostats_off(args[0]);
+		goto free;
 	}
+	for (i = 0; optind + i < argc; i++)
+		args[i] = argv[optind + i];
+	dm_setup();
+	ret = resume(args, pairs, nr_pairs, print_only);
+	if (ret == LC_EXIT_OK && !print_only && !iostats)
+		dm_iostats_off(args[0]);
+free:
 	free(pairs);
 	return ret;
 }
+
+const struct cmd cmd_resume = {
+	.name = "resume",
+	.summary = "start a cached volume",
+	.usage = "[-o KEY=VALUE]... NAME SSD [HDD]",
+	.text = "Starts the volume of a formatted SSD as /dev/mapper/NAME.  The hard disk is\n"
+		"found by its stored identity if it is not named.",
+	.options = long_options,
+	.run = run,
+};

@@ -1,29 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* lc-status: what the running volumes do. */
-#include <getopt.h>
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
+#include "cmd.h"
 #include "dm.h"
 #include "memory.h"
 #include "text.h"
 #include "util.h"
 
-static void help(void)
-{
-	printf("Usage: lc-status [--json] [NAME...]\n\n"
-	       "Shows running volumes: one line each, or all there is to know of those named.\n\n"
-	       "  -j, --json      machine-readable, everything the kernel says\n"
-	       "  -h, --help; -V, --version\n");
-}
-
-static const struct option long_options[] = {
-	{ "json", no_argument, NULL, 'j' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 }
+static const struct cmd_option long_options[] = {
+	{ "json", 'j', NULL, "machine-readable, everything the kernel says" },
+	{ NULL, 0, NULL, NULL }
 };
 
 /* Numbers become numbers, all else stays text: a generation has letters, a name may have none. */
@@ -147,27 +136,16 @@ static int show_these(char **names, enum style style)
 	return ret;
 }
 
-int cmd_status(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	bool json = false;
 	char **names;
 	int c, ret;
 
-	while ((c = getopt_long(argc, argv, "jhV", long_options, NULL)) != -1) {
-		switch (c) {
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			help();
-			return LC_EXIT_OK;
-		case 'V':
-			util_print_version();
-			return LC_EXIT_OK;
-		default:
-			return usage_error("bad command line");
-		}
-	}
+	while ((c = cmd_option(&cmd_status, argc, argv, &ret)) >= 0)
+		json |= c == 'j';
+	if (c == CMD_END)
+		return ret;
 	dm_setup();
 	if (optind < argc)
 		return show_these(argv + optind, json ? JSON : ALL);
@@ -179,3 +157,12 @@ int cmd_status(int argc, char **argv)
 	dm_list_free(names);
 	return ret;
 }
+
+const struct cmd cmd_status = {
+	.name = "status",
+	.summary = "show running volumes",
+	.usage = "[--json] [NAME...]",
+	.text = "Shows running volumes: one line each, or all there is to know of those named.",
+	.options = long_options,
+	.run = run,
+};

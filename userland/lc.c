@@ -4,23 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "commands.h"
+#include "cmd.h"
 #include "memory.h"
 #include "util.h"
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *text;
-} commands[] = {
-	{ "format", cmd_format, "pair an SSD with a hard disk" },
-	{ "resume", cmd_resume, "start a cached volume" },
-	{ "flush", cmd_flush, "write the cached data to the hard disk" },
-	{ "status", cmd_status, "show running volumes" },
-	{ "remove", cmd_remove, "stop a cached volume" },
-	{ "detach", cmd_detach, "take a pair apart" },
-	{ "dump", cmd_dump, "show what is on a cache device" },
-	{ "check", cmd_check, "verify a cache device, and repair it" },
+static const struct cmd *const commands[] = {
+	&cmd_format, &cmd_resume, &cmd_flush, &cmd_status,
+	&cmd_remove, &cmd_detach, &cmd_dump, &cmd_check,
 };
 
 static void usage(FILE *to)
@@ -29,7 +19,7 @@ static void usage(FILE *to)
 
 	fprintf(to, "Usage: lc COMMAND ...   or   lc-COMMAND ...\n\nCommands:\n");
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].text);
+		fprintf(to, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
 	fprintf(to, "\n'lc COMMAND --help' explains a command, lc(8) all of it.\n");
 }
 
@@ -38,11 +28,13 @@ static int run(const char *name, int argc, char **argv)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(commands); i++) {
-		if (strcmp(name, commands[i].name))
+		const struct cmd *cmd = commands[i];
+
+		if (strcmp(name, cmd->name))
 			continue;
-		util_set_program(commands[i].name);
-		util_check_output(commands[i].run == cmd_check ? 8 : LC_EXIT_FAIL);
-		return commands[i].run(argc, argv);
+		util_set_program(cmd->name);
+		util_check_output(cmd->exit_fail ? cmd->exit_fail : LC_EXIT_FAIL);
+		return cmd->run(argc, argv);
 	}
 	fprintf(stderr, "lc: %s: no such command\n", name);
 	usage(stderr);
@@ -67,7 +59,7 @@ int main(int argc, char **argv)
 		return LC_EXIT_OK;
 	}
 	if (!strcmp(argv[1], "--version")) {
-		util_print_version();
+		cmd_print_version();
 		return LC_EXIT_OK;
 	}
 	return run(argv[1], argc - 1, argv + 1);

@@ -20,11 +20,6 @@ void util_set_program(const char *command)
 	program_invocation_short_name = xasprintf("lc-%s", command);
 }
 
-void util_print_version(void)
-{
-	printf("lc (dm-lc) %d.%d.%d\n", LC_VERSION_MAJOR, LC_VERSION_MINOR, LC_VERSION_PATCH);
-}
-
 /**
  * complain() - one line on stderr
  * @subject: device or name it is about, NULL if none

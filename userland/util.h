@@ -19,7 +19,6 @@ enum {
 
 /* Messages come from "lc-COMMAND" from now on. */
 void util_set_program(const char *command);
-void util_print_version(void);
 void util_check_output(int code);
 
 /* "lc-format: SUBJECT: text"; the text says what is wrong and what to do about it. */

@@ -16,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd.h"
 #include "expect.h"
 #include "image.h"
 #include "memdev.h"
 #include "scan.h"
-#include "commands.h"
 
 /* The tools' exit codes. */
 enum { CLEAN = 0, REPAIRED = 1, DAMAGED = 4, FAILED = 8 };
@@ -87,7 +87,7 @@ static void dump(u8 options)
 	if (options & 4)
 		args[n++] = "--segments";
 	args[n] = "ssd";
-	EXPECT((unsigned int)run(cmd_dump, args) <= 1);
+	EXPECT((unsigned int)run(cmd_dump.run, args) <= 1);
 	expect_untouched();
 }
 
@@ -119,7 +119,7 @@ static int check(bool repair, bool with_hdd)
 		args[n++] = "hdd";
 	}
 	args[n] = "ssd";
-	code = run(cmd_check, args);
+	code = run(cmd_check.run, args);
 	EXPECT(code == CLEAN || code == REPAIRED || code == DAMAGED || code == FAILED);
 	EXPECT(!memdev.nr_outside);
 	if (!repair)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "commands.h"
+#include "cmd.h"
 #include "memdev.h"
 #include "toolcheck.h"
 
@@ -58,7 +58,7 @@ static int lc_check(const char *option)
 	char *argv[] = { "lc-check", (char *)option, "--backing", "hdd", "ssd", NULL };
 
 	optind = 0;	/* glibc: start over */
-	return cmd_check(5, argv);
+	return cmd_check.run(5, argv);
 }
 
 void toolcheck(struct medium *medium, struct verdict *verdict)
