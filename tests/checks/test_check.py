@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from lib import host, kernels
+from lib import circles, host, kernels
 
 LICENCE = "SPDX-License-Identifier: GPL-2.0-only"
 MOST_FUNCTION_LINES = 100
@@ -107,6 +107,25 @@ def test_version_tests_only_in_compat():
             if VERSION_TEST.search(line):
                 problems.append(f"{name_of(path)}:{number}: {line.strip()}")
     report(problems)
+
+
+def tools():
+    """{name: text} of the tools' sources."""
+    return {path.name: path.read_text(encoding="utf-8")
+            for path in some("userland/*.c", "userland/*.h") if path.parent.name == "userland"}
+
+
+def test_tools_form_no_circle():
+    """A file of the tools can be read, tested and replaced with those below it alone."""
+    found = circles.circle(circles.uses(tools()))
+    report([" uses ".join(found)] if found else [])
+
+
+def test_headers_of_tools_are_named_after_their_source():
+    """Where a function is declared says where it is."""
+    kernels_headers = "".join(path.read_text(encoding="utf-8")
+                              for path in sources("userland/kernel/*.h"))
+    report(circles.misplaced(tools(), kernels_headers))
 
 
 def test_ruff():
