@@ -17,15 +17,17 @@ _lc_options() {
 	esac
 }
 
+# The values of an option of a command; fails if it takes none that are known.
 _lc_values() {
-	case $1 in
-	--backing | -b | --extract | -x | --extract-map) compgen -f -- "$2" ;;
-	--segment-size | -s) compgen -W "64K 128K 256K 512K 1M 2M 4M" -- "$2" ;;
-	--checksum | -c) compgen -W "xxh64 crc32c" -- "$2" ;;
-	--force | -f) compgen -W "ssd-signature dirty-cache hdd-signature paired fs-at-end \
-same-disk other-path roles cache-missing lost-blocks" -- "$2" ;;
-	--option | -o) compgen -S = -W "buffers high_watermark low_watermark writeback_batch \
-writeback_depth idle_seal_ms writeback ssd_patience_ms hdd_patience_ms verify_reads lanes stats" -- "$2" ;;
+	case $1:$2 in
+	*:--backing | *:-b | dump:--extract | dump:-x | dump:--extract-map) compgen -f -- "$3" ;;
+	format:--segment-size | format:-s) compgen -W "64K 128K 256K 512K 1M 2M 4M" -- "$3" ;;
+	format:--checksum | format:-c) compgen -W "xxh64 crc32c" -- "$3" ;;
+	format:--force | format:-f) compgen -W "ssd-signature dirty-cache hdd-signature paired \
+fs-at-end same-disk other-path roles" -- "$3" ;;
+	detach:--force | detach:-f) compgen -W "cache-missing lost-blocks other-path" -- "$3" ;;
+	*:--option | *:-o) compgen -S = -W "buffers high_watermark low_watermark writeback_batch \
+writeback_depth idle_seal_ms writeback ssd_patience_ms hdd_patience_ms verify_reads lanes stats" -- "$3" ;;
 	*) return 1 ;;
 	esac
 }
@@ -62,7 +64,7 @@ _lc() {
 	elif [[ $prev == "=" ]]; then
 		prev=${COMP_WORDS[COMP_CWORD - 2]}
 	fi
-	mapfile -t COMPREPLY < <(_lc_values "$prev" "$cur")
+	mapfile -t COMPREPLY < <(_lc_values "$command" "$prev" "$cur")
 	if ((${#COMPREPLY[@]})); then
 		[[ $prev == --option || $prev == -o ]] && compopt -o nospace
 		return
