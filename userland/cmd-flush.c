@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* lc-flush: bring what was written so far to the hard disk. */
-#include <stdio.h>
+#include <errno.h>
 
 #include "cmd.h"
 #include "dm.h"
@@ -13,6 +13,16 @@ static const struct cmd_option long_options[] = {
 	{ "buffers", OPT_BUFFERS, NULL, "only from RAM to the SSD" },
 	{ NULL, 0, NULL, NULL }
 };
+
+static int flush(struct dm_facts *facts, bool buffers)
+{
+	if (facts->suspended) {
+		complain(facts->name, "is suspended; resume it with: dmsetup resume %s",
+			 facts->name);
+		return -EBUSY;
+	}
+	return buffers ? flush_buffers(facts) : flush_volume(facts);
+}
 
 static int run(int argc, char **argv)
 {
@@ -31,12 +41,8 @@ static int run(int argc, char **argv)
 	dm_setup();
 	if (dm_require_lc(name, &facts))
 		return LC_EXIT_FAIL;
+	ret = flush(&facts, buffers);
 	dm_facts_free(&facts);
-	if (facts.suspended) {
-		complain(name, "is suspended; resume it with: dmsetup resume %s", name);
-		return LC_EXIT_FAIL;
-	}
-	ret = buffers ? flush_buffers(&facts) : flush_volume(&facts);
 	return ret ? LC_EXIT_FAIL : LC_EXIT_OK;
 }
 

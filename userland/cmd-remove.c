@@ -30,7 +30,6 @@ static int look_again(struct dm_facts *facts)
 	int ret;
 
 	facts->params = NULL;
-	dm_facts_free(facts);
 	ret = dm_facts_again(facts);
 	if (!ret && (!facts->exists || !facts->target || strcmp(facts->target, "lc") ||
 		     strcmp(facts->params, table))) {

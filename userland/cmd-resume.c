@@ -154,6 +154,7 @@ static int choose_backing(const struct lc_sb *sb, const struct device *ssd, cons
 static int check_name(const char *name)
 {
 	struct dm_facts facts;
+	bool exists;
 
 	if (strlen(name) > 127 || strpbrk(name, "/ \t\n")) {
 		complain(name, "is no name for a device; take up to 127 characters without "
@@ -162,8 +163,9 @@ static int check_name(const char *name)
 	}
 	if (dm_facts(name, &facts))
 		return -EIO;
+	exists = facts.exists;
 	dm_facts_free(&facts);
-	if (!facts.exists)
+	if (!exists)
 		return 0;
 	complain(name, "the name is taken; take another one, or remove that device");
 	return -EEXIST;

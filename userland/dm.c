@@ -197,13 +197,9 @@ int dm_facts(const char *name, struct dm_facts *facts)
 	return ask(new_task(DM_DEVICE_INFO, name), facts);
 }
 
-/**
- * dm_facts_again() - the same of a device that dm_facts() has found
- *
- * The texts have been freed.
- */
 int dm_facts_again(struct dm_facts *facts)
 {
+	dm_facts_free(facts);
 	return ask(new_task_for(DM_DEVICE_INFO, facts), facts);
 }
 
