@@ -38,17 +38,6 @@ u64 now_ns(void);
 /* Printable ASCII only, blanks at both ends gone: what devices say of themselves. */
 void clean_text(char *text);
 
-/*
- * "key value key value" option texts, as the superblock keeps them and a table
- * line takes them.  Setting a key that is there replaces it; NULL removes it.
- * Return: false if the text does not fit @len or key or value are no plain words.
- */
-bool options_set(char *options, size_t len, const char *key, const char *value);
-bool options_set_pair(char *options, size_t len, const char *pair);
-unsigned int options_words(const char *options);
-/* Pairs of plain words, which a table line may take?  What is on a medium may be anything. */
-bool options_plain(const char *options);
-
 /* A path as one word of a table line, to be freed: blanks and backslashes are escaped. */
 char *table_word(const char *text);
 
