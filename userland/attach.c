@@ -62,9 +62,6 @@ const char *attach_text(const struct lc_mark_info *mark, const char *hdd)
 	return text;
 }
 
-/**
- * attach_find_marks() - read the mark of a disk, at its start or at its end
- */
 int attach_find_marks(const struct device *hdd, struct mark_pair *marks)
 {
 	int ret = marks_read(marks, hdd, 0);
@@ -74,9 +71,6 @@ int attach_find_marks(const struct device *hdd, struct mark_pair *marks)
 	return marks_read(marks, hdd, mark_offset_in_place(hdd->bytes));
 }
 
-/**
- * attach_copy_head() - step 1
- */
 int attach_copy_head(const struct device *hdd, const struct lc_sb *sb)
 {
 	u64 end = sb->volume_sectors << 9;
@@ -124,9 +118,6 @@ static void new_mark(const struct lc_sb *sb, u32 state, u64 seq, unsigned int co
 	lc_mark_encode(&mark, sb->csum_type, 0, copy, raw);
 }
 
-/**
- * attach_begin() - steps 3 and 4
- */
 int attach_begin(const struct device *hdd, const struct lc_sb *sb)
 {
 	struct lc_mark raw;
@@ -166,9 +157,6 @@ static u32 foreign_sector(const u8 *head, const u8 *copy, const struct device *h
 	return 0;
 }
 
-/**
- * attach_finish() - steps 5 and 6, whether some of it was done before or not
- */
 int attach_finish(const struct device *hdd, const struct lc_sb *sb)
 {
 	u8 *head = head_alloc(), *copy = head_alloc();

@@ -17,22 +17,27 @@
 
 #include "image.h"
 
-/* Only copies, behind the end of the volume, and reads it back. */
+/* Step 1: only copies the head, behind the end of the volume, and reads the copy back. */
 int attach_copy_head(const struct device *hdd, const struct lc_sb *sb);
-/* From the first write on, the disk is the volume's, or lc-detach puts it back. */
+/* Steps 3 and 4: from the first write on, the disk is the volume's, or lc-detach puts it back. */
 int attach_begin(const struct device *hdd, const struct lc_sb *sb);
+/* Steps 5 and 6, whether some of it was done before or not. */
 int attach_finish(const struct device *hdd, const struct lc_sb *sb);
 
-/* Is it @state, half way between a bare disk and a pair? */
+/* Does the mark say that the disk is half way between a bare disk and a pair? */
 bool attach_interrupted(const struct lc_mark_info *mark);
-/* "an interrupted lc-format; ..." with the remedy, in a static buffer. */
+/* Of such a mark: "lc-format was interrupted here: ..." with the remedy, in a static buffer. */
 const char *attach_text(const struct lc_mark_info *mark, const char *hdd);
 
-/* The mark on a disk, wherever it is: best copy or NULL. */
+/*
+ * The mark of a disk, at its start or at its end.  Return: 0 also if there is none
+ * (marks_best() is NULL then).
+ */
 int attach_find_marks(const struct device *hdd, struct mark_pair *marks);
 
-/* Written and durable; @len may be 0. */
+/* Write, and make durable; @len may be 0. */
 int attach_write(const struct device *dev, u64 offset, const void *data, size_t len);
+/* @len is not 0. */
 bool attach_is_zero(const u8 *data, size_t len);
 
 #endif

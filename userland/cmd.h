@@ -20,9 +20,9 @@ struct cmd {
 	const char *summary;	/* a line of 'lc --help' */
 	const char *usage;	/* what is behind the name on the command line */
 	const char *text;	/* what it does */
-	const struct cmd_option *options;	/* ends with a NULL name; --help and --version apart */
+	const struct cmd_option *options;	/* up to a NULL name; without --help, --version */
 	void (*print_more)(void);	/* behind the options; may be NULL */
-	int (*run)(int argc, char **argv);	/* as main(); once for a process, because of getopt */
+	int (*run)(int argc, char **argv);	/* as main(); once in a process: getopt */
 	int exit_fail, exit_usage;	/* exit codes; 0: those of util.h */
 };
 

@@ -169,14 +169,6 @@ static int open_writable(struct device *dev, unsigned int flags)
 	return ret;
 }
 
-/**
- * device_find() - look a device's name up
- * @dev: result; to be closed, also if device_open_found() is not called or fails
- * @path: must stay valid as long as @dev
- * @flags: DEVICE_...
- *
- * Sets devno and is_file.
- */
 int device_find(struct device *dev, const char *path, unsigned int flags)
 {
 	struct stat st;
@@ -204,11 +196,6 @@ int device_find(struct device *dev, const char *path, unsigned int flags)
 	return 0;
 }
 
-/**
- * device_open_found() - open what device_find() found; learn size, block size and identity
- * @dev: found
- * @flags: DEVICE_...
- */
 int device_open_found(struct device *dev, unsigned int flags)
 {
 	int ret;
@@ -229,12 +216,6 @@ int device_open_found(struct device *dev, unsigned int flags)
 	return ret;
 }
 
-/**
- * device_open() - open a device and learn its size, block size and identity
- * @dev: result
- * @path: must stay valid as long as @dev
- * @flags: DEVICE_...
- */
 int device_open(struct device *dev, const char *path, unsigned int flags)
 {
 	int ret;
@@ -243,9 +224,6 @@ int device_open(struct device *dev, const char *path, unsigned int flags)
 	return ret ? ret : device_open_found(dev, flags);
 }
 
-/**
- * device_unclaim() - end the exclusive use, keep the device open for reading
- */
 int device_unclaim(struct device *dev)
 {
 	int fd = open_node(dev, O_RDONLY | O_CLOEXEC | (dev->is_file ? 0 : O_DIRECT));
@@ -278,11 +256,6 @@ static void set_direct(const struct device *dev, bool direct)
 		fcntl(dev->fd, F_SETFL, direct ? mode | O_DIRECT : mode & ~O_DIRECT);
 }
 
-/**
- * device_probe_begin() - have libblkid look at a device, through the descriptor that is written
- * @dev: the device; not for device_read() and device_write() until device_probe_end()
- * @offset: byte to begin at
- */
 blkid_probe device_probe_begin(const struct device *dev, u64 offset)
 {
 	blkid_probe probe = blkid_new_probe();
@@ -301,27 +274,11 @@ void device_probe_end(const struct device *dev, blkid_probe probe)
 	set_direct(dev, true);
 }
 
-/**
- * device_bad_medium() - is an errno of a read about one place, not about the whole device?
- *
- * The block layer has several for what a disk reports as unreadable.
- */
 bool device_bad_medium(int err)
 {
 	return err == -EIO || err == -ENODATA || err == -EILSEQ || err == -ETIMEDOUT;
 }
 
-/**
- * device_again() - pause before something is read again
- * @dev: the device; an image in a file is read again without a pause
- * @tries: how often this was asked before, for this place
- *
- * A cable, a controller that resets or an overloaded bus makes reads fail, or return nonsense,
- * for a moment.  All pauses of a command together are bounded: of a device with many bad places
- * the first ones show whether time helps.
- *
- * Return: false if it was read often enough.
- */
 bool device_again(const struct device *dev, unsigned int *tries)
 {
 	static const unsigned int pauses_ms[] = { 20, 100, 500 };
@@ -376,9 +333,6 @@ static int read_medium(const struct device *dev, u64 offset, void *buf, size_t l
 	return 0;
 }
 
-/**
- * device_read() - read all of a range
- */
 int device_read(const struct device *dev, u64 offset, void *buf, size_t len)
 {
 	return dev->plan ? plan_read(dev->plan, read_medium, dev, offset, buf, len) :
@@ -416,9 +370,6 @@ static int write_plan(const struct device *dev, u64 offset, const void *buf, siz
 	return -EINVAL;
 }
 
-/**
- * device_write() - write all of a range; durable only after device_sync()
- */
 int device_write(const struct device *dev, u64 offset, const void *buf, size_t len)
 {
 	const char *from = buf;
@@ -438,9 +389,6 @@ int device_write(const struct device *dev, u64 offset, const void *buf, size_t l
 	return ret;
 }
 
-/**
- * device_zero() - write zeroes, really: a discard may leave what was there
- */
 int device_zero(const struct device *dev, u64 offset, u64 len)
 {
 	int ret = 0;
@@ -456,9 +404,6 @@ int device_zero(const struct device *dev, u64 offset, u64 len)
 	return ret;
 }
 
-/**
- * device_sync() - what was written is on stable storage afterwards
- */
 int device_sync(const struct device *dev)
 {
 	int err;
@@ -470,9 +415,6 @@ int device_sync(const struct device *dev)
 	return -err;
 }
 
-/**
- * device_discard() - discard all of a device
- */
 int device_discard(const struct device *dev)
 {
 	/* Whole 4 KiB blocks: a discard of part of one may be refused. */
@@ -502,9 +444,6 @@ static int change_partition(const struct device *dev, int op, const struct blkpg
 	return ioctl(dev->fd, BLKPG, &arg) ? -errno : 0;
 }
 
-/**
- * device_forget_partitions() - remove the partitions of a disk from the kernel, not the table
- */
 int device_forget_partitions(const struct device *dev)
 {
 	struct blkpg_partition *parts;

@@ -37,8 +37,15 @@ struct device {
 	struct plan *plan;	/* writes go there, see plan.h; NULL: to the device */
 };
 
+/*
+ * Open a device and learn its size, block size and identity.  @dev: result; after an error there is
+ * nothing to close.  @path must stay valid as long as @dev.  @flags: DEVICE_...
+ */
 int device_open(struct device *dev, const char *path, unsigned int flags);
-/* The two halves of device_open(): which device is it (@devno), then the rest. */
+/*
+ * The two halves of device_open(): which device is it (devno and is_file are set), then the rest.
+ * device_close() is right after either, whether it failed or not.
+ */
 int device_find(struct device *dev, const char *path, unsigned int flags);
 int device_open_found(struct device *dev, unsigned int flags);
 void device_close(struct device *dev);
@@ -46,26 +53,42 @@ void device_close(struct device *dev);
 int device_unclaim(struct device *dev);
 
 /*
- * Offsets and lengths are multiples of dev->lbs; buffers may be anywhere.  A read that fails is
- * repeated with pauses before it counts as failed, see device_again().
+ * Offsets and lengths are multiples of dev->lbs; buffers may be anywhere.  All of a range is read
+ * or written, or it is an error.  A read that fails is repeated with pauses before it counts as
+ * failed, see device_again().  What was written is durable only after device_sync().
  */
 int device_read(const struct device *dev, u64 offset, void *buf, size_t len);
 int device_write(const struct device *dev, u64 offset, const void *buf, size_t len);
+/* Really writes: a discard may leave what was there.  @dev has no plan. */
 int device_zero(const struct device *dev, u64 offset, u64 len);
 int device_sync(const struct device *dev);
+/* All of the device. */
 int device_discard(const struct device *dev);
 /*
- * The kernel's partitions of a disk: have it forget them, which fails and leaves them as they
- * were while one of them is open; and have it read the table again.
+ * The kernel's partitions of a disk, not its table: have it forget them, which fails and leaves
+ * them as they were while one of them is open; and have it read the table again, which may fail.
  */
 int device_forget_partitions(const struct device *dev);
 void device_reread_partitions(const struct device *dev);
-/* Does this errno of a read say that a place on the medium cannot be read? */
+/*
+ * Does this errno of a read say that a place on the medium cannot be read, not that the device
+ * fails?  The block layer has several for what a disk reports as unreadable.
+ */
 bool device_bad_medium(int err);
-/* Shall what was read, or could not be, be read again?  Pauses first.  *@tries starts at 0. */
+/*
+ * Shall what was read, or could not be, be read again?  Pauses first; not for an image in a file.
+ * *@tries starts at 0 for each place.
+ *
+ * A cable, a controller that resets or an overloaded bus makes reads fail, or return nonsense,
+ * for a moment.  All pauses of a command together are bounded: of a device with many bad places
+ * the first ones show whether time helps.
+ */
 bool device_again(const struct device *dev, unsigned int *tries);
 
-/* libblkid on the device's descriptor, from byte @offset on; NULL after complaining. */
+/*
+ * Have libblkid look at a device, from byte @offset on, through the descriptor that is written to.
+ * NULL after complaining.  No device_read() or device_write() until device_probe_end().
+ */
 struct blkid_struct_probe *device_probe_begin(const struct device *dev, u64 offset);
 void device_probe_end(const struct device *dev, struct blkid_struct_probe *probe);
 

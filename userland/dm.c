@@ -47,9 +47,6 @@ static bool use_udev(void)
 	return !getenv("DM_DISABLE_UDEV") && !access("/run/udev/control", F_OK);
 }
 
-/**
- * dm_setup() - before anything else of this file
- */
 void dm_setup(void)
 {
 	dm_log_with_errno_init(keep_log);
@@ -185,11 +182,6 @@ static int ask(struct dm_task *task, struct dm_facts *facts)
 	return ret;
 }
 
-/**
- * dm_facts() - what device mapper knows of @name
- *
- * A name nothing has is no error: facts->exists is false then.
- */
 int dm_facts(const char *name, struct dm_facts *facts)
 {
 	memset(facts, 0, sizeof(*facts));
@@ -275,9 +267,6 @@ static void complain_missing(const char *name)
 		complain(name, "no such device; 'lc-status' lists the running volumes");
 }
 
-/**
- * dm_require_lc() - as dm_facts(), and complain unless it is an lc device
- */
 int dm_require_lc(const char *name, struct dm_facts *facts)
 {
 	int ret = dm_facts(name, facts);
@@ -396,13 +385,6 @@ static int kernel_log_show(int fd, const char *name)
 	}
 }
 
-/**
- * dm_create_lc() - create and start a mapped device
- * @name: must be free
- * @uuid: device-mapper UUID; a second device of the same one is refused by the kernel
- * @sectors: length of the volume
- * @params: table parameters behind "lc"
- */
 int dm_create_lc(const char *name, const char *uuid, u64 sectors, const char *params)
 {
 	struct dm_task *task = new_task(DM_DEVICE_CREATE, name);
@@ -424,11 +406,6 @@ int dm_create_lc(const char *name, const char *uuid, u64 sectors, const char *pa
 	return ret;
 }
 
-/**
- * dm_iostats_off() - have the kernel keep no I/O statistics of a mapped device
- *
- * They cost each bio a counter and two looks at the clock.  A warning if that fails.
- */
 void dm_iostats_off(const char *name)
 {
 	struct dm_facts facts;
@@ -448,9 +425,6 @@ void dm_iostats_off(const char *name)
 	dm_facts_free(&facts);
 }
 
-/**
- * dm_remove() - stop a mapped device and take it away
- */
 int dm_remove(struct dm_facts *facts)
 {
 	struct dm_task *task = new_task_for(DM_DEVICE_REMOVE, facts);
@@ -466,9 +440,6 @@ int dm_remove(struct dm_facts *facts)
 	return ret;
 }
 
-/**
- * dm_message() - send a message to an lc target
- */
 int dm_message(struct dm_facts *facts, const char *message)
 {
 	struct dm_task *task = new_task_for(DM_DEVICE_TARGET_MSG, facts);
@@ -503,9 +474,6 @@ static int split_status(const char *name, struct lc_status *status)
 	return 0;
 }
 
-/**
- * dm_status() - read and split the status line of an lc device
- */
 int dm_status(struct dm_facts *facts, struct lc_status *status)
 {
 	struct dm_task *task = new_task_for(DM_DEVICE_STATUS, facts);
@@ -543,9 +511,6 @@ void dm_status_free(struct lc_status *status)
 	status->nr = 0;
 }
 
-/**
- * dm_status_get() - value of a key, NULL if the kernel did not give it
- */
 const char *dm_status_get(const struct lc_status *status, const char *key)
 {
 	unsigned int i;
@@ -557,9 +522,6 @@ const char *dm_status_get(const struct lc_status *status, const char *key)
 	return NULL;
 }
 
-/**
- * dm_status_number() - the same for a decimal number
- */
 bool dm_status_number(const struct lc_status *status, const char *key, u64 *value)
 {
 	const char *text = dm_status_get(status, key);

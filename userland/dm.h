@@ -37,24 +37,48 @@ struct dm_facts {
 	u64 sectors;
 };
 
+/* Before anything else here. */
 void dm_setup(void);
+
+/*
+ * What device mapper knows of @name.  A name that no device has is no error: facts->exists is
+ * false then.  The texts are to be freed by dm_facts_free(), which leaves name and numbers.
+ */
 int dm_facts(const char *name, struct dm_facts *facts);
-/* Of texts only: name and numbers stay. */
 void dm_facts_free(struct dm_facts *facts);
+/* The same of a device that dm_facts() has found, in place of what was known of it. */
 int dm_facts_again(struct dm_facts *facts);
+/* As dm_facts(), but it is an error if there is no such device, or if it is no lc volume. */
 int dm_require_lc(const char *name, struct dm_facts *facts);
-/* All mapped devices with an lc target; ends in NULL.  @names is NULL on error. */
+
+/*
+ * The names of all mapped devices with an lc target, ending in NULL; to be freed by
+ * dm_list_free(), which takes NULL as well.  *@names is NULL on error.
+ */
 int dm_list_lc(char ***names);
 void dm_list_free(char **names);
 
+/*
+ * Create and start a volume of a name that is free.  @uuid: device mapper's; the kernel refuses a
+ * second device of the same one.  @params: what is behind "lc" in its table.
+ */
 int dm_create_lc(const char *name, const char *uuid, u64 sectors, const char *params);
+/*
+ * Have the kernel keep no I/O statistics of a mapped device: they cost each bio a counter and two
+ * looks at the clock.  If that fails, there is a warning.
+ */
 void dm_iostats_off(const char *name);
+/* Stop a mapped device and take it away. */
 int dm_remove(struct dm_facts *facts);
+/* Send a message to an lc target, and wait until it is done. */
 int dm_message(struct dm_facts *facts, const char *message);
 
+/* Read the status line of an lc volume, without a flush; to be freed unless this fails. */
 int dm_status(struct dm_facts *facts, struct lc_status *status);
 void dm_status_free(struct lc_status *status);
+/* The value of a key, part of @status; NULL if the kernel did not give it. */
 const char *dm_status_get(const struct lc_status *status, const char *key);
+/* The same of a decimal number.  Return: false, without a complaint, if it is none. */
 bool dm_status_number(const struct lc_status *status, const char *key, u64 *value);
 
 #endif

@@ -27,9 +27,6 @@ static void add_hex(json_object *obj, const char *key, u64 value)
 	json_object_object_add(obj, key, json_object_new_string(text));
 }
 
-/**
- * dump_copies() - each copy of the superblock: good, or what is wrong with it
- */
 json_object *dump_copies(const struct image *img)
 {
 	json_object *array = json_object_new_array();
@@ -120,9 +117,6 @@ static const char *features_text(u64 incompat)
 	return incompat ? text + 1 : "none";
 }
 
-/**
- * dump_superblock() - every field
- */
 json_object *dump_superblock(const struct lc_sb *sb)
 {
 	json_object *obj = json_object_new_object();
@@ -149,9 +143,6 @@ json_object *dump_superblock(const struct lc_sb *sb)
 	return obj;
 }
 
-/**
- * dump_log() - what replay would make of the headers
- */
 json_object *dump_log(const struct scan *scan)
 {
 	json_object *obj = json_object_new_object();
@@ -172,9 +163,6 @@ json_object *dump_log(const struct scan *scan)
 	return obj;
 }
 
-/**
- * dump_segments() - the segments from the tail on that hold records
- */
 json_object *dump_segments(const struct scan *scan, const struct lc_sb *sb)
 {
 	json_object *array = json_object_new_array();
@@ -205,11 +193,6 @@ json_object *dump_segments(const struct scan *scan, const struct lc_sb *sb)
 	return array;
 }
 
-/**
- * dump_cuts() - where the checkpoint of a clean stop says that the tail may move to
- *
- * As far as the checkpoint is good.
- */
 json_object *dump_cuts(const struct device *dev, const struct lc_sb *sb)
 {
 	json_object *array = json_object_new_array();
@@ -269,9 +252,6 @@ static json_object *dump_entries(const struct lc_record_header *raw,
 	return array;
 }
 
-/**
- * dump_records() - every header found from the tail on, in the order of their places
- */
 json_object *dump_records(const struct scan *scan, const struct device *dev,
 			  const struct lc_sb *sb, bool entries)
 {

@@ -25,12 +25,6 @@ static void add_life(struct existing *e, u64 epoch, u64 first_seq)
 	e->life[e->nr_lives++] = (struct life){ epoch, first_seq };
 }
 
-/**
- * exists_life_of() - the life that a seq belongs to
- *
- * A record of a seq exists only in the last life that began at or below it, so
- * that is also the one a placeholder must belong to.
- */
 struct life exists_life_of(const struct existing *e, u64 seq)
 {
 	struct life best = { 0, 1 };
@@ -43,18 +37,11 @@ struct life exists_life_of(const struct existing *e, u64 seq)
 	return best;
 }
 
-/**
- * exists_record() - does a record of the scan exist?
- */
 bool exists_record(const struct existing *e, const struct lc_record_info *r)
 {
 	return e->exists[r - e->c->scan.found];
 }
 
-/**
- * exists_first_of_segment() - index in the scan of the first record of a segment, or of what
- * follows if it has none
- */
 size_t exists_first_of_segment(const struct scan *scan, u64 segment)
 {
 	size_t low = 0, high = scan->nr;
@@ -134,11 +121,6 @@ static void find_durable(struct existing *e)
 	}
 }
 
-/**
- * exists_find() - decide which records of the scan exist
- * @e: result, to be freed with exists_free()
- * @c: what was found
- */
 void exists_find(struct existing *e, struct check *c)
 {
 	size_t i;
@@ -170,9 +152,6 @@ void exists_free(struct existing *e)
 	free(e->life);
 }
 
-/**
- * exists_at_or_above() - index in record[] of the first one at or above @seq
- */
 size_t exists_at_or_above(const struct existing *e, u64 seq)
 {
 	size_t low = 0, high = e->nr;
@@ -188,9 +167,6 @@ size_t exists_at_or_above(const struct existing *e, u64 seq)
 	return low;
 }
 
-/**
- * exists_seq() - is there a record of a seq?
- */
 bool exists_seq(const struct existing *e, u64 seq)
 {
 	size_t i = exists_at_or_above(e, seq);
@@ -198,19 +174,11 @@ bool exists_seq(const struct existing *e, u64 seq)
 	return i < e->nr && e->record[i]->seq == seq;
 }
 
-/**
- * exists_cut() - the lowest segment that any record of a higher seq can be in, as a record
- * that exists tells
- */
 u64 exists_cut(const struct existing *e, const struct lc_record_info *r)
 {
 	return e->lanes && r->cut ? r->cut : r->segment;
 }
 
-/**
- * exists_lowest_segment() - the lowest segment that a record of a seq, or of any above it, can
- * be in, as the record before it tells
- */
 u64 exists_lowest_segment(const struct existing *e, u64 seq)
 {
 	size_t at = exists_at_or_above(e, seq);

@@ -366,9 +366,6 @@ static int close_files(struct extract *x, const char *image, const char *map, in
 	return ret;
 }
 
-/**
- * extract() - see extract.h
- */
 int extract(const struct device *dev, const struct lc_sb *sb, const char *image, const char *map)
 {
 	struct extract x = { .dev = dev, .sb = *sb, .image = -1 };

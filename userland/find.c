@@ -20,18 +20,12 @@
 #include "text.h"
 #include "util.h"
 
-/**
- * backing_identity_known() - does the superblock say anything that tells disks apart?
- */
 bool backing_identity_known(const struct lc_sb *sb)
 {
 	return sb->backing_wwn[0] || sb->backing_serial[0] || sb->backing_partuuid[0] ||
 	       sb->backing_dm_uuid[0];
 }
 
-/**
- * backing_identity_matches() - is @id the recorded one?  False if none is recorded.
- */
 bool backing_identity_matches(const struct lc_sb *sb, const struct identity *id)
 {
 	if (sb->backing_dm_uuid[0])
@@ -45,12 +39,6 @@ bool backing_identity_matches(const struct lc_sb *sb, const struct identity *id)
 	return sb->backing_serial[0] && !strcmp(sb->backing_serial, id->serial);
 }
 
-/**
- * backing_provable() - does anything tell whether a disk is the one of this cache?
- *
- * A mark, an identity, or the fingerprint of a clean stop, which the kernel compares.  Before the
- * first life there is nothing that could be written to a wrong disk.
- */
 bool backing_provable(const struct lc_sb *sb)
 {
 	return sb->mark_offset != LC_NO_MARK || backing_identity_known(sb) ||
@@ -174,9 +162,6 @@ static int verify_no_other(const struct lc_sb *sb, const struct device *hdd, boo
 	return 0;
 }
 
-/**
- * backing_verify() - may this disk be used with this cache?
- */
 int backing_verify(const struct lc_sb *sb, const struct device *hdd, bool quiet)
 {
 	int ret;
@@ -295,9 +280,6 @@ static void explain_none(const struct search *s)
 		 sb->backing_dm_uuid[0] ? ", DM UUID " : "", shown(sb->backing_dm_uuid));
 }
 
-/**
- * backing_find() - find the hard disk of a cache among all block devices
- */
 char *backing_find(const struct lc_sb *sb, const struct device *ssd, bool quiet)
 {
 	struct search s = { .sb = sb, .ssd = ssd };

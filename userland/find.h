@@ -5,14 +5,27 @@
 
 #include "image.h"
 
+/* Does the superblock say anything that tells disks apart? */
 bool backing_identity_known(const struct lc_sb *sb);
+/*
+ * Does anything tell whether a disk is the one of this cache?  A mark, an identity, or the
+ * fingerprint of a clean stop, which the kernel compares.  Before the first life nothing could be
+ * written to a wrong disk.
+ */
 bool backing_provable(const struct lc_sb *sb);
+/* Is @id the recorded one?  False if none is recorded. */
 bool backing_identity_matches(const struct lc_sb *sb, const struct identity *id);
 
-/* 0 if @hdd is the disk of @sb and may be used; complains otherwise unless @quiet. */
+/*
+ * May this disk be used with this cache?  Return: 0, or a negative errno after complaining,
+ * unless @quiet.
+ */
 int backing_verify(const struct lc_sb *sb, const struct device *hdd, bool quiet);
 
-/* Finds it; returns a path to be freed, or NULL (after complaining, unless @quiet). */
+/*
+ * Find it among all block devices.  Return: a path, to be freed, or NULL after complaining, unless
+ * @quiet.
+ */
 char *backing_find(const struct lc_sb *sb, const struct device *ssd, bool quiet);
 
 #endif

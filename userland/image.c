@@ -6,9 +6,6 @@
 #include "image.h"
 #include "pairing.h"
 
-/**
- * image_third_address() - where the third copy is if only the device's size is known
- */
 u64 image_third_address(const struct device *dev)
 {
 	u64 whole = dev->bytes & ~(u64)(LC_SLOT_BYTES - 1);
@@ -44,13 +41,6 @@ static int read_copy(struct image *img, unsigned int copy, u64 address)
 	return 0;
 }
 
-/**
- * image_read() - read all copies of the superblock and choose the best
- * @img: result
- * @dev: cache device, must outlive @img
- *
- * Return: 0 also if no copy is valid (img->best is -1 then), or an I/O error.
- */
 int image_read(struct image *img, const struct device *dev)
 {
 	unsigned int i;
@@ -72,9 +62,6 @@ int image_read(struct image *img, const struct device *dev)
 	return read_copy(img, 2, third);
 }
 
-/**
- * image_sb() - the superblock to believe, NULL if there is none
- */
 const struct lc_sb *image_sb(const struct image *img)
 {
 	return img->best < 0 ? NULL : &img->copy[img->best];
@@ -85,22 +72,17 @@ bool image_any_magic(const struct image *img)
 	return img->has_magic[0] || img->has_magic[1] || img->has_magic[2];
 }
 
-/* Is there a place of a front copy that cannot be read, so that nobody knows what it holds? */
 bool image_unreadable(const struct image *img)
 {
 	return img->err[0] == -EIO || img->err[1] == -EIO;
 }
 
-/* Did a newer version write a copy?  Then its data is that version's, whatever the others say. */
 bool image_newer(const struct image *img)
 {
 	return img->err[0] == -EOPNOTSUPP || img->err[1] == -EOPNOTSUPP ||
 	       img->err[2] == -EOPNOTSUPP;
 }
 
-/**
- * image_write_sb() - write one copy and make it durable
- */
 int image_write_sb(const struct device *dev, const struct lc_sb *sb, unsigned int copy)
 {
 	struct lc_superblock raw;
@@ -111,17 +93,6 @@ int image_write_sb(const struct device *dev, const struct lc_sb *sb, unsigned in
 	return ret ? ret : device_sync(dev);
 }
 
-/**
- * image_ckpt_block() - read a block of the checkpoint of a clean stop
- * @dev: cache device
- * @sb: its superblock
- * @index: which block
- * @raw: its bytes, verified; each item is to be decoded
- * @nr: how many items it has, at least 1; 0 on error
- * @why: text on error
- *
- * Return: 0 or a negative errno.
- */
 int image_ckpt_block(const struct device *dev, const struct lc_sb *sb, u64 index,
 		     struct lc_ckpt_block *raw, u32 *nr, const char **why)
 {
@@ -150,10 +121,6 @@ int image_ckpt_block(const struct device *dev, const struct lc_sb *sb, u64 index
 	return ret;
 }
 
-/**
- * image_segment_at() - number of the segment that was last opened in a position before a clean
- * stop, 0 if none was
- */
 u64 image_segment_at(const struct lc_sb *sb, u64 position)
 {
 	u64 last = sb->head_segment - 1, nr = sb->geo.nr_segments;
@@ -209,9 +176,6 @@ int image_dirty(const struct image *img, const char **why)
 	return checkpoint_dirty(img, sb, why);
 }
 
-/**
- * mark_offset_in_place() - where --in-place puts the mark
- */
 u64 mark_offset_in_place(u64 backing_bytes)
 {
 	u64 whole = backing_bytes & ~(u64)(LC_SLOT_BYTES - 1);
@@ -265,12 +229,6 @@ static int read_mark(struct mark_pair *marks, const struct device *dev, unsigned
 	return 0;
 }
 
-/**
- * marks_read() - read both copies of the mark in the area at @offset
- *
- * Return: 0 also if there is no mark (marks->best is -1 then) or if a copy cannot be read
- * (see marks_unreadable()); an error of the whole device.
- */
 int marks_read(struct mark_pair *marks, const struct device *dev, u64 offset)
 {
 	unsigned int i;

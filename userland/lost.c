@@ -70,9 +70,6 @@ void lost_remove(struct lost_set *set, u64 sector, u64 nr_sectors)
 		replace(set, at, n, left, nr_left);
 }
 
-/**
- * lost_add_mask() - add the sectors of a block whose bits are set
- */
 void lost_add_mask(struct lost_set *set, u64 block, u8 mask)
 {
 	unsigned int i;

@@ -16,10 +16,14 @@ struct lost_set {
 	size_t nr;
 };
 
+/* Add a range to a set, or take it out.  A set begins as zeros and is freed by lost_free(). */
 void lost_add(struct lost_set *set, u64 sector, u64 nr_sectors);
 void lost_remove(struct lost_set *set, u64 sector, u64 nr_sectors);
+/* Add the sectors of a block whose bits are set. */
 void lost_add_mask(struct lost_set *set, u64 block, u8 mask);
+/* How many sectors are in it. */
 u64 lost_sectors(const struct lost_set *set);
+/* Empty afterwards. */
 void lost_free(struct lost_set *set);
 
 #endif

@@ -86,9 +86,6 @@ static int search(const struct device *dev, u64 from, u64 to, struct old_marks *
 	return ret;
 }
 
-/**
- * old_marks_find() - find the marks on a device
- */
 int old_marks_find(const struct device *dev, u64 known_end, struct old_marks *marks)
 {
 	u64 end = mark_offset_in_place(dev->bytes);
@@ -107,9 +104,6 @@ int old_marks_find(const struct device *dev, u64 known_end, struct old_marks *ma
 	return ret;
 }
 
-/**
- * old_marks_wipe() - no cache of another pairing fits the device afterwards
- */
 int old_marks_wipe(const struct device *dev, const struct old_marks *marks, u64 keep)
 {
 	struct mark_pair pair;

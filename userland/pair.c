@@ -102,14 +102,6 @@ static void copy_text(char *to, size_t len, const char *from)
 	snprintf(to, len, "%.*s", (int)len - 1, from);
 }
 
-/**
- * pair_layout() - the superblock of a new pair
- * @req: the devices, open, and how to use them
- * @choices: the rest
- * @sb: result
- *
- * Return: 0, or a negative errno after complaining.
- */
 int pair_layout(const struct pair_request *req, const struct pair_choices *choices,
 		struct lc_sb *sb)
 {
@@ -292,9 +284,6 @@ static int attach(const struct pair_request *req, const struct lc_sb *sb)
 	return ret ? ret : undo_recognised(req);
 }
 
-/**
- * pair_write() - make the pair; see the top of this file
- */
 int pair_write(const struct pair_request *req, const struct pair_choices *choices,
 	       const struct lc_sb *sb)
 {

@@ -13,8 +13,17 @@ struct pair_choices {
 	bool discard;
 };
 
+/*
+ * The superblock of a new pair.  The devices in @req are open; nothing is written.  Return: 0, or
+ * a negative errno after complaining.
+ */
 int pair_layout(const struct pair_request *req, const struct pair_choices *choices,
 		struct lc_sb *sb);
+/*
+ * Make the pair that pair_layout() has laid out and refuse_pair() has not refused.  What an error
+ * or a crash leaves, the same command finishes or overwrites: see pair.c.  Return: 0, or a
+ * negative errno after complaining.
+ */
 int pair_write(const struct pair_request *req, const struct pair_choices *choices,
 	       const struct lc_sb *sb);
 

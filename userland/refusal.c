@@ -334,11 +334,6 @@ static int refuse_used(struct pair_request *req)
 	return ret ? -EBUSY : refused;
 }
 
-/**
- * refuse_pair() - may these two be formatted?
- *
- * Return: 0 yes, 1 no (all reasons were told), or a negative errno.
- */
 int refuse_pair(struct pair_request *req)
 {
 	int (*const checks[])(struct pair_request *) = {
@@ -357,9 +352,6 @@ int refuse_pair(struct pair_request *req)
 	return refused;
 }
 
-/**
- * holds_text() - what is on a device, one line, to be freed
- */
 char *holds_text(const struct device *dev)
 {
 	char *cache = NULL, *mark = NULL, *text;

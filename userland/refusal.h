@@ -35,12 +35,17 @@ struct pair_request {
 	bool keep_volume;	/* the disk has a volume in this layout, which stays */
 };
 
-/* Returns the enum refusal, 0 if there is none of that name. */
+/* The enum refusal of this name, 0 if there is none. */
 unsigned int refusal_by_name(const char *name);
+/* All names and what they mean, for --help. */
 void refusals_print(FILE *to);
 
-/* What the devices hold, for the question on a terminal, and the verdict. */
+/* What is on a device, for the question on a terminal: one line, to be freed. */
 char *holds_text(const struct device *dev);
+/*
+ * May these two be formatted?  Looks at all there is to refuse, writes nothing, and fills @req in.
+ * Return: 0 yes, 1 no (all reasons were told), or a negative errno after complaining.
+ */
 int refuse_pair(struct pair_request *req);
 
 #endif

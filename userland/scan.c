@@ -45,9 +45,6 @@ static void add_dark(struct scan *scan, u64 segment, u32 slot)
 	scan->dark[scan->nr_dark++] = (struct scan_dark){ segment, slot };
 }
 
-/**
- * scan_step() - read the header at @chain, decode it and go behind its record
- */
 int scan_step(const struct device *dev, const struct lc_sb *sb, struct lc_chain *chain,
 	      struct lc_record_header *raw, struct lc_record_info *info, const char **why)
 {
@@ -66,9 +63,6 @@ int scan_step(const struct device *dev, const struct lc_sb *sb, struct lc_chain 
 	return ret;
 }
 
-/**
- * scan_read_header() - read and decode the header at a slot of segment number @segment
- */
 int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot,
 		     struct lc_record_header *raw, struct lc_record_info *info, const char **why)
 {
@@ -161,15 +155,8 @@ static bool is_skipped(const struct lc_sb *sb, u64 segment)
 	return false;
 }
 
-/**
- * scan_log() - find the headers of the log from its tail on
- * @scan: result, to be freed with scan_free()
- * @dev: cache device
- * @sb: its superblock
- * @mode: how thoroughly
- */
-int scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
-	     enum scan_mode mode)
+void scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
+	      enum scan_mode mode)
 {
 	u64 segment, last = sb->tail_segment + sb->geo.nr_segments;
 	u32 stale = 0;
@@ -184,7 +171,6 @@ int scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb
 				break;
 		}
 	}
-	return 0;
 }
 
 static int compare_place(const void *a, const void *b)
@@ -279,9 +265,6 @@ static int select_run(struct scan *scan, const struct lc_sb *sb, struct lc_repla
 	return ret ? ret : lc_replay_select(sb, log, &scan->run);
 }
 
-/**
- * scan_select() - let the replay rules decide which records exist
- */
 void scan_select(struct scan *scan, const struct lc_sb *sb)
 {
 	struct lc_replay_log log;
@@ -319,9 +302,6 @@ void scan_select(struct scan *scan, const struct lc_sb *sb)
 	free_log(&log);
 }
 
-/**
- * scan_cut() - drop the records above @last_seq from the run, their data is torn
- */
 void scan_cut(struct scan *scan, u64 last_seq)
 {
 	size_t i;
@@ -335,11 +315,6 @@ void scan_cut(struct scan *scan, u64 last_seq)
 	scan->run.last_seq = last_seq;
 }
 
-/**
- * scan_unknown() - the first header that is whole but beyond this version, or NULL
- *
- * The kernel does not start from such a log: who wrote it may have meant more by it.
- */
 const struct scan_bad *scan_unknown(const struct scan *scan)
 {
 	size_t i;

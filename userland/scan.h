@@ -43,15 +43,30 @@ struct scan {
 	int verdict;		/* of lc_replay_select(), or -E2BIG: too many lives */
 };
 
-int scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
-	     enum scan_mode mode);
+/*
+ * Find the headers of the log from its tail on.  @scan: result, to be freed by scan_free().  What
+ * cannot be read is listed in it, and complained about.
+ */
+void scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
+	      enum scan_mode mode);
+/* Let the replay rules decide which of them exist: fills in seen[], kept[], run and verdict. */
 void scan_select(struct scan *scan, const struct lc_sb *sb);
+/* Drop the records above @last_seq from the run: their data is torn. */
 void scan_cut(struct scan *scan, u64 last_seq);
+/*
+ * The first header that is whole but beyond this version, or NULL.  The kernel does not start from
+ * such a log: more may have been meant by it.
+ */
 const struct scan_bad *scan_unknown(const struct scan *scan);
 void scan_free(struct scan *scan);
 
+/*
+ * Read the header at @chain, decode it and go behind its record.  Return: 0, or a negative errno
+ * and *why; @chain is unchanged then.
+ */
 int scan_step(const struct device *dev, const struct lc_sb *sb, struct lc_chain *chain,
 	      struct lc_record_header *raw, struct lc_record_info *info, const char **why);
+/* Read and decode the header at a slot of segment number @segment.  Return: as scan_step(). */
 int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot,
 		     struct lc_record_header *raw, struct lc_record_info *info, const char **why);
 /*

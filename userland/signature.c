@@ -44,14 +44,6 @@ static void look_for_all(blkid_probe probe)
 	blkid_probe_set_partitions_flags(probe, BLKID_PARTS_FORCE_GPT | BLKID_PARTS_MAGIC);
 }
 
-/**
- * signatures_probe_at() - find every signature on a device
- * @dev: the device
- * @offset: byte at which what is looked for begins
- * @found: result
- *
- * Return: 0 or a negative errno, after complaining.
- */
 int signatures_probe_at(const struct device *dev, u64 offset, struct signatures *found)
 {
 	blkid_probe probe = device_probe_begin(dev, offset);
@@ -77,14 +69,6 @@ int signatures_probe(const struct device *dev, struct signatures *found)
 	return signatures_probe_at(dev, 0, found);
 }
 
-/**
- * signatures_wipe() - overwrite the magic bytes of every signature, as wipefs(8) does
- * @dev: the device, open for writing
- * @offset: byte at which what is looked for begins
- *
- * A table or superblock that has a copy elsewhere is found again by its copy.
- * Return: 0 or a negative errno, after complaining.
- */
 int signatures_wipe(const struct device *dev, u64 offset)
 {
 	blkid_probe probe = device_probe_begin(dev, offset);
@@ -112,9 +96,6 @@ int signatures_wipe(const struct device *dev, u64 offset)
 	return -EIO;
 }
 
-/**
- * signatures_text() - "ext4 "root", gpt partition table", in a static buffer
- */
 const char *signatures_text(const struct signatures *found)
 {
 	static char text[1024];
@@ -229,14 +210,6 @@ u64 signatures_known_end(const struct device *dev, const struct signatures *foun
 	return last;
 }
 
-/**
- * signatures_end_below() - does everything found end at or before byte @limit?
- * @dev: the device
- * @found: by signatures_probe()
- * @limit: byte
- * @why: if not, what does not
- * @len: of @why
- */
 bool signatures_end_below(const struct device *dev, const struct signatures *found, u64 limit,
 			  char *why, size_t len)
 {

@@ -18,14 +18,24 @@ struct signatures {
 	struct signature list[SIGNATURES_MAX];
 };
 
+/* Find every signature on a device.  Return: 0, or a negative errno after complaining. */
 int signatures_probe(const struct device *dev, struct signatures *found);
 /* The same for what begins at byte @offset of the device: a volume behind its mark. */
 int signatures_probe_at(const struct device *dev, u64 offset, struct signatures *found);
-/* Overwrite every one of them, at whichever end it is; durable afterwards. */
+/*
+ * Overwrite the magic of every signature of what begins at @offset, at whichever end it is, as
+ * wipefs(8) does; copies of a table or superblock too.  @dev is open for writing.  Durable
+ * afterwards.  Return: 0, or a negative errno after complaining.
+ */
 int signatures_wipe(const struct device *dev, u64 offset);
 /* Highest byte that something found on the device is known to end at, 0 if nothing is known. */
 u64 signatures_known_end(const struct device *dev, const struct signatures *found);
+/* 'ext4 "root", gpt partition table' or so, in a static buffer. */
 const char *signatures_text(const struct signatures *found);
+/*
+ * Does everything found end at or before byte @limit?  If not, or if nobody knows, @why says what
+ * does not; it has @len bytes.
+ */
 bool signatures_end_below(const struct device *dev, const struct signatures *found, u64 limit,
 			  char *why, size_t len);
 

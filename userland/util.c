@@ -20,11 +20,6 @@ void util_set_program(const char *command)
 	program_invocation_short_name = xasprintf("lc-%s", command);
 }
 
-/**
- * complain() - one line on stderr
- * @subject: device or name it is about, NULL if none
- * @fmt: reason and remedy
- */
 void complain(const char *subject, const char *fmt, ...)
 {
 	va_list args;
@@ -42,11 +37,6 @@ void complain(const char *subject, const char *fmt, ...)
 	free(text);
 }
 
-/**
- * usage_error() - complain about the command line
- *
- * Return: LC_EXIT_USAGE
- */
 int usage_error(const char *fmt, ...)
 {
 	va_list args;
@@ -120,7 +110,6 @@ bool parse_u64(const char *text, u64 *value)
 	return !errno && !*end;
 }
 
-/* "65536", "64K", "1MiB": powers of 1024 only. */
 bool parse_size(const char *text, u64 *bytes)
 {
 	static const char units[] = "KMGT";
@@ -171,10 +160,6 @@ static void close_output(void)
 	}
 }
 
-/**
- * util_check_output() - end with an exit code if standard output cannot be written
- * @code: that exit code
- */
 void util_check_output(int code)
 {
 	if (!output_failed)
@@ -198,9 +183,6 @@ void clean_text(char *text)
 		text[--len] = '\0';
 }
 
-/**
- * table_word() - a path as device mapper's parser of table lines takes it
- */
 char *table_word(const char *text)
 {
 	char *word = xcalloc(2 * strlen(text) + 1, 1), *p = word;
