@@ -414,17 +414,27 @@ def fill_log(lc, stack):
 
     filler = threading.Thread(target=run, daemon=True)
     filler.start()
-    lc.wait(lambda fields: fields["parked_blocks"], 120, "a log without room")
+    # A write is also parked for a moment if buffers run short.
+    lc.wait(at_rest(lambda fields: fields["parked_blocks"]), 120, "a log without room")
     full.set()
     return filler
 
 
-def settled(lc, raw):
-    """Returns when there is as much room as there will be, and writes pass those that wait."""
+def at_rest(condition=lambda fields: True):
+    """For lc.wait(): nothing has moved for ten looks at the status, and the condition holds."""
     seen = []
     keys = ("dirty", "free_segments", "buffers_used", "durable_seq")
-    lc.wait(lambda fields: seen.append([fields[key] for key in keys]) or
-            seen[-10:] == [seen[-1]] * 10, 120, "a volume at rest")
+
+    def check(fields):
+        seen.append([fields[key] for key in keys])
+        return seen[-10:] == [seen[-1]] * 10 and condition(fields)
+
+    return check
+
+
+def settled(lc, raw):
+    """Returns when there is as much room as there will be, and writes pass those that wait."""
+    lc.wait(at_rest(), 120, "a volume at rest")
     wait.until(lambda: passes(raw), 60, "a write that passes those that are parked")
 
 
