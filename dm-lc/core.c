@@ -63,31 +63,31 @@ static void event_work(struct work_struct *work)
 	mutex_unlock(&core->life_lock);
 }
 
-static struct lc_core *core_of(struct lc_env *env)
+static struct lc_core *core_of(struct lc_health *health)
 {
-	return container_of(env, struct lc_core, env);
+	return container_of(health, struct lc_core, health);
 }
 
-static void refuse_flushes(struct lc_env *env)
+static void refuse_flushes(struct lc_health *health)
 {
-	lc_log_fail(core_of(env)->log);
+	lc_log_fail(core_of(health)->log);
 }
 
-static void give_up_ssd(struct lc_env *env)
+static void give_up_ssd(struct lc_health *health)
 {
-	lc_log_stop(core_of(env)->log);
-	lc_rescue_start(core_of(env)->rescue);
+	lc_log_stop(core_of(health)->log);
+	lc_rescue_start(core_of(health)->rescue);
 }
 
-static void wake(struct lc_env *env)
+static void wake(struct lc_health *health)
 {
-	lc_park_kick(core_of(env)->park);
-	lc_writeback_kick(core_of(env)->wb);
+	lc_park_kick(core_of(health)->park);
+	lc_writeback_kick(core_of(health)->wb);
 }
 
-static void tell(struct lc_env *env)
+static void tell(struct lc_health *health)
 {
-	queue_work(core_of(env)->event_wq, &core_of(env)->event_work);
+	queue_work(core_of(health)->event_wq, &core_of(health)->event_work);
 }
 
 const struct lc_health_ops lc_core_health_ops = {
@@ -108,7 +108,7 @@ static void evict(struct lc_core *core, u64 position)
 		if (lc_index_lock_slot(core->index, block, slot, &bucket, &map)) {
 			/* The tail passed it, so it cannot be: a bug, and data at stake. */
 			if (WARN_ON_ONCE(map.dirty))
-				lc_health_fail(&core->env,
+				lc_health_fail(&core->health,
 					       "a dirty block was about to be overwritten");
 			else
 				lc_index_remove(core->index, bucket, block, &map);
@@ -144,7 +144,7 @@ static bool refill_segment(struct lc_core *core)
 		core->refill_last = jiffies;
 		evict(core, lc_ring_position(core->ring, core->refill_number));
 	}
-	if (lc_mode(&core->env) != LC_MODE_RW)
+	if (lc_mode(&core->health) != LC_MODE_RW)
 		return false;
 	/* If reads are in flight there, the last one queues us again. */
 	position = lc_ring_position(core->ring, core->refill_number);
@@ -351,7 +351,7 @@ static void stop_clean(struct lc_core *core)
 
 	/* A late write must not be acknowledged any more. */
 	core->ended = true;
-	lc_health_end(&core->env);
+	lc_health_end(&core->health);
 	/* A fingerprint of what is gone after a power cut would refuse the next start (F8). */
 	ret = lc_doubt_flush(core);
 	if (!ret && lc_doubt_any(&core->doubt))
@@ -375,7 +375,7 @@ static void stop_clean(struct lc_core *core)
  */
 int lc_core_flush(struct lc_core *core)
 {
-	if (lc_mode(&core->env) == LC_MODE_DEGRADED)
+	if (lc_mode(&core->health) == LC_MODE_DEGRADED)
 		return lc_bypass_flush(core);
 	return lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, false));
 }
@@ -461,7 +461,7 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_param
 		goto unlock;
 	WRITE_ONCE(core->running, true);
 	lc_rescue_resume(core->rescue);
-	if (lc_mode(&core->env) == LC_MODE_DEGRADED)
+	if (lc_mode(&core->health) == LC_MODE_DEGRADED)
 		goto unlock;
 	WRITE_ONCE(core->env.last_write, jiffies);
 	lc_kick(&core->env.refill);
@@ -508,7 +508,7 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	cancel_delayed_work_sync(&core->idle_work);
 	ret = lc_core_flush(core);
 	lc_log_quiesce(core->log);
-	if (lc_ssd_failed(&core->env)) {
+	if (lc_ssd_failed(&core->health)) {
 		/* It may be on its way, but must not be at work while suspended. */
 		lc_rescue_run(core->rescue);
 		lc_rescue_finish(core->rescue, removing);
@@ -522,9 +522,9 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	lc_park_rest(core->park);
 	if (ret)
 		lc_err(&core->env, "the log could not be made durable");
-	else if (lc_mode(&core->env) == LC_MODE_DEGRADED)
+	else if (lc_mode(&core->health) == LC_MODE_DEGRADED)
 		lc_rescue_record_lost(core, removing);
-	else if (removing && lc_mode(&core->env) == LC_MODE_RW)
+	else if (removing && lc_mode(&core->health) == LC_MODE_RW)
 		stop_clean(core);
 unlock:
 	mutex_unlock(&core->life_lock);
@@ -577,7 +577,7 @@ void lc_core_teardown(struct lc_core *core)
 	if (core->commit_wq)
 		destroy_workqueue(core->commit_wq);
 	/* All that might say something has ended. */
-	lc_name_stop(&core->env);
+	lc_name_stop(&core->env.name);
 	lc_log_destroy(core->log);
 	lc_submit_destroy(core->submit);
 	if (core->env.wq)
@@ -723,12 +723,12 @@ struct lc_core *lc_core_alloc(struct mapped_device *md, struct block_device *bac
 
 	if (!core)
 		return NULL;
-	core->env.md = md;
 	core->env.cache = cache;
 	core->env.backing = backing;
 	core->env.sb = &core->sb;
-	lc_name_init(&core->env, dm_device_name(md));
-	lc_health_init(&core->env, &lc_core_health_ops);
+	core->env.health = &core->health;
+	lc_name_init(&core->env.name, md, dm_device_name(md));
+	lc_health_init(&core->health, &core->env, &lc_core_health_ops);
 	core_init(core);
 	return core;
 }
@@ -752,7 +752,7 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 
 	*error = "Cannot allocate memory";
 	core->env.params = *params;
-	lc_name_look(&core->env);
+	lc_name_look(&core->env.name);
 	ret = lc_meta_read_sb(core->env.cache, &core->sb, &core->sb_copy, &why);
 	if (ret == -ENOMEM)
 		return ret;

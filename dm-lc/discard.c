@@ -171,7 +171,7 @@ static bool visit_range(struct lc_core *core, const struct lc_claim *claim, bool
  */
 static blk_status_t status_of(const struct lc_core *core, int ret)
 {
-	if (ret == -EAGAIN || ret == -EOPNOTSUPP || lc_ssd_failed(&core->env))
+	if (ret == -EAGAIN || ret == -EOPNOTSUPP || lc_ssd_failed(&core->health))
 		return BLK_STS_OK;
 	return errno_to_blk_status(ret);
 }
@@ -267,7 +267,7 @@ static void send_below(struct discard *one)
 /* Nothing is discarded any more: the HDD is to be left alone (S3), or all that is written fails. */
 static bool over(const struct lc_core *core)
 {
-	return lc_ssd_failed(&core->env) || lc_mode(&core->env) != LC_MODE_RW;
+	return lc_ssd_failed(&core->health) || lc_mode(&core->health) != LC_MODE_RW;
 }
 
 static struct lc_io *next_fresh(struct lc_discards *d)
@@ -518,7 +518,7 @@ int lc_discard_map(struct lc_core *core, struct bio *bio)
 	struct lc_discards *d = core->discards;
 	u64 first;
 
-	if (lc_mode(&core->env) == LC_MODE_FAIL)
+	if (lc_mode(&core->health) == LC_MODE_FAIL)
 		return DM_MAPIO_KILL;
 	if (!blocks_of(bio, &first)) {
 		bio_endio(bio);

@@ -17,7 +17,6 @@
 #include <linux/workqueue.h>
 
 #include "format.h"
-#include "health.h"
 #include "kick.h"
 #include "name.h"
 #include "params.h"
@@ -28,8 +27,9 @@
 
 #define LC_BLOCK_SHIFT	3	/* sectors to 4 KiB blocks */
 
+struct lc_health;
+
 struct lc_env {
-	struct mapped_device *md;
 	struct lc_name name;
 	struct block_device *cache;
 	struct block_device *backing;
@@ -39,21 +39,10 @@ struct lc_env {
 	struct lc_params params;	/* in force; single words, READ_ONCE() */
 	struct workqueue_struct *wq;	/* refill, parked bios */
 	struct lc_kick refill;		/* buffers, segments or room for them have come back */
-	struct lc_health health;
+	struct lc_health *health;	/* to be told of failures */
 	unsigned long last_write;	/* jiffies, approximate, for idle detection; READ_ONCE() */
 	unsigned long last_hdd_read;	/* the same of what others read there (Y); READ_ONCE() */
 };
-
-static inline enum lc_mode lc_mode(const struct lc_env *env)
-{
-	return READ_ONCE(env->health.mode);
-}
-
-/* Is the SSD given up, or about to be? */
-static inline bool lc_ssd_failed(const struct lc_env *env)
-{
-	return atomic_read(&env->health.ssd_failed);
-}
 
 /* Something happens now; a shared cache line: written once a tick, not each time. */
 static inline void lc_stamp(unsigned long *stamp)
@@ -84,16 +73,16 @@ static inline void lc_noio_restore(unsigned int flags)
 do {										\
 	struct lc_env *env_ = (env);						\
 										\
-	lc_name_look(env_);							\
-	lc_say(env_, level, fmt, ##__VA_ARGS__);				\
+	lc_name_look(&env_->name);							\
+	lc_say(&env_->name, level, fmt, ##__VA_ARGS__);				\
 } while (0)
 
 #define lc_say_atomic(env, level, fmt, ...)					\
 do {										\
 	struct lc_env *env_ = (env);						\
 										\
-	lc_say(env_, level, fmt, ##__VA_ARGS__);				\
-	lc_name_look_later(env_);						\
+	lc_say(&env_->name, level, fmt, ##__VA_ARGS__);				\
+	lc_name_look_later(&env_->name);						\
 } while (0)
 
 #define lc_err(env, fmt, ...) lc_say_now(env, LOGLEVEL_ERR, fmt, ##__VA_ARGS__)

@@ -19,6 +19,7 @@
 #include <linux/types.h>
 
 struct lc_env;
+struct lc_health;
 
 enum lc_mode {
 	LC_MODE_RW,
@@ -30,61 +31,73 @@ enum lc_mode {
 /* All of them in any context; more than once is harmless. */
 struct lc_health_ops {
 	/* No FLUSH may be acknowledged from now on (HE2). */
-	void (*refuse_flushes)(struct lc_env *env);
+	void (*refuse_flushes)(struct lc_health *health);
 	/* Save what is only in RAM, and go on without the SSD.  Called once. */
-	void (*give_up_ssd)(struct lc_env *env);
+	void (*give_up_ssd)(struct lc_health *health);
 	/* The mode has changed: whoever waits for something looks again. */
-	void (*wake)(struct lc_env *env);
+	void (*wake)(struct lc_health *health);
 	/* There is an event to tell userland of. */
-	void (*tell)(struct lc_env *env);
+	void (*tell)(struct lc_health *health);
 };
 
 struct lc_health {
+	struct lc_env *env;			/* constant */
 	const struct lc_health_ops *ops;	/* constant */
 	const char *reason;			/* HE3; constant text; READ_ONCE() */
 	enum lc_mode mode;			/* HE1; READ_ONCE() */
 	atomic_t ssd_failed;			/* the SSD is given up, or about to be */
 };
 
-/* Before any other call.  @ops outlives @env. */
-void lc_health_init(struct lc_env *env, const struct lc_health_ops *ops);
+static inline enum lc_mode lc_mode(const struct lc_health *health)
+{
+	return READ_ONCE(health->mode);
+}
+
+/* Is the SSD given up, or about to be? */
+static inline bool lc_ssd_failed(const struct lc_health *health)
+{
+	return atomic_read(&health->ssd_failed);
+}
+
+/* Before any other call.  @env: for messages.  @ops outlives @health. */
+void lc_health_init(struct lc_health *health, struct lc_env *env, const struct lc_health_ops *ops);
 
 /**
  * lc_health_fail() - enter mode fail from mode RW, once
- * @env: of the volume
+ * @health: of the volume
  * @reason: constant text
  *
  * Any context.  Writes and flushes fail from now on, parked ones too.  A volume in another mode
  * keeps it, but refuses flushes.
  */
-void lc_health_fail(struct lc_env *env, const char *reason);
+void lc_health_fail(struct lc_health *health, const char *reason);
 
 /**
  * lc_health_ssd_failed() - give the SSD up, once
- * @env: of the volume
+ * @health: of the volume
  * @reason: constant text
  *
  * Any context.  What can be saved is saved, and the volume goes on without a cache (rescue.c);
  * without a mark on the HDD it enters mode fail.
  */
-void lc_health_ssd_failed(struct lc_env *env, const char *reason);
+void lc_health_ssd_failed(struct lc_health *health, const char *reason);
 
 /*
  * Enter mode degraded, after a rescue: what was in RAM is on the HDD.  Any context.  Return:
  * whether the mode is degraded now; mode fail stays.
  */
-bool lc_health_degrade(struct lc_env *env);
+bool lc_health_degrade(struct lc_health *health);
 
 /* Enter mode fail from mode degraded: the HDD failed a FLUSH.  May sleep. */
-void lc_health_hdd_failed(struct lc_env *env);
+void lc_health_hdd_failed(struct lc_health *health);
 
 /* Enter mode fail for good: the devices are not those of this life.  Any context; says nothing. */
-void lc_health_outdated(struct lc_env *env, const char *reason);
+void lc_health_outdated(struct lc_health *health, const char *reason);
 
 /* Tell userland that something has changed.  Any context. */
-void lc_health_tell(struct lc_env *env);
+void lc_health_tell(struct lc_health *health);
 
 /* Enter mode fail because this life ends with a clean stop.  Any context; says nothing. */
-void lc_health_end(struct lc_env *env);
+void lc_health_end(struct lc_health *health);
 
 #endif /* LC_HEALTH_H */

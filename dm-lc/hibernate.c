@@ -25,10 +25,10 @@ static void outdate(struct lc_core *core)
 {
 	mutex_lock(&core->life_lock);
 	WRITE_ONCE(core->outdated, true);
-	lc_health_outdated(&core->env, "the devices are not as they were at hibernation");
+	lc_health_outdated(&core->health, "the devices are not as they were at hibernation");
 	mutex_unlock(&core->life_lock);
 	lc_err(&core->env, "mode fail: nothing is read or written any more: unmount and remove the volume, and start it again with lc-resume");
-	lc_health_tell(&core->env);
+	lc_health_tell(&core->health);
 }
 
 static void compare(struct lc_core *core)
@@ -42,7 +42,7 @@ static void compare(struct lc_core *core)
 		schedule_timeout_idle(HZ);
 	lc_noio_restore(noio);
 	/* Mode fail writes nothing; without its SSD it still reads the HDD. */
-	if (ret == -ESTALE || (ret && lc_mode(&core->env) != LC_MODE_FAIL))
+	if (ret == -ESTALE || (ret && lc_mode(&core->health) != LC_MODE_FAIL))
 		outdate(core);
 }
 
@@ -52,7 +52,7 @@ static void let_go(void)
 
 	list_for_each_entry_safe(core, next, &held, held) {
 		list_del(&core->held);
-		dm_put(core->env.md);
+		dm_put(core->env.name.md);
 	}
 }
 
@@ -65,7 +65,7 @@ static void thaw(struct work_struct *work)
 	list_for_each_entry(core, &held, held)
 		compare(core);
 	list_for_each_entry_reverse(core, &held, held)
-		dm_internal_resume(core->env.md);
+		dm_internal_resume(core->env.name.md);
 	let_go();
 }
 
@@ -77,7 +77,7 @@ static int refuse_swap(void)
 	struct lc_core *core;
 
 	list_for_each_entry(core, &held, held) {
-		if (IS_SWAPFILE(lc_bdev_inode(dm_disk(core->env.md)->part0))) {
+		if (IS_SWAPFILE(lc_bdev_inode(dm_disk(core->env.name.md)->part0))) {
 			lc_err(&core->env, "hibernation is refused while the volume is swap: swapoff it, and keep swap for hibernation on another disk");
 			return -EBUSY;
 		}
@@ -100,7 +100,7 @@ static int prepare(struct device *dev)
 		return ret;
 	}
 	list_for_each_entry(core, &held, held)
-		dm_internal_suspend_noflush(core->env.md);
+		dm_internal_suspend_noflush(core->env.name.md);
 	/* It is not begun before freezable workqueues are thawed. */
 	queue_work(thaw_wq, &thaw_work);
 	return 0;
@@ -118,7 +118,7 @@ static int refuse_restore(void)
 		lc_err(&core->env, "the image of hibernation is not restored: the volume has been started since: start volumes only after the kernel has looked for an image");
 		ret = -EBUSY;
 		list_del(&core->held);
-		dm_put(core->env.md);
+		dm_put(core->env.name.md);
 	}
 	return ret;
 }

@@ -41,6 +41,7 @@
 #include "doubt.h"
 #include "env.h"
 #include "format.h"
+#include "health.h"
 #include "queue.h"
 #include "request.h"
 #include "sums.h"
@@ -77,6 +78,7 @@ struct lc_core {
 	struct list_head held;		/* while it is, see lc_registry_hold() */
 
 	struct lc_env env;
+	struct lc_health health;
 
 	u32 ssd_blocks, ssd_memory;	/* what reads must fit, see fit.h; READ_ONCE() */
 	struct lc_doubt doubt;		/* about sampled blocks of it */

@@ -21,6 +21,7 @@
 #include <linux/wait.h>
 
 #include "env.h"
+#include "health.h"
 #include "io.h"
 #include "log.h"
 #include "record.h"
@@ -338,7 +339,7 @@ static void log_retry_work(struct work_struct *work)
 	}
 	spin_unlock_irq(&log->lock);
 	if (give_up)
-		lc_health_ssd_failed(log->env, "the cache device fails writes or flushes");
+		lc_health_ssd_failed(log->env->health, "the cache device fails writes or flushes");
 }
 
 /**

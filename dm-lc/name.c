@@ -10,8 +10,10 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 
-#include "env.h"
 #include "name.h"
+
+#undef DM_MSG_PREFIX
+#define DM_MSG_PREFIX "lc"
 
 /* @to: DM_NAME_LEN bytes.  What does not fit is left out. */
 static void spell(char *to, const char *from)
@@ -46,9 +48,8 @@ static void remember(struct lc_name *name, const char *old, const char *new)
 	strscpy(name->former[0], old, DM_NAME_LEN);
 }
 
-void lc_say(struct lc_env *env, int level, const char *fmt, ...)
+void lc_say(struct lc_name *name, int level, const char *fmt, ...)
 {
-	struct lc_name *name = &env->name;
 	struct va_format text = { .fmt = fmt };
 	char now[DM_NAME_LEN];
 	unsigned long flags;
@@ -68,13 +69,12 @@ void lc_say(struct lc_env *env, int level, const char *fmt, ...)
 	va_end(args);
 }
 
-void lc_name_look(struct lc_env *env)
+void lc_name_look(struct lc_name *name)
 {
-	struct lc_name *name = &env->name;
 	char raw[DM_NAME_LEN], now[DM_NAME_LEN], old[DM_NAME_LEN];
 
 	mutex_lock(&name->look_lock);
-	if (dm_copy_name_and_uuid(env->md, raw, NULL))
+	if (dm_copy_name_and_uuid(name->md, raw, NULL))
 		goto unlock;
 	spell(now, raw);
 	if (!strcmp(name->now, now))
@@ -86,39 +86,37 @@ void lc_name_look(struct lc_env *env)
 	strscpy(name->now, now, sizeof(name->now));
 	spin_unlock_irq(&name->lock);
 	if (old[0])
-		lc_say(env, LOGLEVEL_INFO, "renamed, the name was %s", old);
+		lc_say(name, LOGLEVEL_INFO, "renamed, the name was %s", old);
 unlock:
 	mutex_unlock(&name->look_lock);
 }
 
 static void look_work(struct work_struct *work)
 {
-	lc_name_look(container_of(work, struct lc_env, name.work));
+	lc_name_look(container_of(work, struct lc_name, work));
 }
 
-void lc_name_look_later(struct lc_env *env)
+void lc_name_look_later(struct lc_name *name)
 {
-	schedule_work(&env->name.work);
+	schedule_work(&name->work);
 }
 
-void lc_name_init(struct lc_env *env, const char *number)
+void lc_name_init(struct lc_name *name, struct mapped_device *md, const char *number)
 {
-	struct lc_name *name = &env->name;
-
+	name->md = md;
 	mutex_init(&name->look_lock);
 	spin_lock_init(&name->lock);
 	INIT_WORK(&name->work, look_work);
 	strscpy(name->number, number, sizeof(name->number));
 }
 
-void lc_name_stop(struct lc_env *env)
+void lc_name_stop(struct lc_name *name)
 {
-	cancel_work_sync(&env->name.work);
+	cancel_work_sync(&name->work);
 }
 
-void lc_name_former(struct lc_env *env, char *text)
+void lc_name_former(struct lc_name *name, char *text)
 {
-	struct lc_name *name = &env->name;
 	unsigned int i, n = 0;
 
 	mutex_lock(&name->look_lock);

@@ -26,10 +26,11 @@
 
 #define LC_FORMER_NAMES	4
 
-struct lc_env;
+struct mapped_device;
 
 /* Texts are ASCII without blanks and commas: other bytes are \xNN, as libdevmapper has them. */
 struct lc_name {
+	struct mapped_device *md;	/* constant */
 	struct mutex look_lock;		/* NM2; all below but number and work */
 	spinlock_t lock;		/* irqsave; now, which changes under both */
 	char number[16];		/* "253:0"; constant */
@@ -39,28 +40,28 @@ struct lc_name {
 };
 
 /* Before anything is said. */
-void lc_name_init(struct lc_env *env, const char *number);
+void lc_name_init(struct lc_name *name, struct mapped_device *md, const char *number);
 
 /* Process context, may sleep: nothing is said from now on but by the caller. */
-void lc_name_stop(struct lc_env *env);
+void lc_name_stop(struct lc_name *name);
 
 /*
  * Ask device mapper for the name.  May sleep, but waits neither for a device nor for memory.  A
  * device that is going away has no name there: then the last one stays.
  */
-void lc_name_look(struct lc_env *env);
+void lc_name_look(struct lc_name *name);
 
 /*
  * Other names that the volume had, as far as known, newest first, with commas between them; or
  * "-".  May sleep.  @text: LC_FORMER_NAMES * DM_NAME_LEN bytes.
  */
-void lc_name_former(struct lc_env *env, char *text);
+void lc_name_former(struct lc_name *name, char *text);
 
 /* The same by a worker, soon.  Any context. */
-void lc_name_look_later(struct lc_env *env);
+void lc_name_look_later(struct lc_name *name);
 
 /* A line in the kernel log, with the name that was seen last.  @level: LOGLEVEL_*.  Any context. */
 __printf(3, 4)
-void lc_say(struct lc_env *env, int level, const char *fmt, ...);
+void lc_say(struct lc_name *name, int level, const char *fmt, ...);
 
 #endif /* LC_NAME_H */

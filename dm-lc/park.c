@@ -309,7 +309,7 @@ static bool unpark_all(struct lc_park *park)
 	int ret;
 
 	while ((io = first_parked(park, &requeue))) {
-		enum lc_mode mode = lc_mode(&core->env);
+		enum lc_mode mode = lc_mode(&core->health);
 
 		if (mode == LC_MODE_FAIL)
 			ret = -EIO;
@@ -345,7 +345,7 @@ static void unpark_end(struct lc_park *park)
 	struct lc_core *core = park->core;
 
 	if (!park->metered || lc_submit_piece(core->submit) ||
-	    (lc_mode(&core->env) == LC_MODE_RW && !lc_meter_plenty(room(core), most_room(core))))
+	    (lc_mode(&core->health) == LC_MODE_RW && !lc_meter_plenty(room(core), most_room(core))))
 		return;
 	lc_meter_stop(&park->meter);
 	WRITE_ONCE(park->metered, false);

@@ -9,7 +9,6 @@
 
 #include "env.h"
 #include "pool.h"
-#include "record.h"
 #include "segment.h"
 
 #define CHUNK_MAX_ORDER	4

@@ -21,13 +21,46 @@
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 
 #include "segment.h"
 
 struct lc_env;
 struct lc_lane;
-struct lc_record;
 struct lc_submit;
+
+enum lc_record_stage {
+	LC_RECORD_OPEN,
+	LC_RECORD_CLOSED,
+	LC_RECORD_WRITTEN,
+	LC_RECORD_FAILED,		/* to be written again */
+};
+
+struct lc_record {
+	/*
+	 * 63: closed, 62..32: incarnation, 31..16: slots reserved, 15..0: writers.
+	 * The incarnation makes a cmpxchg fail on a record that was recycled.
+	 */
+	atomic64_t state;
+	struct lc_buffer *buf;
+	u32 first_slot;			/* of the header; set before it opens */
+	u32 limit;			/* data slots it may hold; READ_ONCE() */
+	u32 nr_slots;			/* data slots it holds; set when closed */
+	u32 nr_ranges;			/* entries of a tombstone; set when closed */
+	u8 type;
+	bool owed;			/* to the next FLUSH (G7); READ_ONCE() */
+	/* below: log->lock */
+	u8 stage;
+	bool want_durable;		/* closed on behalf of a flush */
+	bool solid;			/* durable once WRITTEN (G2) */
+	u32 round;			/* log->round when it was submitted */
+	u64 seq;
+	struct list_head list;		/* log->pending, in seq order */
+	union {
+		struct list_head turn;	/* send->waiting: its turn comes; send->lock */
+		struct work_struct work;	/* it has come; whose that is */
+	};
+};
 
 struct lc_buffer {
 	struct list_head list;		/* free or lane->ready */

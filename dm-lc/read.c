@@ -351,7 +351,7 @@ static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bv
 		p.block = iter->bi_sector >> LC_BLOCK_SHIFT;
 		p.first = iter->bi_sector & (LC_BLOCK_SECTORS - 1);
 		p.nr = min_t(u32, LC_BLOCK_SECTORS - p.first, iter->bi_size >> 9);
-		mode = lc_mode(&core->env);
+		mode = lc_mode(&core->health);
 		ret = read_piece(core, bio, iter, &p);
 		if (!ret || p.place != PLACE_SSD)
 			return ret;
@@ -365,7 +365,7 @@ static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bv
 			continue;
 		}
 		schedule_timeout_idle(pause);
-		if (mode == LC_MODE_DEGRADED || !lc_ssd_failed(&core->env))
+		if (mode == LC_MODE_DEGRADED || !lc_ssd_failed(&core->health))
 			pause *= 2;
 	}
 }

@@ -126,7 +126,7 @@ static int check_user(struct lc_core *core, struct dm_target *ti, const struct d
 	struct lc_user *other;
 
 	lockdep_assert_held(&lc_cores_lock);
-	if (core->env.md != dm_table_get_md(ti->table) || core->env.cache != cache->bdev ||
+	if (core->env.name.md != dm_table_get_md(ti->table) || core->env.cache != cache->bdev ||
 	    core->env.backing != backing->bdev) {
 		*error = "Cache or backing device is in use by another lc volume";
 		return -EBUSY;
@@ -199,7 +199,7 @@ void lc_registry_hold(struct list_head *held)
 	list_for_each_entry(core, &lc_cores, list) {
 		/* Its mapped device is never without a table of it, until the device goes. */
 		if (core->stage == LC_STAGE_LIVE && READ_ONCE(core->started) &&
-		    !dm_hold(core->env.md))
+		    !dm_hold(core->env.name.md))
 			list_add_tail(&core->held, held);
 	}
 	mutex_unlock(&lc_cores_lock);

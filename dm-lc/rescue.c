@@ -342,7 +342,7 @@ static int save_and_abandon(struct lc_rescue *rescue)
 	lc_log_wait_stopped(core->log);
 	lc_discard_settle(core);
 	/* Mode fail may have come meanwhile: then the SSD stays as it is, for the next start. */
-	ret = lc_mode(&core->env) == LC_MODE_RW ? abandon(rescue) : -EIO;
+	ret = lc_mode(&core->health) == LC_MODE_RW ? abandon(rescue) : -EIO;
 	if (!ret) {
 		/* From here on what is only there has no other chance. */
 		lc_salvage_begin(rescue->salvage);
@@ -366,27 +366,27 @@ void lc_rescue_run(struct lc_rescue *rescue)
 	int ret;
 
 	lockdep_assert_held(&core->life_lock);
-	if (lc_mode(&core->env) != LC_MODE_RW || core->ended)
+	if (lc_mode(&core->health) != LC_MODE_RW || core->ended)
 		return;
 	lc_err(&core->env, "%s: giving it up, saving what is in memory",
-	       READ_ONCE(core->env.health.reason));
+	       READ_ONCE(core->health.reason));
 	ret = save_and_abandon(rescue);
 	lc_salvage_resume(rescue->salvage);
 	if (ret) {
-		lc_health_fail(&core->env,
+		lc_health_fail(&core->health,
 			       "neither cache nor backing device takes what is in memory");
 		return;
 	}
 	/* Before the first write goes past them. */
 	WRITE_ONCE(core->bypassed, true);
 	/* Mode fail may have come meanwhile, and stays. */
-	if (!lc_health_degrade(&core->env))
+	if (!lc_health_degrade(&core->health))
 		return;
 	lc_err(&core->env, "mode degraded: going on without the cache, %llu blocks are lost, %llu are only there",
 	       lc_index_lost(core->index), lc_index_dirty(core->index));
 	lc_log_end_flushes(core->log, BLK_STS_OK);
 	lc_park_kick(core->park);
-	lc_health_tell(&core->env);
+	lc_health_tell(&core->health);
 }
 
 static void rescue_work(struct work_struct *work)

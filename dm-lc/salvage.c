@@ -190,7 +190,7 @@ static int flush_saved(struct lc_core *core, u32 failed_before)
 
 	if (ret) {
 		/* Also what users wrote, and their FLUSHes would not be told. */
-		lc_health_hdd_failed(&core->env);
+		lc_health_hdd_failed(&core->health);
 		return ret;
 	}
 	lc_bypass_settle(core->bypass);
@@ -355,7 +355,7 @@ static void salvage_done(struct lc_salvage *salvage)
 	lc_rescue_record_lost(core, false);
 	lc_warn(&core->env, "the cache device is not needed any more, %llu blocks are lost",
 		lc_index_lost(core->index));
-	lc_health_tell(&core->env);
+	lc_health_tell(&core->health);
 }
 
 /* One pass, or what is left of it.  Return: when to do the next one; 0: not now, or it is over. */

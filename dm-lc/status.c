@@ -41,10 +41,10 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	char former[LC_FORMER_NAMES * DM_NAME_LEN];
 	struct lc_stats sum;
 
-	lc_name_look(&core->env);
-	lc_name_former(&core->env, former);
+	lc_name_look(&core->env.name);
+	lc_name_former(&core->env.name, former);
 	lc_stats_sum(core, &sum);
-	DMEMIT("mode %s", mode_names[lc_mode(&core->env)]);
+	DMEMIT("mode %s", mode_names[lc_mode(&core->health)]);
 	DMEMIT(" dirty %llu", lc_index_dirty(core->index));
 	DMEMIT(" cached %llu", lc_index_cached(core->index));
 	DMEMIT(" capacity %llu", core->sb.geo.nr_slots - core->sb.geo.nr_segments);
@@ -88,7 +88,7 @@ void lc_status_ima(struct lc_core *core, char *result, unsigned int maxlen)
 	unsigned int sz = 0;
 
 	DMEMIT(",mode=%s,cache_uuid=%pUb,volume_uuid=%pUb,generation=%016llx,epoch=%llu;",
-	       mode_names[lc_mode(&core->env)], core->sb.cache_uuid, core->sb.volume_uuid,
+	       mode_names[lc_mode(&core->health)], core->sb.cache_uuid, core->sb.volume_uuid,
 	       core->sb.generation, epoch);
 }
 

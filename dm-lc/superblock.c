@@ -359,7 +359,7 @@ int lc_meta_check_unchanged(struct lc_core *core)
 	int ret = mark && sb ? 0 : -ENOMEM;
 
 	mutex_lock(&core->meta->lock);
-	if (!ret && lc_mode(&core->env) != LC_MODE_DEGRADED)
+	if (!ret && lc_mode(&core->health) != LC_MODE_DEGRADED)
 		ret = compare_sb(core, sb);
 	if (!ret)
 		ret = compare_mark(core, mark);

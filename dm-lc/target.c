@@ -199,7 +199,7 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 		bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
 		cut_at_seam(lc->core, bio);
 	}
-	if (lc_mode(&lc->core->env) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
+	if (lc_mode(&lc->core->health) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
 		return lc_bypass_map(lc->core, bio);
 	if (bio->bi_opf & REQ_PREFLUSH)
 		return lc_write_flush_map(lc->core, bio,
@@ -324,7 +324,7 @@ static int flush_message(struct lc_core *core)
 {
 	int ret = lc_core_flush(core);
 
-	if (!ret || !lc_ssd_failed(&core->env))
+	if (!ret || !lc_ssd_failed(&core->health))
 		return ret;
 	/* The SSD is being given up: what was asked for will be on the HDD. */
 	lc_rescue_wait(core->rescue);

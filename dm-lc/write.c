@@ -400,7 +400,7 @@ static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 	struct page *pages;
 	int ret;
 
-	if (lc_ssd_failed(&core->env))
+	if (lc_ssd_failed(&core->health))
 		return -EAGAIN;
 	if (!merge_find(core, io, &old))
 		return write_run(core, io, true, NULL);
@@ -464,7 +464,7 @@ int lc_write_again(struct lc_core *core, struct lc_io *io)
  */
 void lc_write_continue(struct lc_core *core, struct lc_io *io, int ret, bool batch)
 {
-	if (lc_mode(&core->env) == LC_MODE_FAIL && ret == -EAGAIN)
+	if (lc_mode(&core->health) == LC_MODE_FAIL && ret == -EAGAIN)
 		ret = -EIO;
 	if (!ret) {
 		write_finish(core, io, batch);
@@ -502,7 +502,7 @@ int lc_write_map(struct lc_core *core, struct bio *bio)
 	struct lc_io *io = lc_bio_io(bio);
 	int ret = -EAGAIN;
 
-	if (lc_mode(&core->env) == LC_MODE_FAIL)
+	if (lc_mode(&core->health) == LC_MODE_FAIL)
 		return DM_MAPIO_KILL;
 	io->iter = bio->bi_iter;
 	if (!lc_park_must(core->park, io))

@@ -102,7 +102,7 @@ static bool wants_to_run(struct lc_writeback *wb)
 	struct lc_core *core = wb->core;
 	u64 used;
 
-	if (lc_mode(&core->env) != LC_MODE_RW || lc_ssd_failed(&core->env))
+	if (lc_mode(&core->health) != LC_MODE_RW || lc_ssd_failed(&core->health))
 		return false;
 	if (lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to))
 		return true;
@@ -212,13 +212,13 @@ static void note_failure(struct lc_writeback *wb, int ret)
 	struct lc_core *core = wb->core;
 
 	if (ret == -ENODATA) {
-		lc_health_ssd_failed(&core->env, "the cache device cannot be used for writeback");
+		lc_health_ssd_failed(&core->health, "the cache device cannot be used for writeback");
 		return;
 	}
 	if (ret == -EREMOTEIO) {
 		lc_patience_read(&wb->patience);
 	} else if (lc_patience_hdd(&wb->patience, READ_ONCE(core->env.params.hdd_patience_ms))) {
-		lc_health_fail(&core->env,
+		lc_health_fail(&core->health,
 			       "the backing device has failed writeback for hdd_patience_ms");
 		return;
 	}
@@ -229,7 +229,7 @@ static void note_failure(struct lc_writeback *wb, int ret)
 static void note_tail_failure(struct lc_writeback *wb, int ret)
 {
 	if (lc_patience_sb(&wb->patience))
-		lc_health_ssd_failed(&wb->core->env,
+		lc_health_ssd_failed(&wb->core->health,
 				     "the cache device does not take its superblock");
 	else
 		pause_after(wb, ret);
@@ -289,11 +289,11 @@ static void relog_wait(struct lc_writeback *wb)
 	lc_kick(&core->env.refill);
 	flush_work(&core->refill_work);
 	/* A device that is slow or fails is not the log's lack of room. */
-	if (lc_log_in_trouble(core->log) || lc_ssd_failed(&core->env) ||
+	if (lc_log_in_trouble(core->log) || lc_ssd_failed(&core->health) ||
 	    READ_ONCE(core->ring->waiting))
 		lc_patience_relogged(&wb->patience);
 	if (lc_patience_relog(&wb->patience))
-		lc_health_fail(&core->env, "no room to log lost blocks again");
+		lc_health_fail(&core->health, "no room to log lost blocks again");
 	schedule_timeout_idle(1);
 }
 

@@ -255,7 +255,7 @@ static void fake_destroy(void *data)
 	lc_park_stop(core->park);
 	if (core->log)
 		lc_log_quiesce(core->log);
-	lc_name_stop(&core->env);
+	lc_name_stop(&core->env.name);
 	lc_log_destroy(core->log);
 	lc_submit_destroy(core->submit);
 	if (core->event_wq)
@@ -335,8 +335,9 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 	INIT_WORK(&core->refill_work, fake_refill_work);
 	INIT_WORK(&core->event_work, fake_no_work);
 	core->env.sb = &core->sb;
-	lc_name_init(&core->env, "kunit");
-	lc_health_init(&core->env, &lc_core_health_ops);
+	core->env.health = &core->health;
+	lc_name_init(&core->env.name, NULL, "kunit");
+	lc_health_init(&core->health, &core->env, &lc_core_health_ops);
 	lc_params_defaults(&core->env.params);
 	core->env.params.writeback_batch = 64;
 	core->env.params.writeback_depth = 1;

@@ -486,7 +486,7 @@ static void expect_failed(struct fake *fake, u64 durable_seq)
 {
 	u64 last = lc_log_last_seq(fake->core.log);
 
-	KUNIT_EXPECT_EQ(fake->test, lc_mode(&fake->core.env), LC_MODE_FAIL);
+	KUNIT_EXPECT_EQ(fake->test, lc_mode(&fake->core.health), LC_MODE_FAIL);
 	KUNIT_EXPECT_EQ(fake->test, fake_durable(fake), durable_seq);
 	KUNIT_EXPECT_EQ(fake->test, flush_to(fake, last)->ended, -EIO);
 	KUNIT_EXPECT_EQ(fake->test, flush_to(fake, 0)->ended, -EIO);
@@ -520,7 +520,7 @@ static void failed_record(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fio[1]->ended, 0);
 	KUNIT_EXPECT_EQ(test, fio[2]->ended, 0);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 3);
-	KUNIT_EXPECT_EQ(test, lc_mode(&fake->core.env), LC_MODE_RW);
+	KUNIT_EXPECT_EQ(test, lc_mode(&fake->core.health), LC_MODE_RW);
 }
 
 /*
@@ -609,7 +609,7 @@ static void failed_for_good(struct kunit *test)
 	fake_finish(fake, 1, BLK_STS_IOERR);
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.log, 1), -EIO);
 	/* Whoever waits may be told a moment before the bio is ended and the mode set. */
-	while (lc_mode(&fake->core.env) == LC_MODE_RW)
+	while (lc_mode(&fake->core.health) == LC_MODE_RW)
 		schedule_timeout_uninterruptible(1);
 	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
 	expect_failed(fake, 0);
@@ -702,11 +702,11 @@ static void failed_later(struct kunit *test)
 	fio = fake_flush(fake);
 	fake_finish(fake, 2, BLK_STS_OK);
 	fake_wait(fake, 1);
-	lc_health_fail(&fake->core.env, "a test says so");
+	lc_health_fail(&fake->core.health, "a test says so");
 	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
 	fake_pass(fake);
 	fake_settle(fake);
-	KUNIT_EXPECT_STREQ(test, fake->core.env.health.reason, "a test says so");
+	KUNIT_EXPECT_STREQ(test, fake->core.health.reason, "a test says so");
 	KUNIT_EXPECT_EQ(test, flush_to(fake, 2)->ended, -EIO);
 }
 

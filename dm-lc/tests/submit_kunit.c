@@ -400,7 +400,7 @@ static void through_dead(struct kunit *test)
 	fake_write(fake, 0, 1);
 	fio = fake_flush_direct(fake);
 	lc_lane_seal(fake->core.lanes->lane[0], true, false);
-	lc_health_fail(&fake->core.env, "a test says so");
+	lc_health_fail(&fake->core.health, "a test says so");
 	fake_finish(fake, 1, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.pool), 1);

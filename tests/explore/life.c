@@ -168,15 +168,16 @@ void lc_io_batch_wait(struct lc_io_batch *batch)
 	(void)batch;
 }
 
-void lc_name_init(struct lc_env *env, const char *number)
+void lc_name_init(struct lc_name *name, struct mapped_device *md, const char *number)
 {
-	(void)env;
+	(void)name;
+	(void)md;
 	(void)number;
 }
 
-void lc_name_stop(struct lc_env *env)
+void lc_name_stop(struct lc_name *name)
 {
-	(void)env;
+	(void)name;
 }
 
 struct lc_park *lc_park_create(struct lc_core *core)

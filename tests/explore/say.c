@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the module says goes to explore_log(), without the volume's name. */
 #include "shim.h"
-#include "env.h"
+#include "name.h"
 
-void lc_say(struct lc_env *env, int level, const char *fmt, ...)
+void lc_say(struct lc_name *name, int level, const char *fmt, ...)
 {
 	va_list args;
 
-	(void)env;
+	(void)name;
 	va_start(args, fmt);
 	explore_log(level, fmt, args);
 	va_end(args);
 }
 
-void lc_name_look(struct lc_env *env)
+void lc_name_look(struct lc_name *name)
 {
-	(void)env;
+	(void)name;
 }
 
-void lc_name_look_later(struct lc_env *env)
+void lc_name_look_later(struct lc_name *name)
 {
-	(void)env;
+	(void)name;
 }
