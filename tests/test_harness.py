@@ -361,6 +361,12 @@ def test_declarations_of_the_kernel_are_its_own():
     assert circles.misplaced(files, "int crc32(void);\n")
 
 
+def test_arrows_that_go_up():
+    """Found are a use of a higher unit, and one of a unit that is in no order."""
+    assert circles.upward({"a": {"b", "c"}, "b": {"c"}}, "abc") == []
+    assert circles.upward({"a": {"b"}, "b": {"a"}, "c": {"x"}}, "abc") == ["b uses a", "c uses x"]
+
+
 def test_sparse_sees_a_wrong_endian(tmp_path):
     """The sparse that make check uses complains where it must."""
     source = tmp_path / "wrong.c"

@@ -121,6 +121,22 @@ def test_tools_form_no_circle():
     report([" uses ".join(found)] if found else [])
 
 
+# The rooms of the log, from the highest to the lowest; they use each other and the last ones only.
+LOG_ROOMS = ("lanes", "lane", "allot", "log", "submit", "record", "pool", "segment")
+BELOW_THE_LOG = ("waiters", "request", "queue", "health", "env", "params", "name", "kick", "sums",
+                 "place", "backlog", "io", "chain", "replay", "mask", "format", "csum",
+                 "lc_format", "compat")
+
+
+def test_rooms_of_the_log_use_lower_ones_only():
+    """Each can be linked with those below it, and without the volume."""
+    files = {path.name: path.read_text(encoding="utf-8")
+             for path in some("dm-lc/*.[ch]") if path.parent.name == "dm-lc"}
+    arrows = circles.uses(files)
+    report(circles.upward({unit: arrows[unit] for unit in LOG_ROOMS},
+                          LOG_ROOMS + BELOW_THE_LOG))
+
+
 def test_headers_of_tools_are_named_after_their_source():
     """Where a function is declared says where it is."""
     kernels_headers = "".join(path.read_text(encoding="utf-8")

@@ -89,3 +89,10 @@ def misplaced(files, kernels=""):
                                      for text in (*headers, kernels)):
             problems.append(f"{unit}.c: {one} is not declared in {unit}.h")
     return problems
+
+
+def upward(arrows, order):
+    """What units of @order, from the highest to the lowest, use that is not below: a line each."""
+    rank = {unit: number for number, unit in enumerate(order)}
+    return [f"{unit} uses {other}" for unit in order for other in sorted(arrows.get(unit, ()))
+            if rank.get(other, -1) < rank[unit]]
