@@ -135,7 +135,7 @@ MEMORY_MUTANTS = {
 def test_memory_mutants(name, tmp_path):
     """With one of these in found.c, the test above fails."""
     old, new = MEMORY_MUTANTS[name]
-    for folder in ("dm-lc", "userland/kernel", "tests/explore"):
+    for folder in ("dm-lc", "userland/kernel", "tests/explore", "tests/host"):
         (tmp_path / folder).parent.mkdir(parents=True, exist_ok=True)
         host.run("cp", "-a", host.TOP / folder, tmp_path / folder)
     source = tmp_path / "dm-lc/found.c"
@@ -178,7 +178,7 @@ def tree(explorer, tmp_path_factory):
     """A copy of what the explorer is built from, with its objects."""
     top = tmp_path_factory.mktemp("explore")
     (top / "tests").mkdir()
-    for name in ("dm-lc", "userland", "tests/explore"):
+    for name in ("dm-lc", "userland", "tests/explore", "tests/host"):
         host.run("cp", "-a", host.TOP / name, top / name)
     make(top / "build/explore", top=top)
     return top

@@ -19,6 +19,7 @@
 #include "index.h"
 #include "crash.h"
 #include "judge.h"
+#include "replay.h"
 #include "segment.h"
 #include "writer.h"
 
@@ -313,4 +314,54 @@ enum verdict judge(const struct life *life, const struct crash *crash, const str
 	if (!world->trouble)
 		judge_user(&t);
 	return world->trouble;
+}
+
+/* --- what recovery believes in ------------------------------------------------ */
+
+/*
+ * The linker puts these between recovery.c and replay.c (--wrap), so that the judge sees
+ * which records recovery believes in.
+ */
+int __real_lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
+			    struct lc_replay_result *result);
+int __wrap_lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
+			    struct lc_replay_result *result);
+void __real_lc_replay_cut(struct lc_replay_log *log, u64 last_seq,
+			  struct lc_replay_result *result);
+void __wrap_lc_replay_cut(struct lc_replay_log *log, u64 last_seq,
+			  struct lc_replay_result *result);
+
+static void note_kept(const struct lc_replay_log *log)
+{
+	struct life *life = world->life;
+	u32 i;
+
+	life->clean = false;
+	life->nr_kept = 0;
+	for (i = 0; i < log->nr; i++) {
+		const struct lc_replay_record *r = lc_replay_at(log, i);
+
+		if (!r->keep || life->nr_kept == MAX_SEQ)
+			continue;
+		life->kept[life->nr_kept++] = (struct kept) {
+			.seq = r->seq, .segment = lc_replay_segment(log, r),
+			.slot = lc_replay_slot(log, r),
+		};
+	}
+}
+
+int __wrap_lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
+			    struct lc_replay_result *result)
+{
+	int ret = __real_lc_replay_select(sb, log, result);
+
+	note_kept(log);
+	return ret;
+}
+
+void __wrap_lc_replay_cut(struct lc_replay_log *log, u64 last_seq,
+			  struct lc_replay_result *result)
+{
+	__real_lc_replay_cut(log, last_seq, result);
+	note_kept(log);
 }

@@ -135,37 +135,25 @@ int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data
 	return 0;
 }
 
-int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len,
-		    void (*failed)(void *arg), void *arg)
-{
-	int ret = lc_io_sync(bdev, opf, address, data, len);
-
-	if (ret)
-		failed(arg);
-	return ret;
-}
-
 int lc_io_flush(struct block_device *bdev)
 {
 	flush_and_wait(bdev - world->bdev);
 	return 0;
 }
 
-void lc_io_batch_init(struct lc_io_batch *batch)
+void shim_log(int level, const char *format, va_list args)
 {
-	(void)batch;
+	if (!world->verbose)
+		return;
+	printf("  kernel %s: ", level <= LOGLEVEL_ERR ? "error" :
+	       level <= LOGLEVEL_WARNING ? "warning" : "info");
+	vprintf(format, args);
+	printf("\n");
 }
 
-void lc_io_batch_read(struct lc_io_batch *batch, struct lc_io_read *read,
-		      struct block_device *bdev, u64 address, u32 len)
+void shim_warn(const char *what, const char *file, int line)
 {
-	(void)batch;
-	read->status = lc_io_sync(bdev, REQ_OP_READ, address, read->data, len);
-}
-
-void lc_io_batch_wait(struct lc_io_batch *batch)
-{
-	(void)batch;
+	trouble(BAD_WARNING, "WARN_ON(%s) at %s:%d", what, file, line);
 }
 
 void lc_name_init(struct lc_name *name, struct mapped_device *md, const char *number)
@@ -396,7 +384,7 @@ void life_prepare(struct life *life)
 	life->nr_acks = 0;
 	life->nr_kept = 0;
 	life->nr_meta = 0;
-	life->clean = true;	/* until recovery looks at records: shim.c */
+	life->clean = true;	/* until recovery looks at records: judge.c */
 	for (d = 0; d < NR_DISKS; d++)
 		memcpy(life->view[d].pages, life->base[d].pages,
 		       world->disk_pages[d] * sizeof(void *));
@@ -422,7 +410,7 @@ static void writer_reset(void)
 static void forget_core(void)
 {
 	world->core = NULL;
-	heap_reset();
+	shim_heap_reset();
 }
 
 static int start(struct life *life)

@@ -17,7 +17,4 @@ void life_stop_clean(void);
 void wait_until(bool (*done)(const void *arg), const void *arg);
 void life_ack(u64 seq, u32 op);
 
-/* The heap of the module: see shim.c. */
-void heap_reset(void);
-
 #endif /* EXPLORE_LIFE_H */

@@ -24,8 +24,7 @@ struct memory {
 	size_t pad;	/* as malloc() aligns */
 };
 
-long explore_available;
-struct task_struct explore_task;
+long shim_available;
 static size_t used, peak;
 static u32 allocs_left = ~0u;
 static long lowest;
@@ -43,7 +42,7 @@ static long pages(size_t bytes)
 	return (bytes + PAGE_SIZE - 1) >> PAGE_SHIFT;
 }
 
-void *explore_alloc(size_t bytes, gfp_t flags)
+void *shim_alloc(size_t bytes, gfp_t flags)
 {
 	struct memory *memory;
 
@@ -58,13 +57,13 @@ void *explore_alloc(size_t bytes, gfp_t flags)
 	used += (size_t)pages(bytes) << PAGE_SHIFT;
 	if (used > peak)
 		peak = used;
-	explore_available -= pages(bytes);
-	if (explore_available < lowest)
-		lowest = explore_available;
+	shim_available -= pages(bytes);
+	if (shim_available < lowest)
+		lowest = shim_available;
 	return memory + 1;
 }
 
-void explore_free(const void *pointer)
+void shim_free(const void *pointer)
 {
 	struct memory *memory;
 
@@ -72,11 +71,11 @@ void explore_free(const void *pointer)
 		return;
 	memory = (struct memory *)pointer - 1;
 	used -= (size_t)pages(memory->bytes) << PAGE_SHIFT;
-	explore_available += pages(memory->bytes);
+	shim_available += pages(memory->bytes);
 	free(memory);
 }
 
-void explore_log(int level, const char *format, va_list args)
+void shim_log(int level, const char *format, va_list args)
 {
 	(void)level;
 	vsnprintf(said, sizeof(said), format, args);
@@ -171,12 +170,12 @@ static void begin(struct lc_found *found, u32 nr_segments)
 {
 	make_volume(nr_segments);
 	memset(found, 0, sizeof(*found));
-	explore_available = totalram_pages() / 2;
+	shim_available = totalram_pages() / 2;
 	used = 0;
 	peak = 0;
 	if (lc_found_alloc(found, &core))
 		die("found", "no memory to begin with");
-	lowest = explore_available;
+	lowest = shim_available;
 }
 
 /* The most that the process ever had in RAM; rusage would count who started it, too. */
@@ -223,7 +222,7 @@ static void enough(const char *name, log_fn fn, u32 nr_segments)
 		die(name, "it takes more memory than is said");
 	if (nr >= 1000000 && peak > 32 * nr)
 		die(name, "it takes more than 32 bytes a header");
-#ifndef EXPLORE_MALLOC
+#ifndef SHIM_MALLOC
 	if (process_bytes() > most + 16 * MIB)
 		die(name, "memory was taken elsewhere");
 #endif
@@ -242,7 +241,7 @@ static void too_little(const char *name, u32 nr_segments, long available, u32 al
 
 	begin(&found, nr_segments);
 	before = used;
-	explore_available = available;
+	shim_available = available;
 	lowest = available;
 	allocs_left = allocs;
 	find_all(&found, one_lane, nr_segments);

@@ -11,7 +11,7 @@
  * each ended by a crash and the next one started from what is left.
  *
  * Files
- *   shim.h shim.c     the kernel, as far as the module's recovery needs it
+ *   ../host           the kernel, as far as the module's recovery needs it
  *   disk.c            the disks
  *   history.c         what was written, by operation and by record
  *   lane.c log.c      model of the writer: records into segments, FLUSH

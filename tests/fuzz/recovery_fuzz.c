@@ -14,12 +14,17 @@
  *  - where lc-check finds no damage, or has repaired it, there is none; and the log ends
  *    where lc-check says it does
  */
-#include "kernel.h"
+#include "shim.h"
+#include "lc.h"
 #include "checkpoint.h"
 #include "expect.h"
 #include "fingerprint.h"
 #include "images.h"
 #include "index.h"
+#include "io.h"
+#include "lanes.h"
+#include "log.h"
+#include "medium.h"
 #include "pairing.h"
 #include "recovery.h"
 #include "segment.h"
@@ -49,10 +54,89 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return freopen("/dev/null", "w", stdout) ? 0 : -1;
 }
 
+/* --- the disks, and other things the start stands on ----------------------- */
+
+static struct {
+	struct medium *medium;
+	struct block_device bdev[MEDIUM_DISKS];
+	u64 nr_writes;
+	u64 nr_outside;		/* reads and writes beyond the end */
+	char said[256];		/* the last error */
+} kernel;
+
+/* The disks come up; nothing was read or written yet. */
+static void kernel_boot(struct medium *medium)
+{
+	unsigned int disk;
+
+	memset(&kernel, 0, sizeof(kernel));
+	kernel.medium = medium;
+	for (disk = 0; disk < MEDIUM_DISKS; disk++) {
+		kernel.bdev[disk].bd_dev = 1 + disk;
+		kernel.bdev[disk].bytes = (u64)medium->nr_blocks[disk] << LC_SLOT_SHIFT;
+	}
+}
+
+void shim_log(int level, const char *format, va_list args)
+{
+	char text[sizeof(kernel.said)];
+
+	vsnprintf(text, sizeof(text), format, args);
+	if (level <= LOGLEVEL_ERR)
+		memcpy(kernel.said, text, sizeof(text));
+}
+
+void shim_warn(const char *what, const char *file, int line)
+{
+	fprintf(stderr, "%s:%d: WARN_ON(%s)\n", file, line, what);
+	EXPECT(!"the kernel would have warned");
+}
+
+int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len)
+{
+	unsigned int disk = bdev - kernel.bdev;
+	int ret;
+
+	if (opf & REQ_OP_WRITE) {
+		kernel.nr_writes++;
+		ret = medium_write(kernel.medium, disk, address, data, len);
+	} else {
+		ret = medium_read(kernel.medium, disk, address, data, len);
+	}
+	kernel.nr_outside += !!ret;
+	return ret;
+}
+
+int lc_io_flush(struct block_device *bdev)
+{
+	(void)bdev;
+	return 0;
+}
+
+/* For a superblock that cannot be written: here they all can. */
+void lc_log_fail(struct lc_log *log)
+{
+	(void)log;
+	EXPECT(!"a superblock could not be written");
+}
+
+/* Nothing is written behind what the start found. */
+u64 lc_lanes_used(struct lc_lanes *lanes)
+{
+	return lc_ring_head(lanes->ring);
+}
+
+void lc_log_void(struct lc_log *log);
+void lc_log_void(struct lc_log *log)
+{
+	lc_log_fail(log);
+}
+
 /* --- the start, as in core.c ---------------------------------------------- */
 
 static int open_devices(struct lc_core *core)
 {
+	static struct lc_lanes lanes;
 	const char *why;
 	int ret;
 
@@ -74,6 +158,8 @@ static int open_devices(struct lc_core *core)
 	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
 	core->ring = lc_ring_create(&core->sb.geo);
 	EXPECT(core->meta && core->index && core->ring);
+	lanes.ring = core->ring;
+	core->lanes = &lanes;
 	core->nr_lanes = 1 + core->sb.generation % 3;
 	return 0;
 }
@@ -151,6 +237,7 @@ static void forget(struct volume *v)
 	lc_meta_destroy(v->core.meta);
 	lc_index_destroy(v->core.index);
 	lc_ring_destroy(v->core.ring);
+	EXPECT(!shim_heap_used());
 }
 
 /* --- what was found -------------------------------------------------------- */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the module says goes to explore_log(), without the volume's name. */
+/* What the module says goes to shim_log(), without the volume's name. */
 #include "shim.h"
 #include "name.h"
 
@@ -9,7 +9,7 @@ void lc_say(struct lc_name *name, int level, const char *fmt, ...)
 
 	(void)name;
 	va_start(args, fmt);
-	explore_log(level, fmt, args);
+	shim_log(level, fmt, args);
 	va_end(args);
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As much of the kernel as core.c, recovery.c, superblock.c, checkpoint.c, index.c,
- * segment.c and params.c need to compile unchanged for one thread of a process.  The Makefile makes
- * every <linux/...> they include a line that includes this file; types, errno, string,
- * crc32 and xxhash are those of ../../userland/kernel.
+ * As much of the kernel as core.c, recovery.c, superblock.c, checkpoint.c, index.c, segment.c and
+ * params.c need to compile unchanged for one thread of a process.  shim.mk makes every <linux/...>
+ * that the module includes a line that includes this file, but for what ../../userland/kernel has:
+ * types, errno, string, crc32 and xxhash.  What that folder's params/ has is included from there.
  *
- * Locks and barriers are nothing, a work item only remembers that it was queued, memory
- * comes from a heap that is emptied when a life ends (shim.c).  There is no bio: io.h's
- * functions go straight to the modelled disks.
+ * Locks and barriers are nothing, a work item only remembers that it was queued.  There is no bio:
+ * the user of the shim implements lc_io_sync() and lc_io_flush() of io.h, and shim_log() and
+ * shim_warn() below.  The rest is in heap.c (memory), io.c and say.c (messages).
  */
-#ifndef EXPLORE_SHIM_H
-#define EXPLORE_SHIM_H
+#ifndef HOST_SHIM_H
+#define HOST_SHIM_H
 
 #include <errno.h>
 #include <stdarg.h>
@@ -20,6 +20,7 @@
 #include <sys/types.h>
 #include <linux/build_bug.h>
 #include <linux/types.h>
+#include <params/linux/kernel.h>
 
 /* --- words --------------------------------------------------------------- */
 
@@ -33,10 +34,6 @@ typedef u8 blk_status_t;
 #define __releases(x)
 #define ____cacheline_aligned_in_smp
 
-#define READ_ONCE(x)		(x)
-#define WRITE_ONCE(x, value)	((x) = (value))
-#define smp_store_release(p, v)	__atomic_store_n(p, v, __ATOMIC_RELEASE)
-#define smp_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define smp_mb()		do { } while (0)
 #define cond_resched()		do { } while (0)
 #define msleep(ms)		((void)(ms))
@@ -58,11 +55,11 @@ typedef u8 blk_status_t;
 				   _was; })
 #define cmpxchg_release(ptr, from, to) cmpxchg(ptr, from, to)
 
-/* A warning is a failure of the state at hand: see judge.c. */
-void explore_warn(const char *what, const char *file, int line);
+/* Of the user of the shim, to whom a warning is a failure. */
+void shim_warn(const char *what, const char *file, int line);
 #define WARN_ON_ONCE(cond)	({ bool _cond = (cond); \
 				   if (_cond) \
-					explore_warn(#cond, __FILE__, __LINE__); \
+					shim_warn(#cond, __FILE__, __LINE__); \
 				   _cond; })
 
 static inline u64 div_u64(u64 a, u32 b)
@@ -82,15 +79,9 @@ static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rest)
 }
 
 #define BIT(n)			(1UL << (n))
-#define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define DIV_ROUND_UP_ULL(a, b)	(((a) + (b) - 1) / (b))
 
 static inline u32 hweight8(u8 bits)
-{
-	return __builtin_popcount(bits);
-}
-
-static inline u32 hweight32(u32 bits)
 {
 	return __builtin_popcount(bits);
 }
@@ -127,39 +118,6 @@ static inline ssize_t strscpy(char *to, const char *from, size_t size)
 	memcpy(to, from, n);
 	to[n] = '\0';
 	return n;
-}
-
-/* Base 10 is the only one used. */
-static inline int kstrtou32(const char *text, unsigned int base, u32 *result)
-{
-	u64 value = 0;
-
-	text += *text == '+';
-	if (base != 10 || *text < '0' || *text > '9')
-		return -EINVAL;
-	for (; *text >= '0' && *text <= '9'; text++) {
-		value = value * 10 + *text - '0';
-		if (value > 0xffffffff)
-			return -ERANGE;
-	}
-	if (text[0] == '\n')
-		text++;
-	*result = value;
-	return *text ? -EINVAL : 0;
-}
-
-#define kstrtouint(text, base, result) kstrtou32(text, base, result)
-
-/* As sprintf() that knows its room, and returns what it has written. */
-static inline int scnprintf(char *to, size_t size, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(to, size, format, args);
-	va_end(args);
-	return (size_t)n < size ? n : size ? (int)size - 1 : 0;
 }
 
 /* --- lists --------------------------------------------------------------- */
@@ -324,27 +282,31 @@ typedef u32 gfp_t;
 #define PAGE_SHIFT	12
 #define PAGE_SIZE	4096u
 #define totalram_pages()	(1ul << 20)
-/* Pages; of whoever provides the memory. */
-extern long explore_available;
-#define si_mem_available()	explore_available
+/* Pages; of the heap. */
+extern long shim_available;
+#define si_mem_available()	shim_available
 
-void *explore_alloc(size_t bytes, gfp_t flags);
-void explore_free(const void *memory);
+void *shim_alloc(size_t bytes, gfp_t flags);
+void shim_free(const void *memory);
+/* Free all there is. */
+void shim_heap_reset(void);
+/* With SHIM_MALLOC: how many allocations there are. */
+size_t shim_heap_used(void);
 
-#define kmalloc(n, gfp)		explore_alloc(n, gfp)
-#define kzalloc(n, gfp)		explore_alloc(n, (gfp) | __GFP_ZERO)
+#define kmalloc(n, gfp)		shim_alloc(n, gfp)
+#define kzalloc(n, gfp)		shim_alloc(n, (gfp) | __GFP_ZERO)
 #define kcalloc(nr, n, gfp)	kzalloc((size_t)(nr) * (n), gfp)
 #define kvcalloc(nr, n, gfp)	kcalloc(nr, n, gfp)
-#define __vmalloc(n, gfp)	explore_alloc(n, gfp)
-#define kfree(p)		explore_free(p)
-#define kvfree(p)		explore_free(p)
-#define vfree(p)		explore_free(p)
+#define __vmalloc(n, gfp)	shim_alloc(n, gfp)
+#define kfree(p)		shim_free(p)
+#define kvfree(p)		shim_free(p)
+#define vfree(p)		shim_free(p)
 
 struct page;
-#define alloc_pages(gfp, order)	((struct page *)explore_alloc(PAGE_SIZE << (order), gfp))
+#define alloc_pages(gfp, order)	((struct page *)shim_alloc(PAGE_SIZE << (order), gfp))
 #define page_address(p)		((void *)(p))
-#define __get_free_pages(gfp, order) ((unsigned long)explore_alloc(PAGE_SIZE << (order), gfp))
-#define free_pages(p, order)	explore_free((void *)(p))
+#define __get_free_pages(gfp, order) ((unsigned long)shim_alloc(PAGE_SIZE << (order), gfp))
+#define free_pages(p, order)	shim_free((void *)(p))
 #define data_race(expr)		({ __typeof__(expr) race_ = (expr); race_; })
 #define memalloc_noio_save()	0u
 #define memalloc_noio_restore(flags) ((void)(flags))
@@ -396,11 +358,11 @@ struct dm_target {
 #define dm_noflush_suspending(ti)	((void)(ti), false)
 #define dm_table_event(table)		((void)(table))
 #define dm_table_get_md(table)		((struct mapped_device *)(table))
-#define dm_device_name(md)		"explore"
+#define dm_device_name(md)		"shim"
 #define DM_NAME_LEN			128
 
 #define __printf(format, args)
-void explore_log(int level, const char *format, va_list args);
+void shim_log(int level, const char *format, va_list args);
 #define DEFINE_RATELIMIT_STATE(name, interval, burst) bool name = true
 #define __ratelimit(state)		(*(state))
 #define LOGLEVEL_ERR			3
@@ -411,13 +373,13 @@ void explore_log(int level, const char *format, va_list args);
 
 #define ktime_get_real_ns()	1700000000000000000ULL
 
-struct explore_utsname {
+struct shim_utsname {
 	char nodename[16];
 };
 
-static inline const struct explore_utsname *init_utsname(void)
+static inline const struct shim_utsname *init_utsname(void)
 {
-	static const struct explore_utsname name = { "explore" };
+	static const struct shim_utsname name = { "shim" };
 
 	return &name;
 }
@@ -442,8 +404,8 @@ static inline bool test_bit(u64 nr, const unsigned long *bits)
 #define num_node_state(state)	1
 #define numa_node_id()		0
 #define ____cacheline_aligned_in_smp
-#define current			(&explore_task)
+#define current			(&shim_task)
 
-extern struct task_struct { int pid; } explore_task;
+extern struct task_struct { int pid; } shim_task;
 
-#endif /* EXPLORE_SHIM_H */
+#endif /* HOST_SHIM_H */
