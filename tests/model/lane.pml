@@ -129,7 +129,11 @@ byte count;			/* copies so far */
 byte complete[2];		/* newest copy whose write has completed */
 
 hidden byte i, j, fua;
-hidden int saw;			/* as in crash.pml */
+/*
+ * pan does not tell which statements inside a d_step were never reached.  They leave a mark, which
+ * the d_step clears first; of the statements behind it, which look at the marks, pan does tell.
+ */
+hidden int saw;
 #define SAW(what)	saw = saw | (1 << what)
 #define NOTE(what)	if :: saw & (1 << what) -> assert(true) :: else fi
 #define HOLE		0
