@@ -123,7 +123,7 @@ static bool lacks_flush(const struct lc_buffer *buf)
 	return buf->closed && !buf->unwritten && buf->undurable;
 }
 
-/* [lock] One more is as good as free: the refill worker looks (core.c). */
+/* [lock] One more is as good as free: the refill worker looks (refill.c). */
 static void count_unflushed(struct lc_log *log, struct lc_buffer *buf, int change)
 {
 	struct lc_home *home = &buf->pool->homes[buf->home];

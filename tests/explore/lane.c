@@ -6,7 +6,7 @@
  * an open one already is overwritten there, any other gets the next slot and brings the
  * sectors along that are dirty on the SSD only.  A record is closed when it is full or a
  * flush wants it, gets its seq then, and the next one opens behind it if a block fits.
- * Buffers and segments come from the module's own refill worker (core.c), which takes the
+ * Buffers and segments come from the module's own refill worker (refill.c), which takes the
  * numbers from the ring and evicts what the index still maps there.  What is done with all
  * lanes locked is one step.
  */
