@@ -8,8 +8,8 @@
  * Invariants
  *  HE1 The mode only ever gets worse: RW, then DEGRADED, then FAIL.  Only health.c writes it.
  *  HE2 Flushes are refused before the mode is FAIL: none is acknowledged that was not done (F2).
- *  HE3 The reason is the first one given, and is set before the mode or ssd_failed shows that
- *     there is one.
+ *  HE3 The reason is the first one given, and is set before ssd_failed: a task that sees that the
+ *     SSD has failed may say why.
  */
 #ifndef LC_HEALTH_H
 #define LC_HEALTH_H
