@@ -60,7 +60,8 @@ int lc_foreign_check(struct lc_core *core)
 	int ret = 0;
 
 	if (!mark || !block) {
-		lc_err(&core->env, "no memory to look for other marks on %pg: try again", core->env.backing);
+		lc_err(&core->env, "no memory to look for other marks on %pg: try again",
+		       core->env.backing);
 		ret = -ENOMEM;
 	}
 	for (i = 0; i < ARRAY_SIZE(places) && !ret && whole > LC_MARK_BYTES; i++) {

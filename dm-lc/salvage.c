@@ -221,7 +221,8 @@ static void pause_refused(struct lc_salvage *salvage)
 {
 	if (salvage->row < salvage->max_row)
 		return;
-	lc_err_limit(&salvage->core->env, "the backing device fails, %llu blocks are yet to be saved",
+	lc_err_limit(&salvage->core->env,
+		     "the backing device fails, %llu blocks are yet to be saved",
 		     lc_index_dirty(salvage->core->index));
 	wait_event_idle_timeout(salvage->wait, must_stop(salvage),
 				salvage->hurry ? PAUSE_FIRST : salvage->pause);

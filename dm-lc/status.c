@@ -40,6 +40,7 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	unsigned int sz = 0;
 	char former[LC_FORMER_NAMES * DM_NAME_LEN];
 	struct lc_stats sum;
+	u64 tail;
 
 	lc_name_look(&core->env.name);
 	lc_name_former(&core->env.name, former);
@@ -54,9 +55,12 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" buffers %u", READ_ONCE(core->pool->nr));
 	DMEMIT(" buffers_used %u", lc_pool_used(core->pool));
 	DMEMIT(" head_seq %llu", lc_log_last_seq(core->log) + 1);
-	/* Before the start nothing moves the tail that the superblock has. */
-	DMEMIT(" tail_seq %llu", READ_ONCE(core->started) ? lc_ring_tail_seq(core->ring) :
-							    data_race(core->sb.tail_seq));
+	tail = lc_ring_tail_seq(core->ring);
+	if (!READ_ONCE(core->started)) {
+		/* A volume that is just being started may show the tail before. */
+		tail = data_race(core->sb.tail_seq);
+	}
+	DMEMIT(" tail_seq %llu", tail);
 	DMEMIT(" durable_seq %llu", lc_log_durable_seq(core->log));
 	/* A volume that is just being started may show the epoch before. */
 	DMEMIT(" epoch %llu", data_race(core->sb.epoch));

@@ -268,7 +268,8 @@ static int check_mark(struct lc_core *core, const struct lc_mark_info *mark)
 		lc_meta_say_old_disk(core, lc_pairing_seen(sb));
 		return -ESTALE;
 	case LC_PAIRING_LOST:
-		lc_err(&core->env, "%pg has blocks recorded as lost: accept them first", core->env.backing);
+		lc_err(&core->env, "%pg has blocks recorded as lost: accept them first",
+		       core->env.backing);
 		return -EUCLEAN;
 	}
 	return -EINVAL;
@@ -291,9 +292,11 @@ int lc_meta_check_pair(struct lc_core *core)
 	mutex_lock(&meta->lock);
 	ret = read_mark(core, &meta->mark, &meta->whole_mark, &why);
 	if (ret == -ENOMEM)
-		lc_err(&core->env, "no memory to read the mark on %pg: try again", core->env.backing);
+		lc_err(&core->env, "no memory to read the mark on %pg: try again",
+		       core->env.backing);
 	else if (ret)
-		lc_err(&core->env, "%pg: %s: is it the right backing device?", core->env.backing, why);
+		lc_err(&core->env, "%pg: %s: is it the right backing device?",
+		       core->env.backing, why);
 	else
 		ret = check_mark(core, &meta->mark);
 	mutex_unlock(&meta->lock);

@@ -142,7 +142,8 @@ static void collect_orphans(struct lc_core *core, u64 number, struct lc_wb_list 
 		next += named;
 		if (named || !slot_dirty(core, base + i, &block))
 			continue;
-		lc_err_limit(&core->env, "block %llu: its header on the cache device is damaged: lost",
+		lc_err_limit(&core->env,
+			     "block %llu: its header on the cache device is damaged: lost",
 			     block);
 		list->items[list->nr++] = (struct lc_wb_item) {
 			.block = block, .slot = base + i, .fate = LC_WB_DAMAGED,

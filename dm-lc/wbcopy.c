@@ -564,7 +564,7 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 	while (i < nr) {
 		yield_to_reads(copy);
 		n = lc_stripe_run(&copy->stripe, &copy->core->env.place, items + i, nr - i,
-					  copy->most);
+				  copy->most);
 		wait_event(copy->wait, (run = take_run(copy, n)));
 		run->items = items + i;
 		if (!given_up(copy))

@@ -212,7 +212,8 @@ static void note_failure(struct lc_writeback *wb, int ret)
 	struct lc_core *core = wb->core;
 
 	if (ret == -ENODATA) {
-		lc_health_ssd_failed(&core->health, "the cache device cannot be used for writeback");
+		lc_health_ssd_failed(&core->health,
+				     "the cache device cannot be used for writeback");
 		return;
 	}
 	if (ret == -EREMOTEIO) {
