@@ -8,6 +8,7 @@
  * Invariants
  *  HE1 The mode only ever gets worse: RW, then DEGRADED, then FAIL.  Only health.c writes it.
  *  HE2 Flushes are refused before the mode is FAIL: none is acknowledged that was not done (F2).
+ *     But not by lc_health_end(), when all is durable and no bio comes any more.
  *  HE3 The reason is the first one given, and is set before ssd_failed: a task that sees that the
  *     SSD has failed may say why.
  */
@@ -28,7 +29,7 @@ enum lc_mode {
 	LC_MODE_FAIL,		/* writes and flushes fail, reads go on */
 };
 
-/* All of them in any context; more than once is harmless. */
+/* All of them in any context; all but give_up_ssd() may be called more than once. */
 struct lc_health_ops {
 	/* No FLUSH may be acknowledged from now on (HE2). */
 	void (*refuse_flushes)(struct lc_health *health);
@@ -84,7 +85,7 @@ void lc_health_ssd_failed(struct lc_health *health, const char *reason);
 
 /*
  * Enter mode degraded, after a rescue: what was in RAM is on the HDD.  Any context.  Return:
- * whether the mode is degraded now; mode fail stays.
+ * whether this call has entered it; mode fail stays.
  */
 bool lc_health_degrade(struct lc_health *health);
 

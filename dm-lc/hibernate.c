@@ -9,7 +9,6 @@
 
 #include "lc.h"
 #include "hibernate.h"
-#include "log.h"
 #include "registry.h"
 #include "superblock.h"
 

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * One lane.  See lane.h, and record.h for what it opens and closes.
- *
- * Writers come here for a record they can reserve slots in.  Everything but that
- * (closing a record, opening the next, taking a ready buffer) happens under lane->lock, a
- * few hundred cycles once per record.
  */
 #include <linux/mm.h>
 #include <linux/rcupdate.h>

@@ -2,9 +2,8 @@
 /*
  * A lane: an open segment with its buffer, and the open record in it.
  *
- * Writers come here for a record in which they can reserve slots.  Everything but that (closing a
- * record, opening the next, taking a ready buffer) happens under lane->lock, a few hundred cycles
- * once per record.
+ * A writer gets slots of the open record without a lock.  All else (closing a record, opening the
+ * next, taking a ready buffer) happens under lane->lock, a few hundred cycles once per record.
  *
  * Invariant
  *  N3 Whatever a bio has put into a record before it completes is in lane->open or in a
@@ -30,6 +29,7 @@ struct lc_lanes;
 struct lc_log;
 struct lc_submit;
 
+/* In cache lines of its own: the next lane is written by other CPUs. */
 struct lc_lane {
 	struct lc_lanes *lanes;		/* whose it is, opaque here */
 	struct lc_env *env;
@@ -45,7 +45,7 @@ struct lc_lane {
 	u32 max_ready;			/* READ_ONCE() */
 	u32 incarnation;		/* lock */
 	bool stopped;			/* for good: nothing is opened any more; lock */
-};
+} ____cacheline_aligned_in_smp;
 
 struct lc_lane *lc_lane_create(const struct lc_lane *how, int node);
 void lc_lane_destroy(struct lc_lane *lane);

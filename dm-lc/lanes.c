@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What concerns all lanes.  See lanes.h. */
-#include <linux/minmax.h>
 #include <linux/nodemask.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 

@@ -48,8 +48,9 @@ struct lc_lanes {
 	bool by_task;			/* else by node */
 	u32 nr;
 	struct lc_bound *bounds;	/* of the last range record, by lane; its task's */
-	spinlock_t all_lock;		/* all lanes are about to be locked */
-	struct lc_lane *lane[];
+	/* All lanes are about to be locked.  What stands around it is read by each write. */
+	spinlock_t all_lock ____cacheline_aligned_in_smp;
+	struct lc_lane *lane[] ____cacheline_aligned_in_smp;
 };
 
 struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_allot *allot, struct lc_log *log,

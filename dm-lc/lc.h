@@ -51,7 +51,6 @@ struct lc_ring;
 struct lc_pool;
 struct lc_allot;
 struct lc_lanes;
-struct lc_buffer;
 struct lc_log;
 struct lc_submit;
 struct lc_writeback;

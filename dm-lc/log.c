@@ -2,12 +2,10 @@
 /*
  * The log.  See log.h for its three seqs and their invariants.
  *
- * A sealed record goes to a worker, which sums its slots, seals the header and
- * submits one bio.  Who closes a small record because he must wait for it does that
- * himself: two switches of context less for each FLUSH.  Completions only record and
- * wake: written_seq advances over the unbroken run of written records, and whoever waits
- * for durability causes one FLUSH at a time; requests that come meanwhile share the next
- * one.  An SSD without a volatile cache needs none.
+ * Closed records are sent by submit.c, which asks here whether the write may begin and tells how
+ * it ended.  Completions only record and wake.  written_seq advances over the unbroken run of
+ * written records.  A task that waits for durability causes one FLUSH at a time; requests that
+ * come meanwhile share the next one.  An SSD without a volatile cache needs none.
  *
  * A record whose write failed, and all that a failed FLUSH may have dropped, wait in
  * stage FAILED for retry_work, which writes them again to the same place.  Pauses
@@ -455,7 +453,7 @@ static void log_flush_work(struct work_struct *work)
  * lc_log_flush_io() - complete a bio when a seq is durable
  * @log: the log
  * @io: of a FLUSH, or of a FUA write whose data is in the log
- * @seq: from lc_lanes_close_used() or lc_lanes_close_owed()
+ * @seq: from lc_lanes_close_owed() or lc_lanes_close_all()
  *
  * Does not sleep.  The bio ends here or later, well or with an error.
  */

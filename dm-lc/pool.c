@@ -203,7 +203,7 @@ static void pool_trim(struct lc_pool *pool)
 		}
 	}
 	spin_unlock_irq(&pool->lock);
-	/* lc_buffer_pin() or lane_reserve() may be looking at one of them. */
+	/* lc_buffer_pin() or try_reserve() may be looking at one of them. */
 	if (!list_empty(&drop))
 		synchronize_rcu();
 	lc_buffers_free(&drop);

@@ -18,6 +18,7 @@
 #define LC_POOL_H
 
 #include <linux/atomic.h>
+#include <linux/cache.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -57,7 +58,7 @@ struct lc_record {
 	u64 seq;
 	struct list_head list;		/* log->pending, in seq order */
 	union {
-		struct list_head turn;	/* send->waiting: its turn comes; send->lock */
+		struct list_head turn;	/* submit->waiting: its turn comes; submit->lock */
 		struct work_struct work;	/* it has come; whose that is */
 	};
 };
@@ -96,7 +97,8 @@ struct lc_pool {
 	struct lc_env *env;
 	struct lc_ring *ring;
 	struct lc_submit *submit;	/* writes what is in them, opaque here; set once by it */
-	spinlock_t lock;		/* all below, and the homes */
+	/* Written for each buffer; what is above is read for each block. */
+	spinlock_t lock ____cacheline_aligned_in_smp;	/* below, and homes but nr_unflushed */
 	struct list_head all;
 	u32 nr;				/* in all; READ_ONCE() */
 	u32 wanted;			/* more are freed when they come back; READ_ONCE() */

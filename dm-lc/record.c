@@ -7,7 +7,6 @@
  * reference, and one atomic to let go.
  */
 #include <linux/mm.h>
-#include <linux/rcupdate.h>
 #include <linux/string.h>
 
 #include "env.h"

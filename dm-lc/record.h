@@ -72,7 +72,7 @@ static inline void lc_unhold(void)
 
 void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost);
 
-/* For the lane, under its lock; the first and the last one without. */
+/* For the lane: open, shut and retract under its lock, the others without. */
 int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc_cursor *cur);
 struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation, u32 most);
 void lc_record_shut(struct lc_record *rec);

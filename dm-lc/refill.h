@@ -6,7 +6,7 @@
  * what was ready.  It gives less than there is when writes are to be slowed down: while the log is
  * as good as full (pace.h), and while too much waits for the SSD (backlog.h).
  *
- * All in process context; the worker sleeps for memory only.
+ * All in process context.  The worker may sleep, but not for a device.
  */
 #ifndef LC_REFILL_H
 #define LC_REFILL_H

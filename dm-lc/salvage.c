@@ -36,7 +36,6 @@
 #include "index.h"
 #include "io.h"
 #include "lanes.h"
-#include "log.h"
 #include "rescue.h"
 #include "salvage.h"
 #include "segment.h"

@@ -17,7 +17,6 @@
 #include "stats.h"
 #include "status.h"
 #include "sums.h"
-#include "superblock.h"
 #include "writeback.h"
 
 static const char *const mode_names[] = {
@@ -56,8 +55,8 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" buffers_used %u", lc_pool_used(core->pool));
 	DMEMIT(" head_seq %llu", lc_log_last_seq(core->log) + 1);
 	tail = lc_ring_tail_seq(core->ring);
-	if (!READ_ONCE(core->started)) {
-		/* A volume that is just being started may show the tail before. */
+	if (!tail) {
+		/* No tail is 0: the volume is not started, or just being started. */
 		tail = data_race(core->sb.tail_seq);
 	}
 	DMEMIT(" tail_seq %llu", tail);

@@ -152,7 +152,7 @@ bit flushing;
 byte position_of[SEQS + 1];	/* of records that are not durable */
 byte target[2];			/* of the user and of writeback, who wait */
 #ifdef SLOW
-byte most = BUFFERS;		/* lc_send_most() */
+byte most = BUFFERS;		/* lc_submit_most() */
 #else
 #define most	MOST
 #endif
