@@ -8,7 +8,7 @@ without it. The table of what caught what is written to build/mutants.md and bui
 
 import pytest
 
-from lib import host, mutants, mutation
+from lib import host, kernels, mutants, mutation
 
 HAZARDS = host.TOP / "docs/design.rst"
 
@@ -51,6 +51,24 @@ def test_mutant_is_complete(name, copy):
     known = HAZARDS.read_text(encoding="utf-8").split()
     known += [f"writeboost-{number}" for number in range(1, 14)]    # see docs/coverage.rst
     assert mutant.hazards and not [one for one in mutant.hazards if one not in known]
+
+
+WRONG = ("SPDX-License-Identifier: GPL-2.0-only\n"
+         "@@ dm-lc/core.c event_work\n"
+         "+\tlc_nobody_declares_this(core);\n"
+         " \tmutex_lock(&core->life_lock);\n")
+
+
+def test_mutants_compile(tmp_path):
+    """Each record does, as it would be built; one that calls what is not declared is found."""
+    wrong = tmp_path / "wrong.mutant"
+    wrong.write_text(WRONG, encoding="ascii")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    paths = [mutants.load(name).path for name in mutants.names()]
+    found = mutants.errors([*paths, wrong], kernels.get("stock"), tree)
+    assert "lc_nobody_declares_this" in found.pop("wrong")
+    assert not found, "\n".join(found.values())
 
 
 @pytest.mark.parametrize("missing", ("Breaks", "Hazard", "Caught-by", "Kernel"))

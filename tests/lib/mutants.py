@@ -5,6 +5,8 @@ import dataclasses
 import json
 import pathlib
 import re
+import shlex
+import subprocess
 import time
 
 from lclib import CASES, registry
@@ -87,6 +89,49 @@ def started(folder, case):
         return False
     return any(line.startswith("{") and line.endswith("}") and
                json.loads(line).get("start") == case.name for line in lines)
+
+
+def users(path):
+    """The .c files that a change of a file is compiled in; of a header, a few."""
+    if path.suffix == ".c":
+        return [path]
+    include = f'#include "{path.name}"'
+    found = [one for one in sorted(path.parent.glob("*.c"))
+             if include in one.read_text(encoding="utf-8")]
+    return sorted(found, key=lambda one: one.stem != path.stem)[:4]
+
+
+def compile_error(source, kdir):
+    """What the compiler says of a source that was compiled there before, or ""."""
+    recorded = (source.parent / f".{source.stem}.o.cmd").read_text(encoding="utf-8")
+    command = re.match(r"\S+ :=\s+(.*?)\s+-c -o \S+ \S+", recorded)[1]
+    words = [word for word in shlex.split(command) if not word.startswith("-Wp,-MMD,")]
+    done = subprocess.run([*words, "-fsyntax-only", source], cwd=kdir, text=True, check=False,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return done.stderr if done.returncode else ""
+
+
+def errors(paths, kernel, tree):
+    """{name: what the compiler says} of records that do not compile; the tree is built first.
+
+    A mutant that does not compile is caught by no test, and its rule is guarded by none.
+    """
+    refresh(tree)
+    products.build_tree(kernel, tree, False, tree / "build.log")
+    found = {}
+    for path in paths:
+        changed = {edit: mutation.locate(edit, tree)[0] for edit in mutation.read(path).edits}
+        before = {one: one.read_bytes() for one in set(changed.values())}
+        try:
+            mutation.apply(path, tree)
+            said = "".join(compile_error(source, kernel.kdir) for one in before
+                           for source in users(one))
+        finally:
+            for one, text in before.items():
+                one.write_bytes(text)
+        if said:
+            found[path.stem] = said
+    return found
 
 
 class Lab:
