@@ -113,6 +113,7 @@ static void take(struct lc_allot *allot, u32 lane, struct lc_buffer *buf)
 	struct lc_segment *seg;
 	u64 cut_seq = 0;
 
+	lockdep_assert_held(&allot->lock);
 	WRITE_ONCE(buf->segment, allot->next);
 	buf->position = lc_ring_position(ring, buf->segment);
 	buf->cut = allot->round_len ? allot->cut : 0;

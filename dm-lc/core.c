@@ -165,6 +165,7 @@ static int start(struct lc_core *core)
 	u64 next_seq, next_segment;
 	int ret;
 
+	lockdep_assert_held(&core->life_lock);
 	ret = lc_meta_check_pair(core);
 	if (!ret)
 		ret = lc_foreign_check(core);
@@ -198,6 +199,7 @@ static void stop_clean(struct lc_core *core)
 	u64 entries;
 	int ret;
 
+	lockdep_assert_held(&core->life_lock);
 	/* A late write must not be acknowledged any more. */
 	core->ended = true;
 	lc_health_end(&core->health);
@@ -235,6 +237,7 @@ static void take_params(struct lc_core *core, struct lc_params *params, struct l
 	struct lc_params next;
 	unsigned int noio;
 
+	lockdep_assert_held(&core->life_lock);
 	if (spare)
 		lc_pool_add(core->pool, spare);
 	lc_pool_shrink(core->pool, params->buffers);

@@ -83,6 +83,7 @@ static void close_buffer(struct lc_lane *lane)
 {
 	struct lc_buffer *buf = lane->buf;
 
+	lockdep_assert_held(&lane->lock);
 	lane->buf = NULL;
 	lc_log_close_buffer(lane->log, buf);
 }
@@ -92,6 +93,7 @@ static void return_buffer(struct lc_lane *lane)
 {
 	struct lc_buffer *buf = lane->buf;
 
+	lockdep_assert_held(&lane->lock);
 	lane->buf = NULL;
 	rcu_assign_pointer(buf->pool->ring->segments[buf->position].buf, NULL);
 	list_add(&buf->list, &lane->ready);
@@ -110,6 +112,7 @@ void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_h
 {
 	struct lc_record *rec = lane->open;
 
+	lockdep_assert_held(&lane->lock);
 	if (!rec)
 		return;
 	if (!lc_record_retract(rec)) {
@@ -129,6 +132,7 @@ void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_h
  */
 void lc_lane_close_segment(struct lc_lane *lane, bool want_durable, struct list_head *closed)
 {
+	lockdep_assert_held(&lane->lock);
 	lc_lane_close_record(lane, want_durable, closed);
 	if (!lane->buf)
 		return;
@@ -140,6 +144,7 @@ void lc_lane_close_segment(struct lc_lane *lane, bool want_durable, struct list_
 
 static struct lc_record *open_record(struct lc_lane *lane, u8 type)
 {
+	lockdep_assert_held(&lane->lock);
 	lane->incarnation = (lane->incarnation + 1) & 0x7fffffff;
 	return lc_record_open(lane->buf, type, lane->incarnation,
 			      lc_submit_piece(lane->submit));
@@ -155,6 +160,7 @@ void lc_lane_reopen(struct lc_lane *lane)
 {
 	struct lc_record *rec = NULL;
 
+	lockdep_assert_held(&lane->lock);
 	if (lane->buf && !lane->stopped) {
 		rec = open_record(lane, LC_RECORD_DATA);
 		if (!rec)
@@ -178,6 +184,7 @@ struct lc_record *lc_lane_open_next(struct lc_lane *lane, u8 type, bool relog, i
 	struct lc_buffer *buf;
 	struct lc_record *rec;
 
+	lockdep_assert_held(&lane->lock);
 	*ret = -EAGAIN;
 	if (lane->stopped)
 		return NULL;

@@ -51,6 +51,7 @@ static void cut(struct lc_lanes *lanes, bool want_durable, struct list_head *clo
 {
 	u32 i;
 
+	lockdep_assert_held(&lanes->all_lock);
 	for (i = 0; i < lanes->nr; i++)
 		lc_lane_close_segment(lanes->lane[i], want_durable, closed);
 	lc_allot_cut(lanes->allot);
@@ -62,6 +63,7 @@ static u64 used(const struct lc_lanes *lanes)
 	u64 number = lanes->allot->next;
 	u32 i = 0;
 
+	lockdep_assert_held(&lanes->all_lock);
 	while (i < lanes->nr && number > lanes->allot->start) {
 		const struct lc_lane *lane = lanes->lane[i++];
 
@@ -81,6 +83,7 @@ static void cut_used(struct lc_lanes *lanes, struct list_head *closed)
 {
 	u32 i;
 
+	lockdep_assert_held(&lanes->all_lock);
 	for (i = 0; i < lanes->nr; i++)
 		lc_lane_close_record(lanes->lane[i], true, closed);
 	if (used(lanes) > lanes->allot->cut) {
@@ -246,6 +249,7 @@ static int append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ran
 	int ret;
 	u32 i;
 
+	lockdep_assert_held(&lanes->all_lock);
 	rec = lc_lane_open_next(lane, LC_RECORD_RANGE, false, &ret);
 	if (ret == -EBUSY) {
 		cut(lanes, true, closed);

@@ -126,6 +126,7 @@ static void count_unflushed(struct lc_log *log, struct lc_buffer *buf, int chang
 {
 	struct lc_home *home = &buf->pool->homes[buf->home];
 
+	lockdep_assert_held(&log->lock);
 	WRITE_ONCE(home->nr_unflushed, home->nr_unflushed + change);
 	if (change > 0)
 		lc_kick(&log->env->refill);
@@ -175,6 +176,7 @@ static void io_done(struct lc_io *io, blk_status_t status)
 /* [lock] Is there anything a FLUSH now would make durable for someone? */
 static bool flush_wanted(struct lc_log *log)
 {
+	lockdep_assert_held(&log->lock);
 	if (log->flushing || log->failed || log->stopped || log->written_seq == log->durable_seq)
 		return false;
 	if (log->want_seq > log->durable_seq && log->want_seq <= log->written_seq)
@@ -188,6 +190,7 @@ static bool flush_wanted(struct lc_log *log)
 /* [lock] Start the next FLUSH if one is due. */
 static void flush_start(struct lc_log *log)
 {
+	lockdep_assert_held(&log->lock);
 	if (!flush_wanted(log))
 		return;
 	log->flushing = true;
@@ -201,6 +204,7 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 {
 	struct lc_record *rec, *tmp;
 
+	lockdep_assert_held(&log->lock);
 	/* All that there was at the last failure is durable. */
 	if (log->trouble && log->durable_seq >= log->trouble_seq) {
 		lc_info_atomic(log->env, "the cache device takes writes again");
@@ -254,6 +258,7 @@ void lc_log_fail(struct lc_log *log)
 /* [lock] Something failed: write it again after a pause. */
 static void retry_later(struct lc_log *log)
 {
+	lockdep_assert_held(&log->lock);
 	if (log->failed || log->stopped)
 		return;
 	log->trouble_seq = log->last_seq;
@@ -271,6 +276,7 @@ static void retry_later(struct lc_log *log)
 /* [lock] */
 static void record_failed(struct lc_log *log, struct lc_record *rec)
 {
+	lockdep_assert_held(&log->lock);
 	rec->stage = LC_RECORD_FAILED;
 	log->nr_failed++;
 	retry_later(log);
@@ -284,6 +290,7 @@ static void void_written(struct lc_log *log)
 {
 	struct lc_record *rec;
 
+	lockdep_assert_held(&log->lock);
 	log->round++;
 	log->written_seq = log->durable_seq;
 	list_for_each_entry(rec, &log->pending, list) {
@@ -584,6 +591,7 @@ static bool durable_alone(struct lc_log *log)
 	u64 before = log->durable_seq;
 	struct lc_record *rec;
 
+	lockdep_assert_held(&log->lock);
 	if (log->failed || log->stopped)	/* G5 */
 		return false;
 	list_for_each_entry(rec, &log->pending, list) {
@@ -598,6 +606,7 @@ static bool durable_alone(struct lc_log *log)
 /* [lock] The record is the next one: what is written from there on is one unbroken run now (G1). */
 static void extend_written(struct lc_log *log, struct lc_record *rec)
 {
+	lockdep_assert_held(&log->lock);
 	if (log->failed)
 		return;
 	list_for_each_entry_from(rec, &log->pending, list) {
@@ -647,6 +656,7 @@ static void record_written(struct lc_log *log, struct lc_record *rec, blk_status
 /* [lock] May this record be made durable by FUA alone? (F4) */
 static bool record_fua(const struct lc_log *log, const struct lc_record *rec)
 {
+	lockdep_assert_held(&log->lock);
 	return rec->want_durable && !log->flushing && log->durable_seq == rec->seq - 1;
 }
 

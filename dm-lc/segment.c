@@ -32,6 +32,7 @@ static void set_reserve(struct lc_ring *ring)
 {
 	u64 grown = (ring->tail - ring->keep_tail) / 2;
 
+	lockdep_assert_held(&ring->lock);
 	WRITE_ONCE(ring->reserve, min(ring->keep_least + grown, ring->keep_most));
 }
 

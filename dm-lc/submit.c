@@ -135,6 +135,7 @@ static s64 record_slots(const struct lc_record *rec)
 /* [lock] */
 static void count_unwritten(struct lc_submit *submit, s64 slots)
 {
+	lockdep_assert_held(&submit->lock);
 	WRITE_ONCE(submit->unwritten, submit->unwritten + slots);
 }
 
@@ -146,6 +147,7 @@ static bool has_room(const struct lc_submit *submit, const struct lc_record *rec
 	u64 few = ON_WAY_RECORDS * min_t(u32, seg_slots, LC_HEADER_SLOTS + LC_RECORD_ENTRIES);
 	u64 most = max(div_u64(all, ON_WAY_SHARE), few);
 
+	lockdep_assert_held(&submit->lock);
 	if (READ_ONCE(submit->piece))
 		most = min_t(u64, most, lc_backlog_slots(&submit->backlog));
 	return !submit->on_way || submit->on_way + record_slots(rec) <= most;
@@ -154,6 +156,7 @@ static bool has_room(const struct lc_submit *submit, const struct lc_record *rec
 /* [lock] Have a worker send it. */
 static void give_turn(struct lc_submit *submit, struct lc_record *rec)
 {
+	lockdep_assert_held(&submit->lock);
 	if (!submit->on_way)
 		lc_backlog_begin(&submit->backlog, ktime_get_ns());
 	submit->on_way += record_slots(rec);
@@ -166,6 +169,7 @@ static void take_turns(struct lc_submit *submit)
 {
 	struct lc_record *rec;
 
+	lockdep_assert_held(&submit->lock);
 	while ((rec = list_first_entry_or_null(&submit->waiting, struct lc_record, turn)) &&
 	       has_room(submit, rec)) {
 		list_del(&rec->turn);
