@@ -64,6 +64,28 @@ def test_structures():
     assert found and tables == found
 
 
+def hops(text):
+    """[(file, function)] of the walk of a write and an fsync."""
+    return [(file, function) for file, cell in
+            re.findall(r"^   \* - ``(\w+\.c)``\n     - (``.*)$", text, re.M)
+            for function in re.findall(r"``(\w+)\(\)``", cell)]
+
+
+def lost_hops(text):
+    """Those whose function its file does not define."""
+    return [f"{file}: {function}" for file, function in hops(text)
+            if not re.search(rf"^\w[\w \*]*\b{function}\(", text_of(MODULE / file), re.M)]
+
+
+def test_walk():
+    """Each hop of the walk is a function of its file."""
+    walk = section(text_of(DOCS / "design.rst"), "A write and an fsync, hop by hop")
+    assert len(hops(walk)) > 30
+    assert not lost_hops(walk)
+    assert lost_hops("   * - ``log.c``\n     - ``lc_map()``, ``lc_log_append()``\n") == [
+        "log.c: lc_map"]
+
+
 def test_names_of_tests():
     """The tests that the tables of hazards and of the peer's bugs name exist."""
     table = section(text_of(DOCS / "design.rst"), "Hazards") + coverage.peer_table()
