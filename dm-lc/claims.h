@@ -8,8 +8,8 @@
  * Invariants
  *  CL1 Of a copy and a discard whose ranges overlap one at a time has its turn, and that which was
  *      added first comes first (C5).
- *  CL2 Whoever has its turn waits for no claim before it drops its own.  So each gets its turn,
- *      however many come behind it.
+ *  CL2 A claim that has its turn is dropped before its owner waits for another one.  So each
+ *      gets its turn, however many come behind it.
  *  CL3 A discard whose bio has ended holds writes of its blocks back until what they write is
  *      newer than it: none that was sent after the end is taken for older (D26).
  */
@@ -26,7 +26,7 @@ enum lc_claim_kind {
 	LC_CLAIM_DISCARD,
 };
 
-/* Owned by whoever claims; constant while it is added, but for the node. */
+/* Owned by the task that claims; constant while it is added, but for the node. */
 struct lc_claim {
 	struct rb_node node;
 	u64 first, last;	/* blocks */
@@ -42,7 +42,7 @@ struct lc_claims {
 	struct rb_root_cached trees[2];	/* by kind */
 	u64 next_ticket;
 	u32 nr_holding;			/* claims that hold writes back; READ_ONCE() */
-	wait_queue_head_t wait;		/* something was dropped, or whoever waits is to look */
+	wait_queue_head_t wait;		/* a claim was dropped, or waiters are to look again */
 };
 
 struct lc_claims *lc_claims_create(void);

@@ -137,8 +137,8 @@ struct lc_entry_info {
 
 /*
  * Can a life begin, with this epoch in the superblock before it, this seq and this
- * segment?  Whoever writes asks first: what decoders refuse nobody could read.  Only in
- * the lower half: at a thousand million records a second the upper one lasts 73 years.
+ * segment?  A writer asks first, because decoders refuse higher numbers.  Only the lower half of
+ * them is used: at a thousand million records a second the upper half lasts 73 years.
  */
 static inline bool lc_life_possible(u64 epoch, u64 next_seq, u64 next_segment)
 {

@@ -35,7 +35,7 @@ struct lc_health_ops {
 	void (*refuse_flushes)(struct lc_health *health);
 	/* Save what is only in RAM, and go on without the SSD.  Called once. */
 	void (*give_up_ssd)(struct lc_health *health);
-	/* The mode has changed: whoever waits for something looks again. */
+	/* The mode has changed: all that wait for something look again. */
 	void (*wake)(struct lc_health *health);
 	/* There is an event to tell userland of. */
 	void (*tell)(struct lc_health *health);

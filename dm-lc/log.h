@@ -22,8 +22,8 @@
  *  G5 If that does not help for params.ssd_patience_ms, the SSD has failed: the log
  *     stops for good.  From then on durable_seq stays as it is and nothing leaves RAM,
  *     whatever still ends well: an SSD may take writes and give nothing back.  Flushes
- *     that wait are ended by whoever saves what is in RAM (rescue.c), or with an error
- *     in mode fail.
+ *     that wait are ended by the rescue, which saves what is in RAM (rescue.c), or with
+ *     an error in mode fail.
  *  G6 A wish for buffers, lc_log_relieve(), holds until a buffer comes back, which lets
  *     the refill worker look again, or until all that was given when it came is
  *     durable (D3).  Each FLUSH for it covers what is written by then.

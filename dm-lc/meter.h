@@ -2,22 +2,21 @@
 /*
  * How fast writes that wait are continued, while there is less room than they want.
  *
- * Room comes by the segment: a few hundred blocks, and then none for as long as the SSD
- * needs for one, or the hard disk.  If whoever is first took them at once, the rest would go
- * to whoever has a CPU then, and all others would wait for the next segment.  So it is
- * measured how fast room is made, and not much more than that is let through from tick to
- * tick.  Meanwhile all writes wait in one queue (C7), so each gets what is its turn, after a
- * wait that is about the same for all of its class.
+ * Space is freed a segment at a time: a few hundred blocks, and then none for as long as the SSD
+ * or the hard disk needs for the next segment.  The first tasks to run would take all of it, and
+ * all others would wait.  So the meter measures how fast space is freed, and admits parked writes
+ * at about that rate from tick to tick.  All writes wait in one queue (C7), so each is admitted
+ * after a wait that is about the same for all of its class.
  *
  * Invariants
- *  M1 What the meter holds back is looked at again in a tick or two: a clock runs.  It is
- *     also when room is made, so nothing would wait for ever without.
- *  M2 Nothing is held back while there is plenty of room.  So the SSD is never kept idle by
- *     a rate that was measured when it was slow.  With less than that, but more than one
- *     segment for long, the rate grows.
+ *  M1 While the meter holds writes back, a clock looks again in a tick or two.  Freed space
+ *     wakes the queue as well, so no write waits for ever if the clock is late.
+ *  M2 No write is held back while there is plenty of space.  So a rate that was measured when
+ *     the SSD was slow never keeps it idle.  With less than plenty, but more than one segment
+ *     for long, the rate grows.
  *
- * What needs no room, for it is written where an older copy is, counts as well; what must read
- * an old slot first goes another way and does not.
+ * Overwrites in place are charged although they need no space.  Writes that must first read an
+ * old slot are not charged: they bypass the queue.
  *
  * Time is in jiffies.  All fields belong to the worker of park.c.
  */

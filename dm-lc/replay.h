@@ -38,10 +38,10 @@
 #define LC_REPLAY_FAR_BACK	1023u
 
 /*
- * What replay keeps of one record header that decoded.  Whoever scans follows the
- * chains, and tries every slot of segments without a first header and from the end of
- * the run on: else one rotten header would make all behind it look like a torn tail
- * (L4, L13).  What only that finds is hidden (R4).
+ * What replay keeps of one record header that decoded.  A scan follows the chains, and
+ * tries every slot of segments without a first header and from the end of the run on.
+ * Otherwise one rotten header would make all behind it look like a torn tail (L4, L13).
+ * A header that no chain leads to is hidden (R4).
  *
  * There may be one for each slot of the SSD but for those of data, so it is small (RP1).
  * Seqs are as they are found.  Only what has a bound of its own is a distance: places from

@@ -9,9 +9,9 @@
  *  V1 The sum kept for a slot that the index maps, and that is not in RAM, is that of its
  *     entry in the log, or 0: not known.
  *
- * A slot is sealed before it leaves RAM, and sealing stores the sum.  Who stores one that
- * was read from a header does so while the segment cannot be reused: there is a reference
- * on it, or the tail waits for whoever stores it.
+ * A slot is sealed before it leaves RAM, and sealing stores the sum.  A sum that was
+ * read from a header is stored while the segment cannot be reused: there is a reference on
+ * it, or the tail waits for the task that stores it.
  */
 #ifndef LC_SUMS_H
 #define LC_SUMS_H
