@@ -24,7 +24,7 @@
 #include <linux/slab.h>
 
 #include "lc.h"
-#include "record.h"
+#include "pool.h"
 #include "bypass.h"
 #include "checkpoint.h"
 #include "core.h"

@@ -73,7 +73,7 @@ static inline void lc_noio_restore(unsigned int flags)
 do {										\
 	struct lc_env *env_ = (env);						\
 										\
-	lc_name_look(&env_->name);							\
+	lc_name_look(&env_->name);						\
 	lc_say(&env_->name, level, fmt, ##__VA_ARGS__);				\
 } while (0)
 
@@ -82,7 +82,7 @@ do {										\
 	struct lc_env *env_ = (env);						\
 										\
 	lc_say(&env_->name, level, fmt, ##__VA_ARGS__);				\
-	lc_name_look_later(&env_->name);						\
+	lc_name_look_later(&env_->name);					\
 } while (0)
 
 #define lc_err(env, fmt, ...) lc_say_now(env, LOGLEVEL_ERR, fmt, ##__VA_ARGS__)

@@ -110,14 +110,11 @@ u64 lc_lanes_used(struct lc_lanes *lanes)
 	return number;
 }
 
-/**
- * lc_lanes_new_round() - begin the next round, if that is due
- * @lanes: all of them
- * @relog: for what is logged again; others must not close what that is at work in (B5)
- *
- * Process context, does not sleep.  No lane is locked.
+/*
+ * Begin the next round, if that is due.  @relog: for what is logged again; others must not close
+ * what that is at work in (B5).  No lane is locked.
  */
-void lc_lanes_new_round(struct lc_lanes *lanes, bool relog)
+static void new_round(struct lc_lanes *lanes, bool relog)
 {
 	LIST_HEAD(closed);
 
@@ -315,7 +312,7 @@ static int reserve(struct lc_lanes *lanes, struct lc_lane *lane, u32 want, bool 
 	int ret;
 
 	while ((ret = lc_lane_reserve(lane, want, relog, cur)) == -EBUSY)
-		lc_lanes_new_round(lanes, relog);
+		new_round(lanes, relog);
 	return ret;
 }
 
@@ -459,13 +456,13 @@ enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc
 /* --- life -------------------------------------------------------------------- */
 
 /* Whose lane is a node's?  With fewer lanes some share one, with more it goes by task. */
-static void assign_nodes(struct lc_lanes *lanes)
+static void assign_nodes(struct lc_lanes *lanes, struct lc_pool *pool)
 {
 	u32 i = 0;
 	int node;
 
 	for (i = 0; i < lanes->nr; i++)
-		lanes->pool->homes[i].node = NUMA_NO_NODE;
+		pool->homes[i].node = NUMA_NO_NODE;
 	lanes->by_task = lanes->nr > num_node_state(N_CPU);
 	if (lanes->by_task)
 		return;
@@ -475,23 +472,19 @@ static void assign_nodes(struct lc_lanes *lanes)
 	for_each_node_state(node, N_CPU) {
 		lanes->lane_of_node[node] = i % lanes->nr;
 		if (i < lanes->nr)
-			lanes->pool->homes[i].node = node;
+			pool->homes[i].node = node;
 		i++;
 	}
 }
 
-/* Return: 0, or -ENOMEM: then there is none. */
-static int create_each(struct lc_lanes *lanes)
+/* @how: what each works with; its index is set here.  Return: 0, or -ENOMEM: then there is none. */
+static int create_each(struct lc_lanes *lanes, struct lc_lane *how, const struct lc_pool *pool)
 {
-	struct lc_lane how = {
-		.lanes = lanes, .env = lanes->env, .allot = lanes->allot, .log = lanes->log,
-		.submit = lanes->submit,
-	};
 	u32 i;
 
 	for (i = 0; i < lanes->nr; i++) {
-		how.index = i;
-		lanes->lane[i] = lc_lane_create(&how, lanes->pool->homes[i].node);
+		how->index = i;
+		lanes->lane[i] = lc_lane_create(how, pool->homes[i].node);
 		if (!lanes->lane[i])
 			goto destroy;
 	}
@@ -519,14 +512,15 @@ struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_allot *allot, str
 				 struct lc_submit *submit, struct lc_pool *pool)
 {
 	struct lc_lanes *lanes = kzalloc(struct_size(lanes, lane, pool->nr_homes), GFP_KERNEL);
+	struct lc_lane how = {
+		.lanes = lanes, .env = env, .allot = allot, .log = log, .submit = submit,
+	};
 
 	if (!lanes)
 		return NULL;
-	lanes->env = env;
 	lanes->allot = allot;
 	lanes->log = log;
 	lanes->submit = submit;
-	lanes->pool = pool;
 	lanes->ring = pool->ring;
 	lanes->nr = pool->nr_homes;
 	spin_lock_init(&lanes->all_lock);
@@ -536,8 +530,8 @@ struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_allot *allot, str
 	lanes->bounds = kcalloc(lanes->nr, sizeof(*lanes->bounds), GFP_KERNEL);
 	if (!lanes->bounds)
 		goto free_nodes;
-	assign_nodes(lanes);
-	if (create_each(lanes))
+	assign_nodes(lanes, pool);
+	if (create_each(lanes, &how, pool))
 		goto free_bounds;
 	return lanes;
 

@@ -38,11 +38,9 @@ struct lc_bound {
 
 /* Constant, but for the lanes themselves and the bounds. */
 struct lc_lanes {
-	struct lc_env *env;
 	struct lc_allot *allot;
 	struct lc_log *log;
 	struct lc_submit *submit;
-	struct lc_pool *pool;
 	struct lc_ring *ring;
 	u16 *lane_of_node;
 	bool by_task;			/* else by node */
@@ -60,7 +58,6 @@ void lc_lanes_destroy(struct lc_lanes *lanes);
 int lc_lanes_reserve(struct lc_lanes *lanes, struct lc_lane *lane, u32 want,
 		     struct lc_cursor *cur);
 int lc_lanes_relog(struct lc_lanes *lanes, struct lc_cursor *cur);
-void lc_lanes_new_round(struct lc_lanes *lanes, bool relog);
 u64 lc_lanes_close_used(struct lc_lanes *lanes, bool close_segments);
 u64 lc_lanes_close_owed(struct lc_lanes *lanes, bool direct);
 u64 lc_lanes_close_all(struct lc_lanes *lanes, bool direct);

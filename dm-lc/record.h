@@ -23,11 +23,8 @@
 #ifndef LC_RECORD_H
 #define LC_RECORD_H
 
-#include <linux/atomic.h>
-#include <linux/list.h>
 #include <linux/preempt.h>
 #include <linux/types.h>
-#include <linux/workqueue.h>
 
 #include "pool.h"
 #include "segment.h"

@@ -8,7 +8,7 @@
 #include <linux/sched.h>
 
 #include "lc.h"
-#include "record.h"
+#include "pool.h"
 #include "index.h"
 #include "log.h"
 #include "mask.h"

@@ -9,7 +9,7 @@
 #include <linux/slab.h>
 
 #include "lc.h"
-#include "record.h"
+#include "pool.h"
 #include "bypass.h"
 #include "core.h"
 #include "discard.h"

@@ -29,7 +29,6 @@
 #include <linux/wait.h>
 
 #include "lc.h"
-#include "record.h"
 #include "claims.h"
 #include "index.h"
 #include "io.h"
