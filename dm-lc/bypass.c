@@ -185,7 +185,7 @@ u32 lc_bypass_failed_flushes(struct lc_bypass *bypass)
  */
 int lc_bypass_flush(struct lc_core *core)
 {
-	int ret = lc_io_flush(core->env.backing);
+	int ret = lc_io_flush(core->c.env.backing);
 
 	if (ret)
 		atomic_inc(&core->bypass->failed_flushes);
@@ -272,13 +272,13 @@ static bool covers_missing(struct lc_core *core, const struct lc_io *io)
 	u32 bucket;
 
 	for (; block < end && !any; block++) {
-		bucket = lc_index_lock(core->index, block);
-		any = lc_index_lookup(core->index, bucket, block, &map);
+		bucket = lc_index_lock(core->c.index, block);
+		any = lc_index_lookup(core->c.index, bucket, block, &map);
 		if (any) {
 			lc_bypass_view(core, &map);
 			any = (map.lost | map.mask) & covered(&io->iter, block);
 		}
-		lc_index_unlock(core->index, bucket);
+		lc_index_unlock(core->c.index, bucket);
 	}
 	return any;
 }
@@ -290,9 +290,9 @@ static void heal(struct lc_core *core, const struct lc_io *io)
 	u32 bucket;
 
 	for (; block < end; block++) {
-		bucket = lc_index_lock(core->index, block);
-		lc_index_narrow(core->index, bucket, block, covered(&io->iter, block));
-		lc_index_unlock(core->index, bucket);
+		bucket = lc_index_lock(core->c.index, block);
+		lc_index_narrow(core->c.index, bucket, block, covered(&io->iter, block));
+		lc_index_unlock(core->c.index, bucket);
 	}
 }
 
@@ -314,13 +314,13 @@ static bool aim_at_hdd(struct lc_core *core, struct bio *bio, struct lc_io *io, 
 		if (!set_out(core->bypass, io, nowait))
 			return false;
 		/* After that: what is missing may only become less until the write ends. */
-		io->heals = (io->flight || lc_index_lost(core->index)) &&
+		io->heals = (io->flight || lc_index_lost(core->c.index)) &&
 			    covers_missing(core, io);
 	}
 	bio->bi_iter = io->iter;
-	bio_set_dev(bio, core->env.backing);
+	bio_set_dev(bio, core->c.env.backing);
 	if (io->iter.bi_size)
-		bio->bi_iter.bi_sector = lc_place_sector(&core->env.place, io->iter.bi_sector);
+		bio->bi_iter.bi_sector = lc_place_sector(&core->c.env.place, io->iter.bi_sector);
 	/* Behind bio_set_dev(), which looks for the sender's cgroup (S-g). */
 	if (io->flight)
 		lc_io_disown(bio);
@@ -344,13 +344,13 @@ static void send_counted(struct lc_core *core, struct bio *bio, struct lc_io *io
 		return;
 	}
 	INIT_WORK(&io->work, submit_work);
-	queue_work(core->env.wq, &io->work);
+	queue_work(core->c.env.wq, &io->work);
 }
 
 /* A discard is a hint: of one that crosses the seam, what is behind it remains (A2). */
 static void leave_head(struct lc_core *core, struct bio *bio)
 {
-	u64 n = lc_place_run(&core->env.place, bio->bi_iter.bi_sector, bio_sectors(bio));
+	u64 n = lc_place_run(&core->c.env.place, bio->bi_iter.bi_sector, bio_sectors(bio));
 
 	if (n == bio_sectors(bio))
 		return;
@@ -370,7 +370,7 @@ int lc_bypass_map(struct lc_core *core, struct bio *bio)
 	struct lc_io *io = lc_bio_io(bio);
 	bool nowait = bio->bi_opf & REQ_NOWAIT;
 
-	if (bio_op(bio) == REQ_OP_DISCARD && !bdev_max_discard_sectors(core->env.backing)) {
+	if (bio_op(bio) == REQ_OP_DISCARD && !bdev_max_discard_sectors(core->c.env.backing)) {
 		bio_endio(bio);
 		return DM_MAPIO_SUBMITTED;
 	}
@@ -418,7 +418,7 @@ int lc_bypass_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 	if (io->heals && !*error) {
 		io->heals = false;
 		INIT_WORK(&io->work, heal_work);
-		queue_work(core->env.wq, &io->work);
+		queue_work(core->c.env.wq, &io->work);
 		return DM_ENDIO_INCOMPLETE;
 	}
 	if (*error && bio->bi_opf & (REQ_PREFLUSH | REQ_FUA))

@@ -33,7 +33,7 @@ int lc_bypass_end(struct lc_core *core, struct bio *bio, blk_status_t *error);
  */
 static inline void lc_bypass_view(const struct lc_core *core, struct lc_mapping *map)
 {
-	if (!map->dirty && READ_ONCE(core->bypassed))
+	if (!map->dirty && READ_ONCE(core->c.bypassed))
 		map->mask = 0;
 }
 

@@ -11,7 +11,7 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 
-#include "lc.h"
+#include "cache.h"
 #include "checkpoint.h"
 #include "index.h"
 #include "io.h"
@@ -23,7 +23,7 @@
 #define PIECE_BLOCKS	(PIECE_BYTES >> LC_SLOT_SHIFT)
 
 struct stream {
-	struct lc_core *core;
+	struct lc_cache *c;
 	void *piece;
 	u32 nr_blocks;		/* in a piece */
 	u32 fill;		/* blocks finished in this piece */
@@ -31,7 +31,7 @@ struct stream {
 	u64 index;		/* of the block at hand */
 };
 
-static int stream_alloc(struct stream *s, struct lc_core *core)
+static int stream_alloc(struct stream *s, struct lc_cache *c)
 {
 	unsigned int order = PIECE_ORDER;
 	struct page *page;
@@ -45,7 +45,7 @@ static int stream_alloc(struct stream *s, struct lc_core *core)
 	if (!page)
 		return -ENOMEM;
 	*s = (struct stream) {
-		.core = core, .piece = page_address(page), .nr_blocks = 1u << order,
+		.c = c, .piece = page_address(page), .nr_blocks = 1u << order,
 	};
 	return 0;
 }
@@ -57,13 +57,13 @@ static void stream_free(struct stream *s)
 
 static int stream_flush(struct stream *s)
 {
-	struct lc_core *core = s->core;
-	u64 address = core->sb.geo.ckpt_offset + ((s->index - s->fill) << LC_SLOT_SHIFT);
+	struct lc_cache *c = s->c;
+	u64 address = c->sb.geo.ckpt_offset + ((s->index - s->fill) << LC_SLOT_SHIFT);
 	int ret;
 
 	if (!s->fill)
 		return 0;
-	ret = lc_io_sync(core->env.cache, REQ_OP_WRITE, address, s->piece,
+	ret = lc_io_sync(c->env.cache, REQ_OP_WRITE, address, s->piece,
 			 s->fill << LC_SLOT_SHIFT);
 	s->fill = 0;
 	return ret;
@@ -73,7 +73,7 @@ static int stream_end_block(struct stream *s)
 {
 	struct lc_ckpt_block *raw = s->piece + (s->fill << LC_SLOT_SHIFT);
 
-	lc_ckpt_seal(raw, &s->core->sb, s->index, s->nr_entries);
+	lc_ckpt_seal(raw, &s->c->sb, s->index, s->nr_entries);
 	s->nr_entries = 0;
 	s->index++;
 	if (++s->fill < s->nr_blocks)
@@ -96,15 +96,15 @@ static int stream_add(struct stream *s, const struct lc_ckpt_item *item)
 /* The cut that a segment of this log, which ends below @head, is, if it is one. */
 static int add_cut(struct stream *s, u32 slot, u64 head, u64 *nr_entries)
 {
-	const struct lc_core *core = s->core;
-	const struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+	const struct lc_cache *c = s->c;
+	const struct lc_segment *seg = lc_ring_segment(c->ring, slot);
 	struct lc_ckpt_item item = {
 		.slot = slot, .seq = seg->cut_seq, .flags = LC_CKPT_ENTRY_CUT,
 	};
 
-	if (lc_ring_slot_in_segment(core->ring, slot) ||
-	    !(core->sb.incompat & LC_INCOMPAT_LANES) || !seg->cut_seq ||
-	    seg->number <= core->sb.tail_segment || seg->number >= head ||
+	if (lc_ring_slot_in_segment(c->ring, slot) ||
+	    !(c->sb.incompat & LC_INCOMPAT_LANES) || !seg->cut_seq ||
+	    seg->number <= c->sb.tail_segment || seg->number >= head ||
 	    item.seq >= LC_CKPT_SEQ_END)
 		return 0;
 	(*nr_entries)++;
@@ -113,26 +113,26 @@ static int add_cut(struct stream *s, u32 slot, u64 head, u64 *nr_entries)
 
 /**
  * lc_checkpoint_write() - write the index, not yet durably
- * @core: the volume
+ * @c: the volume
  * @nr_entries: how many blocks it lists
  *
  * The volume is quiet.  Return: 0 or a negative errno.
  */
-int lc_checkpoint_write(struct lc_core *core, u64 *nr_entries)
+int lc_checkpoint_write(struct lc_cache *c, u64 *nr_entries)
 {
-	u64 head = lc_lanes_used(core->lanes), slot;
+	u64 head = lc_lanes_used(c->lanes), slot;
 	struct lc_mapping map;
 	struct lc_ckpt_item item;
 	struct stream s;
 	int ret;
 
 	*nr_entries = 0;
-	ret = stream_alloc(&s, core);
-	for (slot = 0; !ret && slot < core->sb.geo.nr_slots; slot++) {
+	ret = stream_alloc(&s, c);
+	for (slot = 0; !ret && slot < c->sb.geo.nr_slots; slot++) {
 		if (!(slot & 4095))
 			cond_resched();
 		ret = add_cut(&s, slot, head, nr_entries);
-		if (ret || !lc_index_peek(core->index, slot, &item.block, &map))
+		if (ret || !lc_index_peek(c->index, slot, &item.block, &map))
 			continue;
 		item.slot = slot;
 		item.mask = map.mask;
@@ -152,36 +152,36 @@ int lc_checkpoint_write(struct lc_core *core, u64 *nr_entries)
 }
 
 /* Put one item into the index of a volume that is not running yet. */
-static int load_item(struct lc_core *core, const struct lc_ckpt_item *item)
+static int load_item(struct lc_cache *c, const struct lc_ckpt_item *item)
 {
 	struct lc_mapping old, map = {
 		.slot = item->slot, .mask = item->mask, .lost = item->lost,
 		.dirty = item->flags & LC_CKPT_ENTRY_DIRTY,
 	};
-	struct lc_segment *seg = lc_ring_segment(core->ring, item->slot);
+	struct lc_segment *seg = lc_ring_segment(c->ring, item->slot);
 	u64 ignored;
 	u32 bucket;
 	bool twice;
 
 	if (item->flags & LC_CKPT_ENTRY_CUT) {
-		if (seg->cut_seq || seg->number <= core->sb.tail_segment)
+		if (seg->cut_seq || seg->number <= c->sb.tail_segment)
 			return -EUCLEAN;
 		seg->cut_seq = item->seq;
 		return 0;
 	}
 	/* What is dirty is at or above the tail, or the tail would have lost it. */
-	if (map.dirty && seg->number < core->sb.tail_segment)
+	if (map.dirty && seg->number < c->sb.tail_segment)
 		return -EUCLEAN;
 	/* Slots come in rising order, each once; a block twice is damage too. */
-	if (lc_index_peek(core->index, item->slot, &ignored, &old))
+	if (lc_index_peek(c->index, item->slot, &ignored, &old))
 		return -EUCLEAN;
-	bucket = lc_index_lock(core->index, item->block);
-	twice = lc_index_set(core->index, bucket, item->block, &map, &old);
-	lc_index_unlock(core->index, bucket);
+	bucket = lc_index_lock(c->index, item->block);
+	twice = lc_index_set(c->index, bucket, item->block, &map, &old);
+	lc_index_unlock(c->index, bucket);
 	return twice ? -EUCLEAN : 0;
 }
 
-static int load_block(struct lc_core *core, const struct lc_ckpt_block *raw, u64 index,
+static int load_block(struct lc_cache *c, const struct lc_ckpt_block *raw, u64 index,
 		      u64 *nr_entries)
 {
 	const char *why = "entry out of bounds";
@@ -189,49 +189,49 @@ static int load_block(struct lc_core *core, const struct lc_ckpt_block *raw, u64
 	u32 nr, i;
 	int ret;
 
-	ret = lc_ckpt_decode(raw, &core->sb, index, &nr, &why);
+	ret = lc_ckpt_decode(raw, &c->sb, index, &nr, &why);
 	for (i = 0; !ret && i < nr; i++) {
-		ret = lc_ckpt_item_decode(raw, &core->sb, i, &item);
+		ret = lc_ckpt_item_decode(raw, &c->sb, i, &item);
 		if (!ret)
-			ret = load_item(core, &item);
+			ret = load_item(c, &item);
 	}
 	if (ret)
-		lc_err(&core->env, "checkpoint block %llu: %s", index, why);
+		lc_err(&c->env, "checkpoint block %llu: %s", index, why);
 	*nr_entries += nr;
 	return ret;
 }
 
 /**
  * lc_checkpoint_load() - fill the empty index from the checkpoint
- * @core: the volume
+ * @c: the volume
  *
  * Return: 0, -EUCLEAN or another errno if it cannot be used; the index may then
  * hold part of it.
  */
-int lc_checkpoint_load(struct lc_core *core)
+int lc_checkpoint_load(struct lc_cache *c)
 {
-	u64 expect = core->sb.ckpt_entries, found = 0, index = 0, blocks;
+	u64 expect = c->sb.ckpt_entries, found = 0, index = 0, blocks;
 	struct stream s;
 	u32 i, n;
 	int ret;
 
 	blocks = DIV_ROUND_UP_ULL(expect, LC_CKPT_ENTRIES);
-	ret = stream_alloc(&s, core);
+	ret = stream_alloc(&s, c);
 	if (ret)
 		return ret;
 	while (!ret && index < blocks) {
 		n = min_t(u64, s.nr_blocks, blocks - index);
-		ret = lc_io_sync(core->env.cache, REQ_OP_READ,
-				 core->sb.geo.ckpt_offset + (index << LC_SLOT_SHIFT), s.piece,
+		ret = lc_io_sync(c->env.cache, REQ_OP_READ,
+				 c->sb.geo.ckpt_offset + (index << LC_SLOT_SHIFT), s.piece,
 				 n << LC_SLOT_SHIFT);
 		for (i = 0; !ret && i < n; i++)
-			ret = load_block(core, s.piece + (i << LC_SLOT_SHIFT), index + i, &found);
+			ret = load_block(c, s.piece + (i << LC_SLOT_SHIFT), index + i, &found);
 		index += n;
 		cond_resched();
 	}
 	stream_free(&s);
 	if (!ret && found != expect) {
-		lc_err(&core->env, "checkpoint lists %llu blocks instead of %llu", found, expect);
+		lc_err(&c->env, "checkpoint lists %llu blocks instead of %llu", found, expect);
 		ret = -EUCLEAN;
 	}
 	return ret;

@@ -5,9 +5,9 @@
 
 #include <linux/types.h>
 
-struct lc_core;
+struct lc_cache;
 
-int lc_checkpoint_write(struct lc_core *core, u64 *nr_entries);
-int lc_checkpoint_load(struct lc_core *core);
+int lc_checkpoint_write(struct lc_cache *c, u64 *nr_entries);
+int lc_checkpoint_load(struct lc_cache *c);
 
 #endif /* LC_CHECKPOINT_H */

@@ -65,17 +65,17 @@ static void event_work(struct work_struct *work)
 
 static struct lc_core *core_of(struct lc_health *health)
 {
-	return container_of(health, struct lc_core, health);
+	return container_of(health, struct lc_core, c.health);
 }
 
 static void refuse_flushes(struct lc_health *health)
 {
-	lc_log_fail(core_of(health)->log);
+	lc_log_fail(core_of(health)->c.log);
 }
 
 static void give_up_ssd(struct lc_health *health)
 {
-	lc_log_stop(core_of(health)->log);
+	lc_log_stop(core_of(health)->c.log);
 	lc_rescue_start(core_of(health)->rescue);
 }
 
@@ -101,13 +101,13 @@ const struct lc_health_ops lc_core_health_ops = {
 static void idle_work(struct work_struct *work)
 {
 	struct lc_core *core = container_of(to_delayed_work(work), struct lc_core, idle_work);
-	u32 ms = READ_ONCE(core->env.params.idle_seal_ms);
-	u64 mark = lc_lanes_activity(core->lanes);
+	u32 ms = READ_ONCE(core->c.env.params.idle_seal_ms);
+	u64 mark = lc_lanes_activity(core->c.lanes);
 
 	if (ms && mark == core->idle_seen)
-		lc_log_want_durable(core->log, lc_lanes_close_used(core->lanes, false));
+		lc_log_want_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
 	core->idle_seen = mark;
-	queue_delayed_work(core->env.wq, &core->idle_work,
+	queue_delayed_work(core->c.env.wq, &core->idle_work,
 			   msecs_to_jiffies(ms ? ms : MSEC_PER_SEC));
 }
 
@@ -117,35 +117,36 @@ static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 {
 	int ret;
 
-	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.tail_seq, core->sb.head_segment);
-	ret = lc_recovery_check_clean(core);
+	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq,
+		      core->c.sb.head_segment);
+	ret = lc_recovery_check_clean(&core->c);
 	if (ret)
 		return ret;
-	ret = lc_fingerprint_check(core);
+	ret = lc_fingerprint_check(&core->c);
 	if (ret)
 		return ret;
-	ret = lc_checkpoint_load(core);
+	ret = lc_checkpoint_load(&core->c);
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret) {
 		/* Nothing is lost: the log from the tail on says the same. */
-		lc_warn(&core->env, "checkpoint unusable, replaying the log instead");
-		lc_index_clear(core->index);
-		lc_ring_forget_cuts(core->ring);
-		ret = lc_recovery_run(core, next_seq, next_segment);
-		if (!ret && *next_seq != core->sb.next_seq) {
+		lc_warn(&core->c.env, "checkpoint unusable, replaying the log instead");
+		lc_index_clear(core->c.index);
+		lc_ring_forget_cuts(core->c.ring);
+		ret = lc_recovery_run(&core->c, next_seq, next_segment);
+		if (!ret && *next_seq != core->c.sb.next_seq) {
 			/* All of it was durable: this is damage, no torn tail (L4). */
-			lc_err(&core->env, "the log ends at record %llu but was stopped cleanly at %llu: see lc-check --repair",
-			       *next_seq - 1, core->sb.next_seq - 1);
+			lc_err(&core->c.env, "the log ends at record %llu but was stopped cleanly at %llu: see lc-check --repair",
+			       *next_seq - 1, core->c.sb.next_seq - 1);
 			ret = -EUCLEAN;
 		}
 		return ret;
 	}
-	*next_seq = core->sb.next_seq;
-	*next_segment = core->sb.head_segment;
+	*next_seq = core->c.sb.next_seq;
+	*next_segment = core->c.sb.head_segment;
 	/* A log of one lane, which goes on with several: its headers tell the cuts. */
-	if (core->nr_lanes > 1 && !(core->sb.incompat & LC_INCOMPAT_LANES))
-		return lc_recovery_read_cuts(core);
+	if (core->c.nr_lanes > 1 && !(core->c.sb.incompat & LC_INCOMPAT_LANES))
+		return lc_recovery_read_cuts(&core->c);
 	return 0;
 }
 
@@ -154,9 +155,9 @@ static int load_log(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 	int ret = 0;
 
 	/* A start that the power cut before it wrote anything else: the stop before it counts. */
-	if (lc_pairing_unwritten(&core->sb, lc_meta_mark_epoch(core)))
-		ret = lc_fingerprint_check(core);
-	return ret ? ret : lc_recovery_run(core, next_seq, next_segment);
+	if (lc_pairing_unwritten(&core->c.sb, lc_meta_mark_epoch(&core->c)))
+		ret = lc_fingerprint_check(&core->c);
+	return ret ? ret : lc_recovery_run(&core->c, next_seq, next_segment);
 }
 
 /* [life_lock] Open the epoch. */
@@ -166,29 +167,29 @@ static int start(struct lc_core *core)
 	int ret;
 
 	lockdep_assert_held(&core->life_lock);
-	ret = lc_meta_check_pair(core);
+	ret = lc_meta_check_pair(&core->c);
 	if (!ret)
-		ret = lc_foreign_check(core);
+		ret = lc_foreign_check(&core->c);
 	if (ret)
 		return ret;
-	if (core->sb.flags & LC_SB_CLEAN)
+	if (core->c.sb.flags & LC_SB_CLEAN)
 		ret = load_clean(core, &next_seq, &next_segment);
 	else
 		ret = load_log(core, &next_seq, &next_segment);
 	if (ret)
 		return ret;
-	if (core->sb.tail_seq == next_seq)
-		core->sb.tail_segment = next_segment;	/* the log is empty */
-	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.tail_seq, next_segment);
-	lc_allot_start(core->allot, next_segment, next_seq);
-	lc_log_start(core->log, next_seq);
-	ret = lc_meta_begin_epoch(core, next_seq, next_segment);
+	if (core->c.sb.tail_seq == next_seq)
+		core->c.sb.tail_segment = next_segment;	/* the log is empty */
+	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq, next_segment);
+	lc_allot_start(core->c.allot, next_segment, next_seq);
+	lc_log_start(core->c.log, next_seq);
+	ret = lc_meta_begin_epoch(&core->c, next_seq, next_segment);
 	if (ret)
 		return ret;
-	if (core->sb.mark_offset != LC_NO_MARK)
-		lc_doubt_marked(&core->doubt);
-	lc_info(&core->env, "epoch %llu: %llu blocks cached, %llu dirty", core->sb.epoch,
-		lc_index_cached(core->index), lc_index_dirty(core->index));
+	if (core->c.sb.mark_offset != LC_NO_MARK)
+		lc_doubt_marked(&core->c.doubt);
+	lc_info(&core->c.env, "epoch %llu: %llu blocks cached, %llu dirty", core->c.sb.epoch,
+		lc_index_cached(core->c.index), lc_index_dirty(core->c.index));
 	return 0;
 }
 
@@ -202,20 +203,20 @@ static void stop_clean(struct lc_core *core)
 	lockdep_assert_held(&core->life_lock);
 	/* A late write must not be acknowledged any more. */
 	core->ended = true;
-	lc_health_end(&core->health);
+	lc_health_end(&core->c.health);
 	/* A fingerprint of what is gone after a power cut would refuse the next start (F8). */
-	ret = lc_doubt_flush(core);
-	if (!ret && lc_doubt_any(&core->doubt))
+	ret = lc_doubt_flush(&core->c);
+	if (!ret && lc_doubt_any(&core->c.doubt))
 		ret = -EIO;
 	if (!ret)
-		ret = lc_fingerprint_take(core, &print);
+		ret = lc_fingerprint_take(&core->c, &print);
 	if (!ret)
-		ret = lc_checkpoint_write(core, &entries);
+		ret = lc_checkpoint_write(&core->c, &entries);
 	if (!ret)
-		ret = lc_meta_end_clean(core, lc_log_last_seq(core->log) + 1,
-					lc_lanes_used(core->lanes), entries, &print);
+		ret = lc_meta_end_clean(&core->c, lc_log_last_seq(core->c.log) + 1,
+					lc_lanes_used(core->c.lanes), entries, &print);
 	if (ret)
-		lc_warn(&core->env, "no clean stop, error %d: the next start replays the log", ret);
+		lc_warn(&core->c.env, "no clean stop, error %d: the next start replays the log", ret);
 }
 
 /**
@@ -226,9 +227,9 @@ static void stop_clean(struct lc_core *core)
  */
 int lc_core_flush(struct lc_core *core)
 {
-	if (lc_mode(&core->health) == LC_MODE_DEGRADED)
+	if (lc_mode(&core->c.health) == LC_MODE_DEGRADED)
 		return lc_bypass_flush(core);
-	return lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, false));
+	return lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
 }
 
 /* [life_lock] What cannot be had now stays as it is, and is put into @params. */
@@ -239,31 +240,31 @@ static void take_params(struct lc_core *core, struct lc_params *params, struct l
 
 	lockdep_assert_held(&core->life_lock);
 	if (spare)
-		lc_pool_add(core->pool, spare);
-	lc_pool_shrink(core->pool, params->buffers);
+		lc_pool_add(core->c.pool, spare);
+	lc_pool_shrink(core->c.pool, params->buffers);
 	lc_refill_set_ready(core, params);
-	WRITE_ONCE(core->stats_on, params->stats);
-	if (params->writeback_batch != core->env.params.writeback_batch ||
-	    params->writeback_depth != core->env.params.writeback_depth) {
+	WRITE_ONCE(core->c.stats_on, params->stats);
+	if (params->writeback_batch != core->c.env.params.writeback_batch ||
+	    params->writeback_depth != core->c.env.params.writeback_depth) {
 		/* Memory must not be reclaimed through the volume that is suspended. */
 		noio = lc_noio_save();
 		if (lc_writeback_resize(core->wb, params->writeback_batch,
 					params->writeback_depth)) {
-			lc_warn(&core->env, "no memory for another writeback batch or depth");
+			lc_warn(&core->c.env, "no memory for another writeback batch or depth");
 			next = *params;
-			next.writeback_batch = core->env.params.writeback_batch;
-			next.writeback_depth = core->env.params.writeback_depth;
+			next.writeback_batch = core->c.env.params.writeback_batch;
+			next.writeback_depth = core->c.env.params.writeback_depth;
 			lc_params_store(params, &next);
 		}
 		lc_noio_restore(noio);
 	}
-	if (params->lanes != core->env.params.lanes) {
-		lc_warn(&core->env, "option lanes counts from the next start on");
+	if (params->lanes != core->c.env.params.lanes) {
+		lc_warn(&core->c.env, "option lanes counts from the next start on");
 		next = *params;
-		next.lanes = core->env.params.lanes;
+		next.lanes = core->c.env.params.lanes;
 		lc_params_store(params, &next);
 	}
-	lc_params_store(&core->env.params, params);
+	lc_params_store(&core->c.env.params, params);
 }
 
 /**
@@ -282,7 +283,7 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_param
 
 	mutex_lock(&core->life_lock);
 	if (core->ended) {
-		lc_err(&core->env, "this life has ended: remove the device and create it again");
+		lc_err(&core->c.env, "this life has ended: remove the device and create it again");
 		ret = -EIO;
 		goto unlock;
 	}
@@ -301,11 +302,11 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_param
 		goto unlock;
 	WRITE_ONCE(core->running, true);
 	lc_rescue_resume(core->rescue);
-	if (lc_mode(&core->health) == LC_MODE_DEGRADED)
+	if (lc_mode(&core->c.health) == LC_MODE_DEGRADED)
 		goto unlock;
-	WRITE_ONCE(core->env.last_write, jiffies);
-	lc_kick(&core->env.refill);
-	queue_delayed_work(core->env.wq, &core->idle_work, HZ);
+	WRITE_ONCE(core->c.env.last_write, jiffies);
+	lc_kick(&core->c.env.refill);
+	queue_delayed_work(core->c.env.wq, &core->idle_work, HZ);
 	lc_writeback_resume(core->wb);
 unlock:
 	mutex_unlock(&core->life_lock);
@@ -347,8 +348,8 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	lc_discard_settle(core);
 	cancel_delayed_work_sync(&core->idle_work);
 	ret = lc_core_flush(core);
-	lc_log_quiesce(core->log);
-	if (lc_ssd_failed(&core->health)) {
+	lc_log_quiesce(core->c.log);
+	if (lc_ssd_failed(&core->c.health)) {
 		/* It may be on its way, but must not be at work while suspended. */
 		lc_rescue_run(core->rescue);
 		lc_rescue_finish(core->rescue, removing);
@@ -361,10 +362,10 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	flush_work(&core->refill_work);
 	lc_park_rest(core->park);
 	if (ret)
-		lc_err(&core->env, "the log could not be made durable");
-	else if (lc_mode(&core->health) == LC_MODE_DEGRADED)
+		lc_err(&core->c.env, "the log could not be made durable");
+	else if (lc_mode(&core->c.health) == LC_MODE_DEGRADED)
 		lc_rescue_record_lost(core, removing);
-	else if (removing && lc_mode(&core->health) == LC_MODE_RW)
+	else if (removing && lc_mode(&core->c.health) == LC_MODE_RW)
 		stop_clean(core);
 unlock:
 	mutex_unlock(&core->life_lock);
@@ -386,19 +387,19 @@ void lc_core_teardown(struct lc_core *core)
 		lc_writeback_pause(core->wb);
 		WRITE_ONCE(core->running, false);
 	}
-	if (core->env.wq) {
+	if (core->c.env.wq) {
 		cancel_delayed_work_sync(&core->idle_work);
 		/* The one starts the other only while running. */
 		flush_work(&core->refill_work);
 		cancel_delayed_work_sync(&core->pace_work);
 	}
-	if (core->log) {
+	if (core->c.log) {
 		/* Whatever refill_work may still wish for. */
-		lc_log_stop(core->log);
-		lc_log_quiesce(core->log);
+		lc_log_stop(core->c.log);
+		lc_log_quiesce(core->c.log);
 	}
 	lc_rescue_destroy(core->rescue);
-	if (core->env.wq) {
+	if (core->c.env.wq) {
 		cancel_work_sync(&core->refill_work);
 		lc_park_stop(core->park);
 	}
@@ -409,30 +410,30 @@ void lc_core_teardown(struct lc_core *core)
 	/* Before those whom it hands reads to. */
 	if (core->verify_wq)
 		destroy_workqueue(core->verify_wq);
-	if (core->patient_wq)
-		destroy_workqueue(core->patient_wq);
+	if (core->c.patient_wq)
+		destroy_workqueue(core->c.patient_wq);
 	/* No bio is left that they could find; behind all workers that may have queued them. */
-	if (core->env.wq)
+	if (core->c.env.wq)
 		cancel_delayed_work_sync(&core->commit_late);
 	if (core->commit_wq)
 		destroy_workqueue(core->commit_wq);
 	/* All that might say something has ended. */
-	lc_name_stop(&core->env.name);
-	lc_log_destroy(core->log);
-	lc_submit_destroy(core->submit);
-	if (core->env.wq)
-		destroy_workqueue(core->env.wq);
+	lc_name_stop(&core->c.env.name);
+	lc_log_destroy(core->c.log);
+	lc_submit_destroy(core->c.submit);
+	if (core->c.env.wq)
+		destroy_workqueue(core->c.env.wq);
 	lc_park_destroy(core->park);
 	lc_bypass_destroy(core->bypass);
-	lc_lanes_destroy(core->lanes);
-	lc_allot_destroy(core->allot);
-	lc_pool_destroy(core->pool);
-	lc_ring_destroy(core->ring);
-	lc_sums_destroy(&core->sums);
-	lc_stats_destroy(core);
-	lc_index_destroy(core->index);
-	lc_meta_destroy(core->meta);
-	mempool_exit(&core->merge_pool);
+	lc_lanes_destroy(core->c.lanes);
+	lc_allot_destroy(core->c.allot);
+	lc_pool_destroy(core->c.pool);
+	lc_ring_destroy(core->c.ring);
+	lc_sums_destroy(&core->c.sums);
+	lc_stats_destroy(&core->c);
+	lc_index_destroy(core->c.index);
+	lc_meta_destroy(core->c.meta);
+	mempool_exit(&core->c.merge_pool);
 	mutex_destroy(&core->life_lock);
 }
 
@@ -442,13 +443,13 @@ void lc_core_teardown(struct lc_core *core)
  */
 static int check_memory(struct lc_core *core, const char **error)
 {
-	u64 need = lc_index_need(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
+	u64 need = lc_index_need(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
 	u64 have = (u64)totalram_pages() << PAGE_SHIFT;
 
 	if (need <= have / 2)
 		return 0;
-	lc_err(&core->env, "%pg needs an index of %llu MiB of RAM, more than half of the %llu MiB there are: use less of the device, as a partition or a logical volume, or add memory",
-	       core->env.cache, need >> 20, have >> 20);
+	lc_err(&core->c.env, "%pg needs an index of %llu MiB of RAM, more than half of the %llu MiB there are: use less of the device, as a partition or a logical volume, or add memory",
+	       core->c.env.cache, need >> 20, have >> 20);
 	*error = "Index would take more than half of the RAM";
 	return -ENOMEM;
 }
@@ -457,39 +458,41 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 {
 	LIST_HEAD(buffers);
 
-	core->sums.nr_slots = core->sb.geo.nr_slots;
-	core->meta = lc_meta_create(core);
-	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
-	core->ring = lc_ring_create(&core->sb.geo);
-	core->pool = lc_pool_create(&core->env, core->ring, nr_lanes);
-	core->env.wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	core->env.refill = (struct lc_kick){ core->env.wq, &core->refill_work };
+	core->c.sums.nr_slots = core->c.sb.geo.nr_slots;
+	core->c.meta = lc_meta_create(&core->c);
+	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
+	core->c.ring = lc_ring_create(&core->c.sb.geo);
+	core->c.pool = lc_pool_create(&core->c.env, core->c.ring, nr_lanes);
+	core->c.env.wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	core->c.env.refill = (struct lc_kick){ core->c.env.wq, &core->refill_work };
 	/* As device mapper's own: see commit() in write.c. */
 	core->commit_wq = alloc_workqueue("lc-commit", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
-	core->patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
-					   WQ_MAX_ACTIVE);
+	core->c.patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
+					     WQ_MAX_ACTIVE);
 	core->verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	core->event_wq = alloc_ordered_workqueue("lc-event", WQ_MEM_RECLAIM);
-	if (!core->meta || !core->index || !core->ring || !core->pool || !core->env.wq ||
-	    !core->commit_wq || !core->patient_wq || !core->verify_wq || !core->event_wq)
+	if (!core->c.meta || !core->c.index || !core->c.ring || !core->c.pool || !core->c.env.wq ||
+	    !core->commit_wq || !core->c.patient_wq || !core->verify_wq || !core->event_wq)
 		return -ENOMEM;
-	core->nr_lanes = nr_lanes;
-	if (lc_stats_create(core) || lc_discard_create(core))
+	core->c.nr_lanes = nr_lanes;
+	if (lc_stats_create(&core->c) || lc_discard_create(core))
 		return -ENOMEM;
-	core->submit = lc_submit_create(&core->env, core->ring, core->pool, &core->sums, nr_lanes);
-	core->log = core->submit ? lc_log_create(&core->env, core->submit) : NULL;
-	if (!core->log)
+	core->c.submit = lc_submit_create(&core->c.env, core->c.ring, core->c.pool, &core->c.sums,
+					  nr_lanes);
+	core->c.log = core->c.submit ? lc_log_create(&core->c.env, core->c.submit) : NULL;
+	if (!core->c.log)
 		return -ENOMEM;
-	core->allot = lc_allot_create(&core->env, core->ring, core->log, nr_lanes);
-	if (!core->allot)
+	core->c.allot = lc_allot_create(&core->c.env, core->c.ring, core->c.log, nr_lanes);
+	if (!core->c.allot)
 		return -ENOMEM;
-	core->lanes = lc_lanes_create(&core->env, core->allot, core->log, core->submit, core->pool);
-	if (!core->lanes || mempool_init_page_pool(&core->merge_pool, MERGE_PAGES, 1))
+	core->c.lanes = lc_lanes_create(&core->c.env, core->c.allot, core->c.log, core->c.submit,
+					core->c.pool);
+	if (!core->c.lanes || mempool_init_page_pool(&core->c.merge_pool, MERGE_PAGES, 1))
 		return -ENOMEM;
-	if (lc_buffers_alloc(core->pool, core->env.params.buffers, &buffers))
+	if (lc_buffers_alloc(core->c.pool, core->c.env.params.buffers, &buffers))
 		return -ENOMEM;
-	lc_pool_add(core->pool, &buffers);
-	lc_refill_set_ready(core, &core->env.params);
+	lc_pool_add(core->c.pool, &buffers);
+	lc_refill_set_ready(core, &core->c.env.params);
 	core->wb = lc_writeback_create(core);
 	core->park = lc_park_create(core);
 	core->bypass = lc_bypass_create(core);
@@ -513,17 +516,17 @@ static void core_init(struct lc_core *core)
 /* Are the devices what the superblock was written for? */
 static int check_devices(struct lc_core *core, struct dm_target *ti, const char **error)
 {
-	const struct lc_sb *sb = &core->sb;
+	const struct lc_sb *sb = &core->c.sb;
 
 	*error = NULL;
-	if ((u64)bdev_nr_bytes(core->env.cache) < sb->geo.cache_bytes)
+	if ((u64)bdev_nr_bytes(core->c.env.cache) < sb->geo.cache_bytes)
 		*error = "Cache device is smaller than when it was formatted";
-	else if ((u64)bdev_nr_bytes(core->env.backing) < sb->backing_bytes)
+	else if ((u64)bdev_nr_bytes(core->c.env.backing) < sb->backing_bytes)
 		*error = "Backing device is smaller than when the cache was formatted";
 	else if (ti->len != sb->volume_sectors)
 		*error = "Table length is not the length of the formatted volume";
-	else if (bdev_logical_block_size(core->env.backing) > sb->backing_lbs ||
-		 bdev_logical_block_size(core->env.cache) > sb->cache_lbs)
+	else if (bdev_logical_block_size(core->c.env.backing) > sb->backing_lbs ||
+		 bdev_logical_block_size(core->c.env.cache) > sb->cache_lbs)
 		*error = "Logical block size has grown since the cache was formatted";
 	return *error ? -EINVAL : 0;
 }
@@ -534,11 +537,11 @@ static int check_devices(struct lc_core *core, struct dm_target *ti, const char 
  */
 static int choose_lanes(const struct lc_core *core, u32 *nr, const char **error)
 {
-	u64 most = min_t(u64, core->env.params.buffers / LC_LANE_BUFFERS,
-			 core->sb.geo.nr_segments / LC_LANE_SEGMENTS);
+	u64 most = min_t(u64, core->c.env.params.buffers / LC_LANE_BUFFERS,
+			 core->c.sb.geo.nr_segments / LC_LANE_SEGMENTS);
 
 	most = clamp_t(u64, most, 1, LC_MAX_LANES);
-	*nr = core->env.params.lanes;
+	*nr = core->c.env.params.lanes;
 	if (*nr > most) {
 		*error = "Option lanes: each of several needs 4 buffers and 32 segments";
 		return -EINVAL;
@@ -563,12 +566,12 @@ struct lc_core *lc_core_alloc(struct mapped_device *md, struct block_device *bac
 
 	if (!core)
 		return NULL;
-	core->env.cache = cache;
-	core->env.backing = backing;
-	core->env.sb = &core->sb;
-	core->env.health = &core->health;
-	lc_name_init(&core->env.name, md, dm_device_name(md));
-	lc_health_init(&core->health, &core->env, &lc_core_health_ops);
+	core->c.env.cache = cache;
+	core->c.env.backing = backing;
+	core->c.env.sb = &core->c.sb;
+	core->c.env.health = &core->c.health;
+	lc_name_init(&core->c.env.name, md, dm_device_name(md));
+	lc_health_init(&core->c.health, &core->c.env, &lc_core_health_ops);
 	core_init(core);
 	return core;
 }
@@ -591,20 +594,21 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 	int ret;
 
 	*error = "Cannot allocate memory";
-	core->env.params = *params;
-	lc_name_look(&core->env.name);
-	ret = lc_meta_read_sb(core->env.cache, &core->sb, &core->sb_copy, &why);
+	core->c.env.params = *params;
+	lc_name_look(&core->c.env.name);
+	ret = lc_meta_read_sb(core->c.env.cache, &core->c.sb, &core->c.sb_copy, &why);
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret) {
-		lc_err(&core->env, "%pg: %s: see lc-dump, or lc-format if it is new",
-		       core->env.cache, why);
+		lc_err(&core->c.env, "%pg: %s: see lc-dump, or lc-format if it is new",
+		       core->c.env.cache, why);
 		*error = "Cache device has no usable superblock";
 		return -EINVAL;
 	}
-	core->env.nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) >> LC_BLOCK_SHIFT;
-	lc_place_init(&core->env.place, &core->sb);
-	lc_doubt_init(&core->doubt, core->env.nr_blocks);
+	core->c.env.nr_blocks = (core->c.sb.volume_sectors + LC_BLOCK_SECTORS - 1) >>
+				LC_BLOCK_SHIFT;
+	lc_place_init(&core->c.env.place, &core->c.sb);
+	lc_doubt_init(&core->c.doubt, core->c.env.nr_blocks);
 	ret = check_devices(core, ti, error);
 	if (!ret)
 		ret = choose_lanes(core, &nr_lanes, error);
@@ -633,7 +637,7 @@ int lc_core_check_table(struct lc_core *core, struct dm_target *ti,
 {
 	int ret = check_devices(core, ti, error);
 
-	if (!ret && params->buffers < LC_LANE_BUFFERS * core->nr_lanes) {
+	if (!ret && params->buffers < LC_LANE_BUFFERS * core->c.nr_lanes) {
 		*error = "Option buffers: there are more lanes than 4 buffers for each";
 		ret = -EINVAL;
 	}

@@ -106,15 +106,15 @@ struct lc_discards {
 /* Is the copy in a slot newer than the last tombstone? (N4) */
 static bool newer(struct lc_core *core, u32 slot)
 {
-	const struct lc_segment *seg = lc_ring_segment(core->ring, slot);
+	const struct lc_segment *seg = lc_ring_segment(core->c.ring, slot);
 	const struct lc_bound *bound;
 
-	if (seg->number < core->allot->start)
+	if (seg->number < core->c.allot->start)
 		return false;
-	bound = &core->lanes->bounds[seg->lane];
+	bound = &core->c.lanes->bounds[seg->lane];
 	if (seg->number != bound->segment)
 		return seg->number > bound->segment;
-	return lc_ring_slot_in_segment(core->ring, slot) >= bound->slot;
+	return lc_ring_slot_in_segment(core->c.ring, slot) >= bound->slot;
 }
 
 /* Return: whether the block had a copy that the tombstone covers; @drop: it is forgotten. */
@@ -124,24 +124,24 @@ static bool visit_block(struct lc_core *core, u64 block, bool drop)
 	bool found;
 	u32 bucket;
 
-	if (lc_index_absent(core->index, block))
+	if (lc_index_absent(core->c.index, block))
 		return false;
-	bucket = lc_index_lock(core->index, block);
-	found = lc_index_lookup(core->index, bucket, block, &map);
+	bucket = lc_index_lock(core->c.index, block);
+	found = lc_index_lookup(core->c.index, bucket, block, &map);
 	if (found && drop) {
 		if (newer(core, map.slot))
 			found = false;
 		else
-			lc_index_remove(core->index, bucket, block, &map);
+			lc_index_remove(core->c.index, bucket, block, &map);
 	}
-	lc_index_unlock(core->index, bucket);
+	lc_index_unlock(core->c.index, bucket);
 	return found;
 }
 
 /* By block or by slot, whichever is less work.  @drop: otherwise only look for the first one. */
 static bool visit_range(struct lc_core *core, const struct lc_claim *claim, bool drop)
 {
-	u64 nr_slots = core->sb.geo.nr_slots;
+	u64 nr_slots = core->c.sb.geo.nr_slots;
 	struct lc_mapping map;
 	bool any = false;
 	u64 slot, block;
@@ -154,7 +154,7 @@ static bool visit_range(struct lc_core *core, const struct lc_claim *claim, bool
 		}
 		return any;
 	}
-	for (slot = 0; lc_index_next(core->index, &slot, nr_slots, &block, &map); slot++) {
+	for (slot = 0; lc_index_next(core->c.index, &slot, nr_slots, &block, &map); slot++) {
 		if (block >= claim->first && block <= claim->last)
 			any |= visit_block(core, block, drop);
 		if (any && !drop)
@@ -171,7 +171,7 @@ static bool visit_range(struct lc_core *core, const struct lc_claim *claim, bool
  */
 static blk_status_t status_of(const struct lc_core *core, int ret)
 {
-	if (ret == -EAGAIN || ret == -EOPNOTSUPP || lc_ssd_failed(&core->health))
+	if (ret == -EAGAIN || ret == -EOPNOTSUPP || lc_ssd_failed(&core->c.health))
 		return BLK_STS_OK;
 	return errno_to_blk_status(ret);
 }
@@ -199,7 +199,7 @@ static void discard_end(struct discard *one, int ret)
 	if (!bio)
 		atomic_sub(weight(one), &d->early);
 	/* Without a bio, nothing but RCU keeps the room from here on. */
-	lc_claims_drop(core->claims, &one->claim);
+	lc_claims_drop(core->c.claims, &one->claim);
 	mempool_free(one, &d->pool);
 	rcu_read_unlock();
 	if (bio)
@@ -210,7 +210,7 @@ static void below_put(struct discard *one)
 {
 	if (!atomic_dec_and_test(&one->pending))
 		return;
-	lc_doubt_discarded(&one->core->doubt, one->claim.first, one->claim.last);
+	lc_doubt_discarded(&one->core->c.doubt, one->claim.first, one->claim.last);
 	discard_end(one, READ_ONCE(one->error));
 }
 
@@ -229,10 +229,10 @@ static void below_end(struct bio *bio)
 static void send_piece(struct discard *one, u64 sector, u32 nr)
 {
 	struct lc_core *core = one->core;
-	struct bio *bio = bio_alloc_bioset(core->env.backing, 0, REQ_OP_DISCARD, GFP_NOIO,
+	struct bio *bio = bio_alloc_bioset(core->c.env.backing, 0, REQ_OP_DISCARD, GFP_NOIO,
 					   &core->discards->bios);
 
-	bio->bi_iter.bi_sector = lc_place_sector(&core->env.place, sector);
+	bio->bi_iter.bi_sector = lc_place_sector(&core->c.env.place, sector);
 	bio->bi_iter.bi_size = nr << SECTOR_SHIFT;
 	bio->bi_private = one;
 	bio->bi_end_io = below_end;
@@ -247,14 +247,14 @@ static void send_below(struct discard *one)
 	u64 sector = claim->first << LC_BLOCK_SHIFT;
 	u32 nr = (claim->last - claim->first + 1) << LC_BLOCK_SHIFT;
 	struct lc_core *core = one->core;
-	u32 n = lc_place_run(&core->env.place, sector, nr);
+	u32 n = lc_place_run(&core->c.env.place, sector, nr);
 
-	if (!bdev_max_discard_sectors(core->env.backing)) {
+	if (!bdev_max_discard_sectors(core->c.env.backing)) {
 		discard_end(one, 0);
 		return;
 	}
 	one->error = 0;
-	lc_doubt_discarded(&core->doubt, claim->first, claim->last);
+	lc_doubt_discarded(&core->c.doubt, claim->first, claim->last);
 	atomic_set(&one->pending, 1);
 	send_piece(one, sector, n);
 	if (n < nr)
@@ -267,7 +267,7 @@ static void send_below(struct discard *one)
 /* Nothing is discarded any more: the HDD is to be left alone (S3), or all that is written fails. */
 static bool over(const struct lc_core *core)
 {
-	return lc_ssd_failed(&core->health) || lc_mode(&core->health) != LC_MODE_RW;
+	return lc_ssd_failed(&core->c.health) || lc_mode(&core->c.health) != LC_MODE_RW;
 }
 
 static struct lc_io *next_fresh(struct lc_discards *d)
@@ -301,7 +301,7 @@ static struct discard *new_discard(struct lc_discards *d, struct lc_io *io)
 	one->bio = lc_io_bio(io);
 	nr = blocks_of(one->bio, &first);
 	lc_claim_init(&one->claim, LC_CLAIM_DISCARD, first, nr);
-	lc_claims_add(d->core->claims, &one->claim);
+	lc_claims_add(d->core->c.claims, &one->claim);
 	return one;
 }
 
@@ -315,7 +315,7 @@ static void end_early(struct lc_discards *d, struct discard *one)
 	atomic_add(weight(one), &d->early);
 	one->bio = NULL;
 	/* First: what is sent when the bio has ended must find that. */
-	lc_claims_hold(d->core->claims, &one->claim);
+	lc_claims_hold(d->core->c.claims, &one->claim);
 	bio_end(d->core, bio, 0);
 }
 
@@ -333,7 +333,7 @@ static void look(struct lc_discards *d, struct lc_io *io)
 	one = new_discard(d, io);
 	/* A copy that appears from here on is of a write that came before we end: it is newer. */
 	one->cached = visit_range(core, &one->claim, false);
-	turn = lc_claims_turn(core->claims, &one->claim);
+	turn = lc_claims_turn(core->c.claims, &one->claim);
 	if (turn && !one->cached) {
 		send_below(one);
 		return;
@@ -374,7 +374,7 @@ static bool take_pass(struct lc_discards *d, struct list_head *pass)
 		if (nr == PASS_DISCARDS)
 			break;
 		/* If not, the copy that it waits for queues us. */
-		if (!lc_claims_turn(d->core->claims, &one->claim))
+		if (!lc_claims_turn(d->core->c.claims, &one->claim))
 			continue;
 		list_move_tail(&one->list, pass);
 		nr++;
@@ -419,8 +419,8 @@ static int log_ranges(struct lc_discards *d, const struct list_head *pass)
 			.type = LC_ENTRY_RANGE_TOMBSTONE,
 		};
 	}
-	ret = lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, false));
-	return ret ? ret : lc_lanes_append_ranges(core->lanes, d->ranges, nr);
+	ret = lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
+	return ret ? ret : lc_lanes_append_ranges(core->c.lanes, d->ranges, nr);
 }
 
 /* The record is logged, or there will be none. */
@@ -429,7 +429,7 @@ static void let_writes(struct lc_core *core, const struct list_head *pass)
 	struct discard *one;
 
 	list_for_each_entry(one, pass, list)
-		lc_claims_let(core->claims, &one->claim);
+		lc_claims_let(core->c.claims, &one->claim);
 	lc_park_kick(core->park);
 }
 
@@ -461,7 +461,7 @@ static void do_pass(struct lc_discards *d, struct list_head *pass)
 	}
 	let_writes(core, pass);
 	if (!ret)
-		ret = lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, false));
+		ret = lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
 	end_pass(d, pass, ret);
 }
 
@@ -518,7 +518,7 @@ int lc_discard_map(struct lc_core *core, struct bio *bio)
 	struct lc_discards *d = core->discards;
 	u64 first;
 
-	if (lc_mode(&core->health) == LC_MODE_FAIL)
+	if (lc_mode(&core->c.health) == LC_MODE_FAIL)
 		return DM_MAPIO_KILL;
 	if (!blocks_of(bio, &first)) {
 		bio_endio(bio);
@@ -561,7 +561,7 @@ void lc_discard_settle(struct lc_core *core)
 	flush_work(&d->look_work);
 	queue_work(d->wq, &d->pass_work);
 	flush_work(&d->pass_work);
-	lc_claims_wait_discards(core->claims);
+	lc_claims_wait_discards(core->c.claims);
 }
 
 /**
@@ -574,9 +574,9 @@ int lc_discard_create(struct lc_core *core)
 {
 	struct lc_discards *d = kzalloc(sizeof(*d), GFP_KERNEL);
 
-	core->claims = lc_claims_create();
+	core->c.claims = lc_claims_create();
 	core->discards = d;
-	if (!core->claims || !d)
+	if (!core->c.claims || !d)
 		return -ENOMEM;
 	d->core = core;
 	spin_lock_init(&d->lock);
@@ -609,5 +609,5 @@ void lc_discard_destroy(struct lc_core *core)
 		kfree(d->ranges);
 		kfree(d);
 	}
-	lc_claims_destroy(core->claims);
+	lc_claims_destroy(core->c.claims);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Sampled blocks in which the HDD may show what it does not hold.  See doubt.h. */
-#include "lc.h"
+#include "cache.h"
 #include "doubt.h"
 #include "fingerprint.h"
 #include "io.h"
@@ -146,16 +146,16 @@ bool lc_doubt_any(struct lc_doubt *doubt)
 
 /**
  * lc_doubt_flush() - FLUSH the HDD
- * @core: the volume
+ * @c: the volume
  *
  * May sleep.  Return: 0 or a negative errno.
  */
-int lc_doubt_flush(struct lc_core *core)
+int lc_doubt_flush(struct lc_cache *c)
 {
 	int ret;
 
-	lc_doubt_begin(&core->doubt);
-	ret = lc_io_flush(core->env.backing);
-	lc_doubt_end(&core->doubt, !ret);
+	lc_doubt_begin(&c->doubt);
+	ret = lc_io_flush(c->env.backing);
+	lc_doubt_end(&c->doubt, !ret);
 	return ret;
 }

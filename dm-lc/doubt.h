@@ -33,7 +33,7 @@
 
 #include "lc_format.h"
 
-struct lc_core;
+struct lc_cache;
 
 /* A byte for each sample: its sectors. */
 struct lc_doubt {
@@ -55,6 +55,6 @@ void lc_doubt_begin(struct lc_doubt *doubt);
 void lc_doubt_end(struct lc_doubt *doubt, bool well);
 bool lc_doubt_any(struct lc_doubt *doubt);
 
-int lc_doubt_flush(struct lc_core *core);
+int lc_doubt_flush(struct lc_cache *c);
 
 #endif /* LC_DOUBT_H */

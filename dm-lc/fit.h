@@ -25,24 +25,24 @@
 
 #include <linux/compiler.h>
 
-#include "lc.h"
+#include "cache.h"
 
-void lc_fit_decide(struct lc_core *core);
+void lc_fit_decide(struct lc_cache *c);
 bool lc_fit_pieces(struct bio *bio, u32 blocks, u32 memory);
 
 /**
  * lc_fits_ssd() - can the SSD take this bio as it is?
- * @core: the volume
+ * @c: the volume
  * @bio: a read, whole logical blocks of the SSD in all
  *
  * Any context.
  */
-static inline bool lc_fits_ssd(const struct lc_core *core, struct bio *bio)
+static inline bool lc_fits_ssd(const struct lc_cache *c, struct bio *bio)
 {
-	u32 blocks = READ_ONCE(core->ssd_blocks);
+	u32 blocks = READ_ONCE(c->ssd_blocks);
 
 	/* 0: nothing that fits the HDD does not. */
-	return !blocks || lc_fit_pieces(bio, blocks, READ_ONCE(core->ssd_memory));
+	return !blocks || lc_fit_pieces(bio, blocks, READ_ONCE(c->ssd_memory));
 }
 
 #endif /* LC_FIT_H */

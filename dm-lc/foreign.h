@@ -8,8 +8,8 @@
 #ifndef LC_FOREIGN_H
 #define LC_FOREIGN_H
 
-struct lc_core;
+struct lc_cache;
 
-int lc_foreign_check(struct lc_core *core);
+int lc_foreign_check(struct lc_cache *c);
 
 #endif /* LC_FOREIGN_H */

@@ -4,7 +4,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "lc.h"
+#include "cache.h"
 #include "found.h"
 
 /* Bytes that stay available (FD1). */
@@ -20,12 +20,12 @@ static u64 available(void)
 	return pages > 0 ? (u64)pages << PAGE_SHIFT : 0;
 }
 
-int lc_found_alloc(struct lc_found *found, struct lc_core *core)
+int lc_found_alloc(struct lc_found *found, struct lc_cache *c)
 {
 	struct lc_replay_log *log = &found->log;
 
-	found->core = core;
-	lc_replay_init(log, &core->sb);
+	found->c = c;
+	lc_replay_init(log, &c->sb);
 	log->chunks = kvcalloc(lc_replay_chunks(log), sizeof(*log->chunks), GFP_KERNEL);
 	log->lives = kvcalloc(log->max_lives, sizeof(*log->lives), GFP_KERNEL);
 	log->by_epoch = kvcalloc(log->max_lives, sizeof(*log->by_epoch), GFP_KERNEL);
@@ -91,7 +91,7 @@ int lc_found_add(struct lc_found *found, const struct lc_record_info *info, bool
 		return 0;
 	ret = lc_replay_add(log, info, hidden);
 	if (ret == -E2BIG)
-		lc_err(&found->core->env, "the log has records of more than %u lives, more than a start can tell apart: see lc-check",
+		lc_err(&found->c->env, "the log has records of more than %u lives, more than a start can tell apart: see lc-check",
 		       log->max_lives);
 	return ret;
 }
@@ -102,7 +102,7 @@ int lc_found_check(const struct lc_found *found)
 
 	if (!found->full)
 		return 0;
-	lc_err(&found->core->env, "the log has %llu record headers or more: a start takes %llu MiB of RAM for them, %llu MiB are to stay available, and %llu MiB are: end other programs or add memory, nothing was changed",
+	lc_err(&found->c->env, "the log has %llu record headers or more: a start takes %llu MiB of RAM for them, %llu MiB are to stay available, and %llu MiB are: end other programs or add memory, nothing was changed",
 	       found->nr_headers, (need + mib - 1) / mib, reserve() / mib, available() / mib);
 	return -ENOMEM;
 }

@@ -13,10 +13,10 @@
 
 #include "replay.h"
 
-struct lc_core;
+struct lc_cache;
 
 struct lc_found {
-	struct lc_core *core;
+	struct lc_cache *c;
 	struct lc_replay_log log;	/* empty once a chunk could not be had */
 	u64 nr_headers;			/* taken in, also those that are only counted */
 	bool full;			/* a chunk could not be had */
@@ -26,7 +26,7 @@ struct lc_found {
  * May sleep.  What lc_found_alloc() leaves behind, also if it fails, goes with lc_found_free().
  * Return: 0; -ENOMEM; -E2BIG: too many lives, it was told.
  */
-int lc_found_alloc(struct lc_found *found, struct lc_core *core);
+int lc_found_alloc(struct lc_found *found, struct lc_cache *c);
 int lc_found_add(struct lc_found *found, const struct lc_record_info *info, bool hidden);
 void lc_found_free(struct lc_found *found);
 

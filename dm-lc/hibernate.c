@@ -24,10 +24,10 @@ static void outdate(struct lc_core *core)
 {
 	mutex_lock(&core->life_lock);
 	WRITE_ONCE(core->outdated, true);
-	lc_health_outdated(&core->health, "the devices are not as they were at hibernation");
+	lc_health_outdated(&core->c.health, "the devices are not as they were at hibernation");
 	mutex_unlock(&core->life_lock);
-	lc_err(&core->env, "mode fail: nothing is read or written any more: unmount and remove the volume, and start it again with lc-resume");
-	lc_health_tell(&core->health);
+	lc_err(&core->c.env, "mode fail: nothing is read or written any more: unmount and remove the volume, and start it again with lc-resume");
+	lc_health_tell(&core->c.health);
 }
 
 static void compare(struct lc_core *core)
@@ -37,11 +37,11 @@ static void compare(struct lc_core *core)
 
 	/* Memory must not be reclaimed through a volume that is suspended. */
 	noio = lc_noio_save();
-	while ((ret = lc_meta_check_unchanged(core)) && ret != -ESTALE && --tries)
+	while ((ret = lc_meta_check_unchanged(&core->c)) && ret != -ESTALE && --tries)
 		schedule_timeout_idle(HZ);
 	lc_noio_restore(noio);
 	/* Mode fail writes nothing; without its SSD it still reads the HDD. */
-	if (ret == -ESTALE || (ret && lc_mode(&core->health) != LC_MODE_FAIL))
+	if (ret == -ESTALE || (ret && lc_mode(&core->c.health) != LC_MODE_FAIL))
 		outdate(core);
 }
 
@@ -51,7 +51,7 @@ static void let_go(void)
 
 	list_for_each_entry_safe(core, next, &held, held) {
 		list_del(&core->held);
-		dm_put(core->env.name.md);
+		dm_put(core->c.env.name.md);
 	}
 }
 
@@ -64,7 +64,7 @@ static void thaw(struct work_struct *work)
 	list_for_each_entry(core, &held, held)
 		compare(core);
 	list_for_each_entry_reverse(core, &held, held)
-		dm_internal_resume(core->env.name.md);
+		dm_internal_resume(core->c.env.name.md);
 	let_go();
 }
 
@@ -76,8 +76,8 @@ static int refuse_swap(void)
 	struct lc_core *core;
 
 	list_for_each_entry(core, &held, held) {
-		if (IS_SWAPFILE(lc_bdev_inode(dm_disk(core->env.name.md)->part0))) {
-			lc_err(&core->env, "hibernation is refused while the volume is swap: swapoff it, and keep swap for hibernation on another disk");
+		if (IS_SWAPFILE(lc_bdev_inode(dm_disk(core->c.env.name.md)->part0))) {
+			lc_err(&core->c.env, "hibernation is refused while the volume is swap: swapoff it, and keep swap for hibernation on another disk");
 			return -EBUSY;
 		}
 	}
@@ -99,7 +99,7 @@ static int prepare(struct device *dev)
 		return ret;
 	}
 	list_for_each_entry(core, &held, held)
-		dm_internal_suspend_noflush(core->env.name.md);
+		dm_internal_suspend_noflush(core->c.env.name.md);
 	/* It is not begun before freezable workqueues are thawed. */
 	queue_work(thaw_wq, &thaw_work);
 	return 0;
@@ -114,10 +114,10 @@ static int refuse_restore(void)
 
 	lc_registry_hold(&started);
 	list_for_each_entry_safe(core, next, &started, held) {
-		lc_err(&core->env, "the image of hibernation is not restored: the volume has been started since: start volumes only after the kernel has looked for an image");
+		lc_err(&core->c.env, "the image of hibernation is not restored: the volume has been started since: start volumes only after the kernel has looked for an image");
 		ret = -EBUSY;
 		list_del(&core->held);
-		dm_put(core->env.name.md);
+		dm_put(core->c.env.name.md);
 	}
 	return ret;
 }

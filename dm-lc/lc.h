@@ -38,29 +38,15 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
-#include "doubt.h"
-#include "env.h"
-#include "format.h"
-#include "health.h"
+#include "cache.h"
 #include "queue.h"
 #include "request.h"
-#include "sums.h"
 
-struct lc_index;
-struct lc_ring;
-struct lc_pool;
-struct lc_allot;
-struct lc_lanes;
-struct lc_log;
-struct lc_submit;
 struct lc_writeback;
-struct lc_meta;
 struct lc_bypass;
 struct lc_discards;
-struct lc_claims;
 struct lc_rescue;
 struct lc_park;
-struct lc_stats;
 
 /* Of a core in the registry (E2). */
 enum lc_stage {
@@ -76,34 +62,12 @@ struct lc_core {
 	enum lc_stage stage;
 	struct list_head held;		/* while it is, see lc_registry_hold() */
 
-	struct lc_env env;
-	struct lc_health health;
-
-	u32 ssd_blocks, ssd_memory;	/* what reads must fit, see fit.h; READ_ONCE() */
-	struct lc_doubt doubt;		/* about sampled blocks of it */
-	struct lc_sb sb;		/* identity and geometry: constant; the rest: meta->lock */
-	u8 sb_copy;			/* front copy that sb was read from */
-	struct lc_meta *meta;
-	struct lc_index *index;
-	struct lc_sums sums;
-	struct lc_ring *ring;
-	struct lc_pool *pool;
-	struct lc_allot *allot;
-	struct lc_lanes *lanes;
-	u32 nr_lanes;
-	struct lc_log *log;
-	struct lc_submit *submit;
+	struct lc_cache c;
 	struct lc_writeback *wb;
-	struct lc_claims *claims;
 	struct lc_discards *discards;
 	struct lc_bypass *bypass;
 	struct lc_rescue *rescue;
 	struct lc_park *park;		/* writes that wait for room */
-	struct lc_stats __percpu *stats;
-	bool stats_on;			/* under life_lock; READ_ONCE() */
-
-	mempool_t merge_pool;		/* struct lc_merge */
-	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
 	struct workqueue_struct *verify_wq;	/* reads to be checked */
 	struct workqueue_struct *event_wq;	/* mode events, and nothing they could wait for */
 
@@ -113,7 +77,6 @@ struct lc_core {
 	bool ended;			/* stopped or failed to start, for good; under life_lock */
 
 	bool outdated;			/* devices of a later life (HB2); READ_ONCE() */
-	bool bypassed;			/* was degraded: clean copies are outdated; READ_ONCE() */
 
 	/* Has free buffers and segments at hand for the lanes; these three are its own. */
 	struct work_struct refill_work;

@@ -80,14 +80,14 @@ static u64 room(const struct lc_core *core)
 {
 	u32 nr = 0, i;
 
-	for (i = 0; i < core->nr_lanes; i++)
-		nr += READ_ONCE(core->lanes->lane[i]->nr_ready);
-	return min_t(u64, nr, lc_allot_ready(core->allot));
+	for (i = 0; i < core->c.nr_lanes; i++)
+		nr += READ_ONCE(core->c.lanes->lane[i]->nr_ready);
+	return min_t(u64, nr, lc_allot_ready(core->c.allot));
 }
 
 static u64 most_room(const struct lc_core *core)
 {
-	return READ_ONCE(core->allot->most_ready);
+	return READ_ONCE(core->c.allot->most_ready);
 }
 
 /* --- writers ---------------------------------------------------------------- */
@@ -103,10 +103,10 @@ static bool held(struct lc_park *park, const struct lc_io *io)
 {
 	u64 first, last;
 
-	if (!lc_claims_holding(park->core->claims))
+	if (!lc_claims_holding(park->core->c.claims))
 		return false;
 	blocks_of(io, &first, &last);
-	return lc_claims_held(park->core->claims, first, last);
+	return lc_claims_held(park->core->c.claims, first, last);
 }
 
 static bool overlaps(struct lc_park *park, const struct lc_io *io)
@@ -227,7 +227,7 @@ void lc_park_add(struct lc_park *park, struct lc_io *io, bool may_sleep)
 		limit = park->most;
 	}
 	/* If it was added, the write may have ended by now. */
-	lc_stats_parked(park->core);
+	lc_stats_parked(&park->core->c);
 	if (ret)
 		lc_write_end(io, BLK_STS_DM_REQUEUE);
 	else
@@ -273,7 +273,7 @@ static int unpark(struct lc_park *park, struct lc_io *io)
 		lc_meter_dry(&park->meter);
 		WRITE_ONCE(park->metered, true);
 	} else if (ret == -EBUSY) {
-		queue_delayed_work(core->env.wq, &park->meter_work, 1);
+		queue_delayed_work(core->c.env.wq, &park->meter_work, 1);
 	}
 	return ret;
 }
@@ -309,7 +309,7 @@ static bool unpark_all(struct lc_park *park)
 	int ret;
 
 	while ((io = first_parked(park, &requeue))) {
-		enum lc_mode mode = lc_mode(&core->health);
+		enum lc_mode mode = lc_mode(&core->c.health);
 
 		if (mode == LC_MODE_FAIL)
 			ret = -EIO;
@@ -344,8 +344,8 @@ static void unpark_end(struct lc_park *park)
 {
 	struct lc_core *core = park->core;
 
-	if (!park->metered || lc_submit_piece(core->submit) ||
-	    (lc_mode(&core->health) == LC_MODE_RW && !lc_meter_plenty(room(core), most_room(core))))
+	if (!park->metered || lc_submit_piece(core->c.submit) ||
+	    (lc_mode(&core->c.health) == LC_MODE_RW && !lc_meter_plenty(room(core), most_room(core))))
 		return;
 	lc_meter_stop(&park->meter);
 	WRITE_ONCE(park->metered, false);
@@ -376,7 +376,7 @@ static void meter_work(struct work_struct *work)
  */
 void lc_park_kick(struct lc_park *park)
 {
-	queue_work(park->core->env.wq, &park->work);
+	queue_work(park->core->c.env.wq, &park->work);
 }
 
 /**
@@ -477,7 +477,7 @@ struct lc_park *lc_park_create(struct lc_core *core)
 
 	if (!park)
 		return NULL;
-	park->most = max(MOST_BYTES / LC_SLOT_BYTES, MOST_SEGMENTS * core->sb.geo.seg_slots);
+	park->most = max(MOST_BYTES / LC_SLOT_BYTES, MOST_SEGMENTS * core->c.sb.geo.seg_slots);
 	for (i = 0; i < LC_NR_CLASSES; i++)
 		init_waitqueue_head(&park->room[i]);
 	park->core = core;

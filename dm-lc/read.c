@@ -56,7 +56,7 @@ static bool ssd_continues(struct lc_core *core, const struct run *run, u32 slot,
 	if (run->place == PLACE_NONE)
 		return true;
 	return run->place == PLACE_SSD && !first && slot == run->next_slot &&
-	       lc_ring_slot_in_segment(core->ring, slot);
+	       lc_ring_slot_in_segment(core->c.ring, slot);
 }
 
 /* Where is sector @first of the block, and how far does that reach? */
@@ -77,7 +77,7 @@ static enum place find_place(const struct lc_mapping *map, bool found, bool in_r
 /* [bucket locked] The mapping keeps the segment as it is until then. */
 static void enter_segment(struct lc_core *core, struct run *run, u32 slot)
 {
-	run->segment = READ_ONCE(lc_ring_segment(core->ring, slot)->number);
+	run->segment = READ_ONCE(lc_ring_segment(core->c.ring, slot)->number);
 	run->slot = slot;
 }
 
@@ -88,17 +88,17 @@ static void enter_segment(struct lc_core *core, struct run *run, u32 slot)
 static u32 extend_run(struct lc_core *core, struct bio *bio, struct bvec_iter *iter,
 		      struct run *run, u64 block, u32 first, u32 nr)
 {
-	u32 bucket = lc_index_lock(core->index, block);
+	u32 bucket = lc_index_lock(core->c.index, block);
 	struct lc_buffer *buf = NULL;
 	struct lc_mapping map;
 	enum place place;
 	bool found;
 	u32 n;
 
-	found = lc_index_lookup(core->index, bucket, block, &map);
+	found = lc_index_lookup(core->c.index, bucket, block, &map);
 	if (found) {
 		lc_bypass_view(core, &map);
-		buf = lc_buffer_pin(core->ring, map.slot);
+		buf = lc_buffer_pin(core->c.ring, map.slot);
 	}
 	place = find_place(&map, found, buf, first, nr, &n);
 	if (run->place != PLACE_NONE && run->place != place)
@@ -115,7 +115,7 @@ static u32 extend_run(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 	}
 	if (n)
 		run->place = place;
-	lc_index_unlock(core->index, bucket);
+	lc_index_unlock(core->c.index, bucket);
 	if (buf)
 		lc_buffer_unpin(buf);
 	return n;
@@ -149,8 +149,8 @@ static void find_run(struct lc_core *core, struct bio *bio, struct run *run)
  */
 void lc_read_put_segment(struct lc_core *core, u32 slot)
 {
-	if (lc_segment_put(core->ring, lc_ring_segment(core->ring, slot)))
-		lc_kick(&core->env.refill);
+	if (lc_segment_put(core->c.ring, lc_ring_segment(core->c.ring, slot)))
+		lc_kick(&core->c.env.refill);
 }
 
 /* --- reading a slot back ------------------------------------------------ */
@@ -165,12 +165,12 @@ static void learn_sums(struct lc_core *core, u32 base, struct lc_record_header *
 	struct lc_entry_info entry;
 	u32 i;
 
-	if (!lc_sums_enabled(&core->sums))
+	if (!lc_sums_enabled(&core->c.sums))
 		return;
 	for (i = 0; i < info->nr_slots; i++) {
 		lc_entry_decode(header, i, &entry);
 		if (entry.type == LC_ENTRY_DATA)
-			lc_sums_put(&core->sums, base + i, entry.csum);
+			lc_sums_put(&core->c.sums, base + i, entry.csum);
 	}
 }
 
@@ -181,24 +181,24 @@ static void learn_sums(struct lc_core *core, u32 base, struct lc_record_header *
 static int find_record(struct lc_core *core, u32 slot, struct lc_record_header *header,
 		       struct lc_record_info *info)
 {
-	struct lc_segment *seg = lc_ring_segment(core->ring, slot);
-	u32 wanted = lc_ring_slot_in_segment(core->ring, slot);
+	struct lc_segment *seg = lc_ring_segment(core->c.ring, slot);
+	u32 wanted = lc_ring_slot_in_segment(core->c.ring, slot);
 	u32 base = slot - wanted, nr_bad = 0;
 	int error = -EBADMSG, ret;
 	struct lc_chain chain;
 
 	lc_chain_start(&chain, seg->number,
-		       seg->number >= core->allot->start ? core->sb.epoch : 0);
+		       seg->number >= core->c.allot->start ? core->c.sb.epoch : 0);
 	while (chain.slot < wanted && nr_bad < MAX_BAD_HEADERS) {
-		ret = lc_io_sync(core->env.cache, REQ_OP_READ,
-				 lc_slot_address(&core->sb.geo, base + chain.slot), header,
+		ret = lc_io_sync(core->c.env.cache, REQ_OP_READ,
+				 lc_slot_address(&core->c.sb.geo, base + chain.slot), header,
 				 LC_SLOT_BYTES);
 		if (ret) {
 			error = ret;
 			nr_bad++;
 		}
 		/* One that rotted, or cannot be read, does not hide those behind it (L13). */
-		if (ret || lc_chain_step(&chain, &core->sb, header, info, NULL)) {
+		if (ret || lc_chain_step(&chain, &core->c.sb, header, info, NULL)) {
 			lc_chain_skip(&chain);
 			continue;
 		}
@@ -217,13 +217,13 @@ static int find_sum(struct lc_core *core, u64 block, u32 slot, struct lc_record_
 	struct lc_entry_info entry;
 	int ret;
 
-	*csum = lc_sums_get(&core->sums, slot);
+	*csum = lc_sums_get(&core->c.sums, slot);
 	if (*csum)
 		return 0;
 	ret = find_record(core, slot, header, &info);
 	if (ret)
 		return ret;
-	lc_entry_decode(header, lc_ring_slot_in_segment(core->ring, slot) - info.first_slot -
+	lc_entry_decode(header, lc_ring_slot_in_segment(core->c.ring, slot) - info.first_slot -
 			LC_HEADER_SLOTS, &entry);
 	*csum = entry.csum;
 	return entry.type == LC_ENTRY_DATA && entry.block == block ? 0 : -EBADMSG;
@@ -236,9 +236,9 @@ static int try_slot(struct lc_core *core, u64 block, u32 slot, void *pages)
 
 	ret = find_sum(core, block, slot, pages + LC_SLOT_BYTES, &csum);
 	if (!ret)
-		ret = lc_io_sync(core->env.cache, REQ_OP_READ, lc_slot_address(&core->sb.geo, slot),
+		ret = lc_io_sync(core->c.env.cache, REQ_OP_READ, lc_slot_address(&core->c.sb.geo, slot),
 				 pages, LC_SLOT_BYTES);
-	if (!ret && csum != lc_format_slot_csum(&core->sb, block, pages))
+	if (!ret && csum != lc_format_slot_csum(&core->c.sb, block, pages))
 		ret = -EBADMSG;
 	return ret;
 }
@@ -259,10 +259,10 @@ int lc_read_slot(struct lc_core *core, u64 block, u32 slot, void *pages)
 	if (ret != -EBADMSG)
 		return ret;
 	/* It may have rotted on its way, or the sum in RAM. */
-	lc_sums_put(&core->sums, slot, 0);
+	lc_sums_put(&core->c.sums, slot, 0);
 	if (!try_slot(core, block, slot, pages))
 		return 0;
-	lc_err_limit(&core->env, "block %llu is damaged on the cache device", block);
+	lc_err_limit(&core->c.env, "block %llu is damaged on the cache device", block);
 	return ret;
 }
 
@@ -284,22 +284,22 @@ struct piece {
 static void find_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *iter,
 		       struct piece *p)
 {
-	u32 bucket = lc_index_lock(core->index, p->block);
+	u32 bucket = lc_index_lock(core->c.index, p->block);
 	struct lc_buffer *buf = NULL;
 	bool found;
 
-	found = lc_index_lookup(core->index, bucket, p->block, &p->map);
+	found = lc_index_lookup(core->c.index, bucket, p->block, &p->map);
 	if (found) {
 		lc_bypass_view(core, &p->map);
-		buf = lc_buffer_pin(core->ring, p->map.slot);
+		buf = lc_buffer_pin(core->c.ring, p->map.slot);
 	}
 	p->place = find_place(&p->map, found, buf, p->first, p->nr, &p->nr);
 	if (p->place == PLACE_RAM)
 		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(buf, p->map.slot) +
 				  (p->first << 9), p->nr << 9);
 	else if (p->place == PLACE_SSD)
-		lc_segment_get(lc_ring_segment(core->ring, p->map.slot));
-	lc_index_unlock(core->index, bucket);
+		lc_segment_get(lc_ring_segment(core->c.ring, p->map.slot));
+	lc_index_unlock(core->c.index, bucket);
 	if (buf)
 		lc_buffer_unpin(buf);
 }
@@ -316,22 +316,22 @@ static int read_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *i
 		return 0;
 	if (p->place == PLACE_LOST)
 		return -EBADMSG;
-	pages = page_address(mempool_alloc(&core->merge_pool, GFP_NOIO));
+	pages = page_address(mempool_alloc(&core->c.merge_pool, GFP_NOIO));
 	if (p->place == PLACE_SSD) {
 		ret = lc_read_slot(core, p->block, p->map.slot, pages);
 		lc_read_put_segment(core, p->map.slot);
 	}
 	if (p->place == PLACE_HDD || (ret && !p->map.dirty)) {
-		lc_stamp(&core->env.last_hdd_read);
-		ret = lc_io_sync(core->env.backing, REQ_OP_READ,
-				 lc_place_sector(&core->env.place,
+		lc_stamp(&core->c.env.last_hdd_read);
+		ret = lc_io_sync(core->c.env.backing, REQ_OP_READ,
+				 lc_place_sector(&core->c.env.place,
 						 (p->block << LC_BLOCK_SHIFT) + p->first) << 9,
 				 pages + (p->first << 9), p->nr << 9);
-		lc_stamp(&core->env.last_hdd_read);
+		lc_stamp(&core->c.env.last_hdd_read);
 	}
 	if (!ret)
 		lc_io_copy_to_bio(bio, iter, pages + (p->first << 9), p->nr << 9);
-	mempool_free(virt_to_page(pages), &core->merge_pool);
+	mempool_free(virt_to_page(pages), &core->c.merge_pool);
 	return ret;
 }
 
@@ -351,7 +351,7 @@ static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bv
 		p.block = iter->bi_sector >> LC_BLOCK_SHIFT;
 		p.first = iter->bi_sector & (LC_BLOCK_SECTORS - 1);
 		p.nr = min_t(u32, LC_BLOCK_SECTORS - p.first, iter->bi_size >> 9);
-		mode = lc_mode(&core->health);
+		mode = lc_mode(&core->c.health);
 		ret = read_piece(core, bio, iter, &p);
 		if (!ret || p.place != PLACE_SSD)
 			return ret;
@@ -365,7 +365,7 @@ static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bv
 			continue;
 		}
 		schedule_timeout_idle(pause);
-		if (mode == LC_MODE_DEGRADED || !lc_ssd_failed(&core->health))
+		if (mode == LC_MODE_DEGRADED || !lc_ssd_failed(&core->c.health))
 			pause *= 2;
 	}
 }
@@ -390,7 +390,7 @@ static void slow_read_work(struct work_struct *work)
 static void read_slowly(struct lc_core *core, struct lc_io *io)
 {
 	INIT_WORK(&io->work, slow_read_work);
-	queue_work(core->patient_wq, &io->work);
+	queue_work(core->c.patient_wq, &io->work);
 }
 
 /* --- verify_reads -------------------------------------------------------- */
@@ -419,7 +419,7 @@ static bool check_block(struct lc_core *core, struct bio *bio, struct bvec_iter 
 
 	lc_io_copy_from_bio(bio, iter, pages, LC_SLOT_BYTES);
 	return !find_sum(core, block, slot, pages + LC_SLOT_BYTES, &csum) &&
-	       csum == lc_format_slot_csum(&core->sb, block, pages);
+	       csum == lc_format_slot_csum(&core->c.sb, block, pages);
 }
 
 /*
@@ -428,18 +428,18 @@ static bool check_block(struct lc_core *core, struct bio *bio, struct bvec_iter 
  */
 static bool hold_segment(struct lc_core *core, const struct lc_io *io)
 {
-	struct lc_segment *seg = lc_ring_segment(core->ring, io->position);
+	struct lc_segment *seg = lc_ring_segment(core->c.ring, io->position);
 	u32 slot = io->position, end = slot + (io->iter.bi_size >> LC_SLOT_SHIFT), bucket;
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	struct lc_mapping map;
 	bool held = false;
 
 	for (; slot < end && !held; slot++, block++) {
-		held = lc_index_lock_slot(core->index, block, slot, &bucket, &map) &&
+		held = lc_index_lock_slot(core->c.index, block, slot, &bucket, &map) &&
 		       READ_ONCE(seg->number) == io->segment;
 		if (held)
 			lc_segment_get(seg);
-		lc_index_unlock(core->index, bucket);
+		lc_index_unlock(core->c.index, bucket);
 	}
 	return held;
 }
@@ -456,10 +456,10 @@ static bool check_read(struct lc_core *core, struct bio *bio, const struct lc_io
 	/* Overwritten, or the segment was reused while others held the read back (H1). */
 	if (!hold_segment(core, io))
 		return false;
-	pages = page_address(mempool_alloc(&core->merge_pool, GFP_NOIO));
+	pages = page_address(mempool_alloc(&core->c.merge_pool, GFP_NOIO));
 	while (good && iter.bi_size)
 		good = check_block(core, bio, &iter, block++, slot++, pages);
-	mempool_free(virt_to_page(pages), &core->merge_pool);
+	mempool_free(virt_to_page(pages), &core->c.merge_pool);
 	lc_read_put_segment(core, io->position);
 	return good;
 }
@@ -480,9 +480,9 @@ static void verify_work(struct work_struct *work)
 static int map_to_hdd(struct lc_core *core, struct bio *bio)
 {
 	lc_bio_io(bio)->on_hdd = true;
-	lc_stamp(&core->env.last_hdd_read);
-	bio_set_dev(bio, core->env.backing);
-	bio->bi_iter.bi_sector = lc_place_sector(&core->env.place, bio->bi_iter.bi_sector);
+	lc_stamp(&core->c.env.last_hdd_read);
+	bio_set_dev(bio, core->c.env.backing);
+	bio->bi_iter.bi_sector = lc_place_sector(&core->c.env.place, bio->bi_iter.bi_sector);
 	return DM_MAPIO_REMAPPED;
 }
 
@@ -490,10 +490,10 @@ static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
 		      const struct run *run)
 {
 	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
-	u64 address = lc_slot_address(&core->sb.geo, run->slot) + ((u64)first << 9);
+	u64 address = lc_slot_address(&core->c.sb.geo, run->slot) + ((u64)first << 9);
 
-	if ((address | bio->bi_iter.bi_size) & (core->sb.cache_lbs - 1) ||
-	    !lc_fits_ssd(core, bio) ||
+	if ((address | bio->bi_iter.bi_size) & (core->c.sb.cache_lbs - 1) ||
+	    !lc_fits_ssd(&core->c, bio) ||
 	    (run->verify && !whole_slots(&bio->bi_iter))) {
 		read_slowly(core, io);
 		return DM_MAPIO_SUBMITTED;
@@ -502,7 +502,7 @@ static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
 	io->segment = run->segment;
 	io->on_ssd = true;
 	io->verify = run->verify;
-	bio_set_dev(bio, core->env.cache);
+	bio_set_dev(bio, core->c.env.cache);
 	bio->bi_iter.bi_sector = address >> 9;
 	return DM_MAPIO_REMAPPED;
 }
@@ -513,7 +513,7 @@ static bool all_absent(struct lc_core *core, const struct bio *bio)
 	u64 block = bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
 	u64 last = (bio_end_sector(bio) - 1) >> LC_BLOCK_SHIFT;
 
-	while (block <= last && lc_index_absent(core->index, block))
+	while (block <= last && lc_index_absent(core->c.index, block))
 		block++;
 	return block > last;
 }
@@ -528,7 +528,7 @@ static bool all_absent(struct lc_core *core, const struct bio *bio)
 int lc_read_map(struct lc_core *core, struct bio *bio)
 {
 	struct lc_io *io = lc_bio_io(bio);
-	struct run run = { .verify = READ_ONCE(core->env.params.verify_reads) };
+	struct run run = { .verify = READ_ONCE(core->c.env.params.verify_reads) };
 
 	if (all_absent(core, bio))
 		return map_to_hdd(core, bio);
@@ -547,7 +547,7 @@ int lc_read_map(struct lc_core *core, struct bio *bio)
 	case PLACE_HDD:
 		return map_to_hdd(core, bio);
 	default:
-		lc_err_limit_atomic(&core->env, "read of lost sector %llu",
+		lc_err_limit_atomic(&core->c.env, "read of lost sector %llu",
 				    (unsigned long long)bio->bi_iter.bi_sector);
 		return DM_MAPIO_KILL;
 	}
@@ -561,7 +561,7 @@ static bool reused(struct lc_core *core, const struct lc_io *io)
 	 * got slots there, and what was written is sent after the full barrier of lc_record_put().
 	 */
 	smp_rmb();
-	return READ_ONCE(lc_ring_segment(core->ring, io->position)->number) != io->segment;
+	return READ_ONCE(lc_ring_segment(core->c.ring, io->position)->number) != io->segment;
 }
 
 /**
@@ -577,7 +577,7 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 	struct lc_io *io = lc_bio_io(bio);
 
 	if (io->on_hdd)
-		lc_stamp(&core->env.last_hdd_read);
+		lc_stamp(&core->c.env.last_hdd_read);
 	if (!io->on_ssd)
 		return DM_ENDIO_DONE;
 	io->on_ssd = false;
@@ -589,7 +589,7 @@ int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
 	if (*error == BLK_STS_AGAIN || (!*error && !reused(core, io)))
 		return DM_ENDIO_DONE;
 	if (*error)
-		lc_err_limit_atomic(&core->env, "the cache device failed a read, trying again");
+		lc_err_limit_atomic(&core->c.env, "the cache device failed a read, trying again");
 	read_slowly(core, io);
 	return DM_ENDIO_INCOMPLETE;
 }

@@ -32,7 +32,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
-#include "lc.h"
+#include "cache.h"
 #include "chain.h"
 #include "found.h"
 #include "index.h"
@@ -64,7 +64,7 @@ struct walk {
 };
 
 struct scan {
-	struct lc_core *core;
+	struct lc_cache *c;
 	struct walk *walks;
 	struct lc_found found;
 	unsigned long *full;	/* by segment from the tail's: its chain goes to its end */
@@ -101,7 +101,7 @@ static int read_again(struct scan *s, u64 address, void *data, int error)
 	for (i = 0; error && i < AGAIN && s->nr_again < MAX_AGAIN; i++) {
 		s->nr_again++;
 		msleep(250);
-		error = lc_io_sync(s->core->env.cache, REQ_OP_READ, address, data, LC_SLOT_BYTES);
+		error = lc_io_sync(s->c->env.cache, REQ_OP_READ, address, data, LC_SLOT_BYTES);
 	}
 	return error;
 }
@@ -109,7 +109,7 @@ static int read_again(struct scan *s, u64 address, void *data, int error)
 /* Take one header in; the chain ends at the first that does not belong to it. */
 static int walk_on(struct scan *s, struct walk *w)
 {
-	const struct lc_sb *sb = &s->core->sb;
+	const struct lc_sb *sb = &s->c->sb;
 	struct lc_record_info info;
 	const char *why;
 	int ret;
@@ -160,8 +160,8 @@ static int scan_window(struct scan *s, u64 segment, u32 nr)
 			struct walk *w = &s->walks[i];
 
 			if (!w->ended)
-				lc_io_batch_read(&batch, &w->read, s->core->env.cache,
-						 lc_chain_address(&w->chain, &s->core->sb.geo),
+				lc_io_batch_read(&batch, &w->read, s->c->env.cache,
+						 lc_chain_address(&w->chain, &s->c->sb.geo),
 						 LC_SLOT_BYTES);
 		}
 		lc_io_batch_wait(&batch);
@@ -195,13 +195,13 @@ static bool may_be_header(const struct lc_io_read *read, u64 segment)
  */
 static void read_candidates(struct scan *s, u64 segment, u32 slot, u32 nr)
 {
-	u32 sector = bdev_logical_block_size(s->core->env.cache), i;
-	const struct lc_geometry *geo = &s->core->sb.geo;
+	u32 sector = bdev_logical_block_size(s->c->env.cache), i;
+	const struct lc_geometry *geo = &s->c->sb.geo;
 	struct lc_io_batch batch;
 
 	lc_io_batch_init(&batch);
 	for (i = 0; i < nr; i++)
-		lc_io_batch_read(&batch, &s->walks[i].read, s->core->env.cache,
+		lc_io_batch_read(&batch, &s->walks[i].read, s->c->env.cache,
 				 lc_format_log_address(geo, segment, slot + i), sector);
 	lc_io_batch_wait(&batch);
 	lc_io_batch_init(&batch);
@@ -211,7 +211,7 @@ static void read_candidates(struct scan *s, u64 segment, u32 slot, u32 nr)
 		if (!may_be_header(read, segment))
 			read->status = -ENODATA;
 		else if (sector < LC_SLOT_BYTES)
-			lc_io_batch_read(&batch, read, s->core->env.cache,
+			lc_io_batch_read(&batch, read, s->c->env.cache,
 					 lc_format_log_address(geo, segment, slot + i),
 					 LC_SLOT_BYTES);
 	}
@@ -221,7 +221,7 @@ static void read_candidates(struct scan *s, u64 segment, u32 slot, u32 nr)
 /* Try the slots of a segment from @slot on for headers that no chain leads to. */
 static int look_behind(struct scan *s, u64 segment, u32 slot)
 {
-	u32 seg_slots = s->core->sb.geo.seg_slots, nr, i;
+	u32 seg_slots = s->c->sb.geo.seg_slots, nr, i;
 	struct lc_record_info info;
 	int ret;
 
@@ -231,7 +231,7 @@ static int look_behind(struct scan *s, u64 segment, u32 slot)
 		for (i = 0; i < nr; i++) {
 			const struct lc_io_read *read = &s->walks[i].read;
 
-			if (read->status || lc_record_decode(read->data, &s->core->sb, segment,
+			if (read->status || lc_record_decode(read->data, &s->c->sb, segment,
 							     slot + i, &info, NULL))
 				continue;
 			/* Chains lead to some of them, if this is not the first look (RP2). */
@@ -252,21 +252,21 @@ static int look_behind(struct scan *s, u64 segment, u32 slot)
  */
 static int scan_settle(struct scan *s, u64 segment, const struct walk *w)
 {
-	u64 address = lc_chain_address(&w->chain, &s->core->sb.geo);
+	u64 address = lc_chain_address(&w->chain, &s->c->sb.geo);
 	bool stale = w->stale;
 	u64 before = s->found.nr_headers;
 	int ret;
 
 	if (w->error) {
-		lc_err(&s->core->env, "cache device: record at %llu: %s, see lc-check", address,
+		lc_err(&s->c->env, "cache device: record at %llu: %s, see lc-check", address,
 		       w->why);
 		return w->error;
 	}
 	if (w->unreadable) {
-		lc_warn(&s->core->env, "cache device: slot at %llu cannot be read: error %d; taken as torn by the crash",
+		lc_warn(&s->c->env, "cache device: slot at %llu cannot be read: error %d; taken as torn by the crash",
 			address, w->unreadable);
 		if (++s->nr_unreadable > MAX_UNREADABLE) {
-			lc_err(&s->core->env, "cache device: more than %u headers cannot be read: see to the device first, nothing was changed",
+			lc_err(&s->c->env, "cache device: more than %u headers cannot be read: see to the device first, nothing was changed",
 			       MAX_UNREADABLE);
 			return w->unreadable;
 		}
@@ -280,7 +280,7 @@ static int scan_settle(struct scan *s, u64 segment, const struct walk *w)
 	if (!stale) {
 		s->stale_run = 0;
 		s->end = segment + 1;
-	} else if (!is_skipped(&s->core->sb, segment)) {
+	} else if (!is_skipped(&s->c->sb, segment)) {
 		s->stale_run++;
 	}
 	return 0;
@@ -288,7 +288,7 @@ static int scan_settle(struct scan *s, u64 segment, const struct walk *w)
 
 static int scan_log(struct scan *s)
 {
-	const struct lc_sb *sb = &s->core->sb;
+	const struct lc_sb *sb = &s->c->sb;
 	u64 first = sb->tail_segment, end = first + sb->geo.nr_segments, n;
 	u32 nr, i;
 	int ret;
@@ -319,12 +319,12 @@ static int scan_log(struct scan *s)
  */
 static int check_disk(const struct scan *s)
 {
-	u64 epoch = lc_meta_mark_epoch(s->core), latest = lc_replay_latest(&s->found.log);
+	u64 epoch = lc_meta_mark_epoch(s->c), latest = lc_replay_latest(&s->found.log);
 
 	/* Above the superblock's it is that which is the old one (R6). */
-	if (latest <= epoch || latest > s->core->sb.epoch)
+	if (latest <= epoch || latest > s->c->sb.epoch)
 		return 0;
-	lc_meta_say_old_disk(s->core, latest);
+	lc_meta_say_old_disk(s->c, latest);
 	return -ESTALE;
 }
 
@@ -332,7 +332,7 @@ static int check_disk(const struct scan *s)
 static int select_run(struct scan *s, struct lc_replay_result *result)
 {
 	const struct lc_replay_log *log = &s->found.log;
-	const struct lc_sb *sb = &s->core->sb;
+	const struct lc_sb *sb = &s->c->sb;
 	u64 first = sb->tail_segment, last = first, n;
 	u32 slot = 0, i;
 	int ret;
@@ -365,7 +365,7 @@ static u64 record_address(struct scan *s, const struct lc_replay_record *r, u32 
 {
 	const struct lc_replay_log *log = &s->found.log;
 
-	return lc_format_log_address(&s->core->sb.geo, lc_replay_segment(log, r),
+	return lc_format_log_address(&s->c->sb.geo, lc_replay_segment(log, r),
 				     lc_replay_slot(log, r) + slot);
 }
 
@@ -379,20 +379,20 @@ static int fetched_header(struct scan *s, const struct lc_replay_record *r, void
 	const struct lc_replay_log *log = &s->found.log;
 	u64 segment = lc_replay_segment(log, r);
 	u32 slot = lc_replay_slot(log, r);
-	u64 address = lc_format_log_address(&s->core->sb.geo, segment, slot);
+	u64 address = lc_format_log_address(&s->c->sb.geo, segment, slot);
 	const char *why;
 	int ret;
 
 	if (read_again(s, address, raw, error)) {
-		lc_warn(&s->core->env, "cache device: record %llu, slot at %llu, cannot be read: error %d",
+		lc_warn(&s->c->env, "cache device: record %llu, slot at %llu, cannot be read: error %d",
 			r->seq, address, error);
 		return -EIO;
 	}
-	ret = lc_record_decode(raw, &s->core->sb, segment, slot, info, &why);
+	ret = lc_record_decode(raw, &s->c->sb, segment, slot, info, &why);
 	if (!ret && info->seq != r->seq)
 		ret = -EUCLEAN;
 	if (ret)
-		lc_err(&s->core->env, "record %llu changed while it was replayed", r->seq);
+		lc_err(&s->c->env, "record %llu changed while it was replayed", r->seq);
 	return ret == -EIO ? -EUCLEAN : ret;
 }
 
@@ -403,10 +403,10 @@ static bool slot_whole(struct scan *s, const struct lc_replay_record *r, u32 i,
 	u64 address = record_address(s, r, LC_HEADER_SLOTS + i);
 	int ret;
 
-	ret = lc_io_sync(s->core->env.cache, REQ_OP_READ, address, data, LC_SLOT_BYTES);
+	ret = lc_io_sync(s->c->env.cache, REQ_OP_READ, address, data, LC_SLOT_BYTES);
 	if (!read_again(s, address, data, ret))
-		return entry->csum == lc_format_slot_csum(&s->core->sb, entry->block, data);
-	lc_warn(&s->core->env, "cache device: record %llu, slot at %llu, cannot be read: error %d; taken as torn by the crash",
+		return entry->csum == lc_format_slot_csum(&s->c->sb, entry->block, data);
+	lc_warn(&s->c->env, "cache device: record %llu, slot at %llu, cannot be read: error %d; taken as torn by the crash",
 		r->seq, address, ret);
 	return false;
 }
@@ -420,7 +420,7 @@ static int verify_record(struct scan *s, const struct lc_replay_record *r, void 
 	int ret;
 
 	*whole = false;
-	ret = lc_io_sync(s->core->env.cache, REQ_OP_READ, record_address(s, r, 0), raw,
+	ret = lc_io_sync(s->c->env.cache, REQ_OP_READ, record_address(s, r, 0), raw,
 			 LC_SLOT_BYTES);
 	ret = fetched_header(s, r, raw, ret, &info);
 	if (ret)
@@ -452,7 +452,7 @@ static int verify_tail(struct scan *s, struct lc_replay_result *result, void *ra
 		if (ret)
 			return ret;
 		if (!whole) {
-			lc_info(&s->core->env, "record %llu was torn by the crash, the log ends before it",
+			lc_info(&s->c->env, "record %llu was torn by the crash, the log ends before it",
 				r->seq);
 			lc_replay_cut(log, r->seq - 1, result);
 			return 0;
@@ -464,54 +464,54 @@ static int verify_tail(struct scan *s, struct lc_replay_result *result, void *ra
 
 /* --- applying ----------------------------------------------------------- */
 
-static void apply_data(struct lc_core *core, const struct lc_entry_info *entry, u32 slot)
+static void apply_data(struct lc_cache *c, const struct lc_entry_info *entry, u32 slot)
 {
 	struct lc_mapping old, map = {
 		.slot = slot, .mask = entry->mask, .lost = entry->lost, .dirty = true,
 	};
-	u32 bucket = lc_index_lock(core->index, entry->block);
+	u32 bucket = lc_index_lock(c->index, entry->block);
 
-	lc_index_set(core->index, bucket, entry->block, &map, &old);
-	lc_index_unlock(core->index, bucket);
+	lc_index_set(c->index, bucket, entry->block, &map, &old);
+	lc_index_unlock(c->index, bucket);
 }
 
-static void apply_tombstone(struct lc_core *core, u64 block)
+static void apply_tombstone(struct lc_cache *c, u64 block)
 {
-	u32 bucket = lc_index_lock(core->index, block);
+	u32 bucket = lc_index_lock(c->index, block);
 	struct lc_mapping old;
 
-	lc_index_remove(core->index, bucket, block, &old);
-	lc_index_unlock(core->index, bucket);
+	lc_index_remove(c->index, bucket, block, &old);
+	lc_index_unlock(c->index, bucket);
 }
 
-static void apply_range(struct lc_core *core, const struct lc_entry_info *entry)
+static void apply_range(struct lc_cache *c, const struct lc_entry_info *entry)
 {
 	struct lc_mapping map;
 	u64 slot, block, i;
 
-	if (entry->nr_blocks <= core->sb.geo.nr_slots) {
+	if (entry->nr_blocks <= c->sb.geo.nr_slots) {
 		for (i = 0; i < entry->nr_blocks; i++) {
-			apply_tombstone(core, entry->block + i);
+			apply_tombstone(c, entry->block + i);
 			if (!(i & 1023))
 				cond_resched();
 		}
 		return;
 	}
-	for (slot = 0; lc_index_next(core->index, &slot, core->sb.geo.nr_slots, &block, &map);
+	for (slot = 0; lc_index_next(c->index, &slot, c->sb.geo.nr_slots, &block, &map);
 	     slot++) {
 		if (block >= entry->block && block - entry->block < entry->nr_blocks)
-			apply_tombstone(core, block);
+			apply_tombstone(c, block);
 	}
 }
 
 static int apply_record(struct scan *s, const struct lc_replay_record *r,
 			struct lc_io_read *read)
 {
-	struct lc_core *core = s->core;
+	struct lc_cache *c = s->c;
 	const struct lc_replay_log *log = &s->found.log;
-	u64 position = lc_ring_position(core->ring, lc_replay_segment(log, r));
+	u64 position = lc_ring_position(c->ring, lc_replay_segment(log, r));
 	u64 cut = lc_replay_cut_segment(log, r);
-	u32 base = (position << core->ring->slot_shift) + lc_replay_slot(log, r) + LC_HEADER_SLOTS;
+	u32 base = (position << c->ring->slot_shift) + lc_replay_slot(log, r) + LC_HEADER_SLOTS;
 	struct lc_record_info info;
 	struct lc_entry_info entry;
 	u32 i;
@@ -521,21 +521,21 @@ static int apply_record(struct scan *s, const struct lc_replay_record *r,
 	if (ret)
 		return ret;
 	if (cut)
-		core->ring->segments[lc_ring_position(core->ring, cut)].cut_seq = r->seq;
+		c->ring->segments[lc_ring_position(c->ring, cut)].cut_seq = r->seq;
 	for (i = 0; i < info.nr_entries; i++) {
 		lc_entry_decode(read->data, i, &entry);
 		switch (entry.type) {
 		case LC_ENTRY_NONE:
 			break;
 		case LC_ENTRY_DATA:
-			apply_data(core, &entry, base + i);
-			lc_sums_put(&core->sums, base + i, entry.csum);
+			apply_data(c, &entry, base + i);
+			lc_sums_put(&c->sums, base + i, entry.csum);
 			break;
 		case LC_ENTRY_RANGE_TOMBSTONE:
-			apply_range(core, &entry);
+			apply_range(c, &entry);
 			break;
 		default:
-			lc_err(&core->env, "record %llu has an entry this version never writes: type %u",
+			lc_err(&c->env, "record %llu has an entry this version never writes: type %u",
 			       r->seq, entry.type);
 			return -EOPNOTSUPP;
 		}
@@ -557,7 +557,7 @@ static u32 fetch_window(struct scan *s, u32 *next, const struct lc_replay_record
 		let_others_run(*next);
 		if (!r->keep)
 			continue;
-		lc_io_batch_read(&batch, &s->walks[nr].read, s->core->env.cache,
+		lc_io_batch_read(&batch, &s->walks[nr].read, s->c->env.cache,
 				 record_address(s, r, 0), LC_SLOT_BYTES);
 		fetched[nr++] = r;
 	}
@@ -595,13 +595,13 @@ static void scan_free(struct scan *s)
 	kvfree(s->full);
 }
 
-static int scan_alloc(struct scan *s, struct lc_core *core)
+static int scan_alloc(struct scan *s, struct lc_cache *c)
 {
 	u32 i;
 
-	s->core = core;
+	s->c = c;
 	s->walks = kvcalloc(WINDOW, sizeof(*s->walks), GFP_KERNEL);
-	s->full = kvcalloc(BITS_TO_LONGS(core->sb.geo.nr_segments), sizeof(long), GFP_KERNEL);
+	s->full = kvcalloc(BITS_TO_LONGS(c->sb.geo.nr_segments), sizeof(long), GFP_KERNEL);
 	if (!s->walks || !s->full)
 		return -ENOMEM;
 	for (i = 0; i < WINDOW; i++) {
@@ -614,7 +614,7 @@ static int scan_alloc(struct scan *s, struct lc_core *core)
 
 static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
 {
-	struct lc_core *core = s->core;
+	struct lc_cache *c = s->c;
 	int ret;
 
 	ret = scan_log(s);
@@ -626,27 +626,27 @@ static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
 	if (ret != -ENOMEM && check_disk(s))
 		return -ESTALE;
 	if (ret == -ESTALE) {
-		lc_err(&core->env, "the log has records of a later life than the superblock: an old superblock, see lc-check");
+		lc_err(&c->env, "the log has records of a later life than the superblock: an old superblock, see lc-check");
 		return ret;
 	}
 	if (ret == -EUCLEAN) {
-		lc_err(&core->env, "the log ends at record %llu but %llu was durable: records are damaged, see lc-check --repair",
+		lc_err(&c->env, "the log ends at record %llu but %llu was durable: records are damaged, see lc-check --repair",
 		       result->last_seq, result->durable_seq);
 		if (s->nr_unreadable)
-			lc_err(&core->env, "%u headers cannot be read, and may be what is missing",
+			lc_err(&c->env, "%u headers cannot be read, and may be what is missing",
 			       s->nr_unreadable);
 		return ret;
 	}
 	if (!ret)
 		ret = verify_tail(s, result, raw);
 	if (!ret)
-		ret = lc_io_flush(core->env.cache);
+		ret = lc_io_flush(c->env.cache);
 	return ret ? ret : apply_log(s);
 }
 
 /**
  * lc_recovery_check_clean() - does the log end where a clean superblock says?
- * @core: the volume
+ * @c: the volume
  *
  * Without a mark, nothing but the log itself can tell a clean superblock of an
  * earlier life, put back by a backup or found after the newer copies rotted.  The
@@ -655,9 +655,9 @@ static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
  *
  * May sleep.  Only reads.  Return: 0, -ESTALE, -ENOMEM.
  */
-int lc_recovery_check_clean(struct lc_core *core)
+int lc_recovery_check_clean(struct lc_cache *c)
 {
-	const struct lc_sb *sb = &core->sb;
+	const struct lc_sb *sb = &c->sb;
 	void *raw = kmalloc(LC_SLOT_BYTES, GFP_NOIO);
 	struct lc_record_info info = {};
 	u64 n = sb->head_segment;
@@ -666,7 +666,7 @@ int lc_recovery_check_clean(struct lc_core *core)
 		return -ENOMEM;
 	/* A place that cannot be read or decoded holds no record of a later life. */
 	for (; info.epoch <= sb->epoch && n - sb->head_segment <= sb->lane_limit; n++) {
-		if (lc_io_sync(core->env.cache, REQ_OP_READ, lc_format_log_address(&sb->geo, n, 0),
+		if (lc_io_sync(c->env.cache, REQ_OP_READ, lc_format_log_address(&sb->geo, n, 0),
 			       raw, LC_SLOT_BYTES) ||
 		    lc_record_decode(raw, sb, n, 0, &info, NULL))
 			info.epoch = 0;
@@ -674,42 +674,42 @@ int lc_recovery_check_clean(struct lc_core *core)
 	kfree(raw);
 	if (info.epoch <= sb->epoch)
 		return 0;
-	lc_err(&core->env, "the superblock is of epoch %llu, the log has records of %llu: an old superblock, see lc-check",
+	lc_err(&c->env, "the superblock is of epoch %llu, the log has records of %llu: an old superblock, see lc-check",
 	       sb->epoch, info.epoch);
 	return -ESTALE;
 }
 
 /**
  * lc_recovery_read_cuts() - where does the tail of a log of one lane move to?
- * @core: the volume, stopped cleanly; its index is loaded
+ * @c: the volume, stopped cleanly; its index is loaded
  *
  * To each segment whose first header can be read.  May sleep.  Only reads.
  * Return: 0 or -ENOMEM.
  */
-int lc_recovery_read_cuts(struct lc_core *core)
+int lc_recovery_read_cuts(struct lc_cache *c)
 {
-	u64 n = core->sb.tail_segment + 1, end = core->sb.head_segment;
+	u64 n = c->sb.tail_segment + 1, end = c->sb.head_segment;
 	struct lc_record_info info;
 	struct lc_io_batch batch;
 	struct scan s = {};
 	u32 nr, i;
 	int ret;
 
-	ret = scan_alloc(&s, core);
+	ret = scan_alloc(&s, c);
 	for (; !ret && n < end; n += nr) {
 		nr = min_t(u64, WINDOW, end - n);
 		lc_io_batch_init(&batch);
 		for (i = 0; i < nr; i++)
-			lc_io_batch_read(&batch, &s.walks[i].read, core->env.cache,
-					 lc_format_log_address(&core->sb.geo, n + i, 0),
+			lc_io_batch_read(&batch, &s.walks[i].read, c->env.cache,
+					 lc_format_log_address(&c->sb.geo, n + i, 0),
 					 LC_SLOT_BYTES);
 		lc_io_batch_wait(&batch);
 		for (i = 0; i < nr; i++) {
 			struct lc_io_read *read = &s.walks[i].read;
 
 			if (!read->status &&
-			    !lc_record_decode(read->data, &core->sb, n + i, 0, &info, NULL))
-				core->ring->segments[lc_ring_position(core->ring, n + i)].cut_seq =
+			    !lc_record_decode(read->data, &c->sb, n + i, 0, &info, NULL))
+				c->ring->segments[lc_ring_position(c->ring, n + i)].cut_seq =
 					info.seq;
 		}
 		cond_resched();
@@ -720,23 +720,23 @@ int lc_recovery_read_cuts(struct lc_core *core)
 
 /**
  * lc_recovery_run() - fill the empty index from the log
- * @core: the volume
+ * @c: the volume
  * @next_seq: first seq of the new life
  * @next_segment: number of its first segment
  *
  * May sleep.  Only reads, and flushes the SSD.  Return: 0, -EUCLEAN if durable
  * records are damaged, or another errno.
  */
-int lc_recovery_run(struct lc_core *core, u64 *next_seq, u64 *next_segment)
+int lc_recovery_run(struct lc_cache *c, u64 *next_seq, u64 *next_segment)
 {
 	struct lc_replay_result result;
 	struct scan s = {};
 	void *raw = (void *)__get_free_pages(GFP_NOIO, 1);
 	int ret;
 
-	ret = raw ? scan_alloc(&s, core) : -ENOMEM;
+	ret = raw ? scan_alloc(&s, c) : -ENOMEM;
 	if (!ret)
-		ret = lc_found_alloc(&s.found, core);
+		ret = lc_found_alloc(&s.found, c);
 	if (!ret)
 		ret = recover(&s, &result, raw);
 	lc_found_free(&s.found);
@@ -747,9 +747,9 @@ int lc_recovery_run(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 	*next_seq = result.last_seq + 1;
 	*next_segment = result.next_segment;
 	if (result.nr_kept)
-		lc_info(&core->env, "replayed %u records, %llu to %llu", result.nr_kept,
+		lc_info(&c->env, "replayed %u records, %llu to %llu", result.nr_kept,
 			result.first_seq, result.last_seq);
 	else
-		lc_info(&core->env, "the log is empty, nothing to replay");
+		lc_info(&c->env, "the log is empty, nothing to replay");
 	return 0;
 }

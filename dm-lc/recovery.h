@@ -5,10 +5,10 @@
 
 #include <linux/types.h>
 
-struct lc_core;
+struct lc_cache;
 
-int lc_recovery_check_clean(struct lc_core *core);
-int lc_recovery_read_cuts(struct lc_core *core);
-int lc_recovery_run(struct lc_core *core, u64 *next_seq, u64 *next_segment);
+int lc_recovery_check_clean(struct lc_cache *c);
+int lc_recovery_read_cuts(struct lc_cache *c);
+int lc_recovery_run(struct lc_cache *c, u64 *next_seq, u64 *next_segment);
 
 #endif /* LC_RECOVERY_H */

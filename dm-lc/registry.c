@@ -38,7 +38,7 @@ static struct lc_core *core_using(dev_t devt)
 
 	lockdep_assert_held(&lc_cores_lock);
 	list_for_each_entry(core, &lc_cores, list) {
-		if (core->env.cache->bd_dev == devt || core->env.backing->bd_dev == devt)
+		if (core->c.env.cache->bd_dev == devt || core->c.env.backing->bd_dev == devt)
 			return core;
 	}
 	return NULL;
@@ -55,7 +55,7 @@ static bool same_cache(const struct lc_core *fresh)
 	lockdep_assert_held(&lc_cores_lock);
 	list_for_each_entry(core, &lc_cores, list) {
 		if (core->stage != LC_STAGE_COMING &&
-		    !memcmp(core->sb.cache_uuid, fresh->sb.cache_uuid, 16))
+		    !memcmp(core->c.sb.cache_uuid, fresh->c.sb.cache_uuid, 16))
 			return true;
 	}
 	return false;
@@ -126,8 +126,8 @@ static int check_user(struct lc_core *core, struct dm_target *ti, const struct d
 	struct lc_user *other;
 
 	lockdep_assert_held(&lc_cores_lock);
-	if (core->env.name.md != dm_table_get_md(ti->table) || core->env.cache != cache->bdev ||
-	    core->env.backing != backing->bdev) {
+	if (core->c.env.name.md != dm_table_get_md(ti->table) || core->c.env.cache != cache->bdev ||
+	    core->c.env.backing != backing->bdev) {
 		*error = "Cache or backing device is in use by another lc volume";
 		return -EBUSY;
 	}
@@ -199,7 +199,7 @@ void lc_registry_hold(struct list_head *held)
 	list_for_each_entry(core, &lc_cores, list) {
 		/* Its mapped device is never without a table of it, until the device goes. */
 		if (core->stage == LC_STAGE_LIVE && READ_ONCE(core->started) &&
-		    !dm_hold(core->env.name.md))
+		    !dm_hold(core->c.env.name.md))
 			list_add_tail(&core->held, held);
 	}
 	mutex_unlock(&lc_cores_lock);

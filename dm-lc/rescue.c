@@ -88,7 +88,7 @@ static int compare_items(const void *a, const void *b)
 /* Whoever has no patience with the SSD has none here. */
 static u32 max_tries(const struct lc_rescue *rescue)
 {
-	return READ_ONCE(rescue->core->env.params.ssd_patience_ms) ? MAX_TRIES : 1;
+	return READ_ONCE(rescue->core->c.env.params.ssd_patience_ms) ? MAX_TRIES : 1;
 }
 
 /* The HDD has no copy of it: be patient, but not with each of many blocks. */
@@ -113,10 +113,10 @@ static bool find_missing(struct lc_core *core, const struct item *item, struct l
 	u32 bucket;
 	bool found;
 
-	found = lc_index_lock_slot(core->index, item->block, item->slot, &bucket, map) &&
+	found = lc_index_lock_slot(core->c.index, item->block, item->slot, &bucket, map) &&
 		map->dirty && map->mask;
-	*buf = found ? lc_buffer_pin(core->ring, map->slot) : NULL;
-	lc_index_unlock(core->index, bucket);
+	*buf = found ? lc_buffer_pin(core->c.ring, map->slot) : NULL;
+	lc_index_unlock(core->c.index, bucket);
 	return found;
 }
 
@@ -139,19 +139,19 @@ static bool is_in_ram(struct lc_core *core, const struct item *item)
 static u32 collect(struct lc_rescue *rescue, u64 *position)
 {
 	struct lc_core *core = rescue->core;
-	u32 seg_slots = core->sb.geo.seg_slots, nr = 0, slot, end;
+	u32 seg_slots = core->c.sb.geo.seg_slots, nr = 0, slot, end;
 	struct lc_mapping map;
 
-	for (; *position < core->ring->nr && nr + seg_slots <= MAX_ITEMS; ++*position) {
+	for (; *position < core->c.ring->nr && nr + seg_slots <= MAX_ITEMS; ++*position) {
 		if (!(*position & 1023))
 			cond_resched();
-		if (!rcu_access_pointer(core->ring->segments[*position].buf))
+		if (!rcu_access_pointer(core->c.ring->segments[*position].buf))
 			continue;
-		slot = *position << core->ring->slot_shift;
+		slot = *position << core->c.ring->slot_shift;
 		for (end = slot + seg_slots; slot < end; slot++) {
 			struct item *item = &rescue->items[nr];
 
-			if (!lc_index_peek(core->index, slot, &item->block, &map) || !map.dirty)
+			if (!lc_index_peek(core->c.index, slot, &item->block, &map) || !map.dirty)
 				continue;
 			item->slot = slot;
 			nr += map.mask && is_in_ram(core, item);
@@ -176,13 +176,13 @@ bool lc_rescue_lose(struct lc_core *core, u64 block, u32 slot)
 	u32 bucket;
 	bool lost;
 
-	lost = lc_index_lock_slot(core->index, block, slot, &bucket, &map) && map.dirty &&
+	lost = lc_index_lock_slot(core->c.index, block, slot, &bucket, &map) && map.dirty &&
 	       map.mask;
 	if (lost) {
-		lc_index_lose(core->index, bucket, slot, map.mask);
-		lc_index_clean(core->index, bucket, slot);
+		lc_index_lose(core->c.index, bucket, slot, map.mask);
+		lc_index_clean(core->c.index, bucket, slot);
 	}
-	lc_index_unlock(core->index, bucket);
+	lc_index_unlock(core->c.index, bucket);
 	return lost;
 }
 
@@ -213,13 +213,13 @@ static void save_ram(struct lc_rescue *rescue)
 	u64 position = 0;
 	u32 nr, i, bucket;
 
-	while (position < core->ring->nr) {
+	while (position < core->c.ring->nr) {
 		nr = collect(rescue, &position);
 		for (i = 0; i < nr; i++) {
 			if (save_block(rescue, &rescue->items[i])) {
-				bucket = lc_index_lock(core->index, rescue->items[i].block);
-				lc_index_clean(core->index, bucket, rescue->items[i].slot);
-				lc_index_unlock(core->index, bucket);
+				bucket = lc_index_lock(core->c.index, rescue->items[i].block);
+				lc_index_clean(core->c.index, bucket, rescue->items[i].slot);
+				lc_index_unlock(core->c.index, bucket);
 			}
 			cond_resched();
 		}
@@ -270,9 +270,9 @@ static u8 lacking(const struct lc_mapping *map, bool ending)
 
 static void put_list(struct lc_core *core, const struct lc_lost *ranges, u32 nr)
 {
-	if (lc_meta_abandon(core, ranges, nr))
-		lc_err(&core->env, "the mark on %pg cannot be written: it may name more sectors as lost than there are",
-		       core->env.backing);
+	if (lc_meta_abandon(&core->c, ranges, nr))
+		lc_err(&core->c.env, "the mark on %pg cannot be written: it may name more sectors as lost than there are",
+		       core->c.env.backing);
 }
 
 /**
@@ -295,11 +295,11 @@ void lc_rescue_record_lost(struct lc_core *core, bool ending)
 	/* Not all that is lost is known: the mark says "too many", and goes on saying so. */
 	if ((unsaved && !ending) || lc_bypass_failed_flushes(core->bypass))
 		return;
-	if (!unsaved && !lc_index_lost(core->index)) {
+	if (!unsaved && !lc_index_lost(core->c.index)) {
 		put_list(core, NULL, 0);
 		return;
 	}
-	for (slot = 0; lc_index_next(core->index, &slot, core->sb.geo.nr_slots, &block, &map);
+	for (slot = 0; lc_index_next(core->c.index, &slot, core->c.sb.geo.nr_slots, &block, &map);
 	     slot++) {
 		mask = lacking(&map, ending && unsaved);
 		if (!mask)
@@ -326,7 +326,7 @@ static int abandon(struct lc_rescue *rescue)
 	u32 tries = max_tries(rescue);
 	int ret;
 
-	while ((ret = lc_meta_abandon(rescue->core, NULL, LC_MARK_LOST_TOO_MANY)) && --tries)
+	while ((ret = lc_meta_abandon(&rescue->core->c, NULL, LC_MARK_LOST_TOO_MANY)) && --tries)
 		schedule_timeout_idle(HZ);
 	return ret;
 }
@@ -338,16 +338,16 @@ static int save_and_abandon(struct lc_rescue *rescue)
 
 	if (core->running)
 		lc_writeback_pause(core->wb);
-	lc_lanes_stop(core->lanes);
-	lc_log_wait_stopped(core->log);
+	lc_lanes_stop(core->c.lanes);
+	lc_log_wait_stopped(core->c.log);
 	lc_discard_settle(core);
 	/* Mode fail may have come meanwhile: then the SSD stays as it is, for the next start. */
-	ret = lc_mode(&core->health) == LC_MODE_RW ? abandon(rescue) : -EIO;
+	ret = lc_mode(&core->c.health) == LC_MODE_RW ? abandon(rescue) : -EIO;
 	if (!ret) {
 		/* From here on what is only there has no other chance. */
 		lc_salvage_begin(rescue->salvage);
 		save_ram(rescue);
-		ret = lc_io_flush(core->env.backing);
+		ret = lc_io_flush(core->c.env.backing);
 	}
 	if (!ret && rescue->ram_lost)
 		ret = -EIO;
@@ -366,27 +366,27 @@ void lc_rescue_run(struct lc_rescue *rescue)
 	int ret;
 
 	lockdep_assert_held(&core->life_lock);
-	if (lc_mode(&core->health) != LC_MODE_RW || core->ended)
+	if (lc_mode(&core->c.health) != LC_MODE_RW || core->ended)
 		return;
-	lc_err(&core->env, "%s: giving it up, saving what is in memory",
-	       READ_ONCE(core->health.reason));
+	lc_err(&core->c.env, "%s: giving it up, saving what is in memory",
+	       READ_ONCE(core->c.health.reason));
 	ret = save_and_abandon(rescue);
 	lc_salvage_resume(rescue->salvage);
 	if (ret) {
-		lc_health_fail(&core->health,
+		lc_health_fail(&core->c.health,
 			       "neither cache nor backing device takes what is in memory");
 		return;
 	}
 	/* Before the first write goes past them. */
-	WRITE_ONCE(core->bypassed, true);
+	WRITE_ONCE(core->c.bypassed, true);
 	/* Mode fail may have come meanwhile, and stays. */
-	if (!lc_health_degrade(&core->health))
+	if (!lc_health_degrade(&core->c.health))
 		return;
-	lc_err(&core->env, "mode degraded: going on without the cache, %llu blocks are lost, %llu are only there",
-	       lc_index_lost(core->index), lc_index_dirty(core->index));
-	lc_log_end_flushes(core->log, BLK_STS_OK);
+	lc_err(&core->c.env, "mode degraded: going on without the cache, %llu blocks are lost, %llu are only there",
+	       lc_index_lost(core->c.index), lc_index_dirty(core->c.index));
+	lc_log_end_flushes(core->c.log, BLK_STS_OK);
 	lc_park_kick(core->park);
-	lc_health_tell(&core->health);
+	lc_health_tell(&core->c.health);
 }
 
 static void rescue_work(struct work_struct *work)

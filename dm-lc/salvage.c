@@ -96,10 +96,10 @@ static void refresh(struct lc_core *core, struct lc_wb_item *items, u32 nr)
 	bool found;
 
 	for (i = 0; i < nr; i++) {
-		found = lc_index_lock_slot(core->index, items[i].block, items[i].slot, &bucket,
+		found = lc_index_lock_slot(core->c.index, items[i].block, items[i].slot, &bucket,
 					   &map);
 		items[i].mask = found && map.dirty ? map.mask : 0;
-		lc_index_unlock(core->index, bucket);
+		lc_index_unlock(core->c.index, bucket);
 	}
 }
 
@@ -115,7 +115,7 @@ static void note_unread(struct lc_salvage *salvage, const struct lc_wb_item *ite
 	lc_rescue_lose(core, item->block, item->slot);
 	if (salvage->ssd_gone || ++salvage->dead_reads % MAX_DEAD_READS)
 		return;
-	salvage->ssd_gone = lc_io_sync(core->env.cache, REQ_OP_READ | REQ_META, 0,
+	salvage->ssd_gone = lc_io_sync(core->c.env.cache, REQ_OP_READ | REQ_META, 0,
 				       lc_writeback_header(core->wb), LC_SLOT_BYTES);
 }
 
@@ -185,11 +185,11 @@ static u32 piece_size(const struct lc_salvage *salvage)
  */
 static int flush_saved(struct lc_core *core, u32 failed_before)
 {
-	int ret = lc_io_flush(core->env.backing);
+	int ret = lc_io_flush(core->c.env.backing);
 
 	if (ret) {
 		/* Also what users wrote, and their FLUSHes would not be told. */
-		lc_health_hdd_failed(&core->health);
+		lc_health_hdd_failed(&core->c.health);
 		return ret;
 	}
 	lc_bypass_settle(core->bypass);
@@ -206,12 +206,12 @@ static void forget_saved(struct lc_core *core, const struct lc_wb_item *items, u
 	for (i = 0; i < nr; i++) {
 		if (items[i].fate != LC_WB_COPIED || !items[i].mask)
 			continue;
-		found = lc_index_lock_slot(core->index, items[i].block, items[i].slot, &bucket,
+		found = lc_index_lock_slot(core->c.index, items[i].block, items[i].slot, &bucket,
 					   &map);
 		/* Nothing is mapped anew, so its mask is within what was copied. */
 		if (found)
-			lc_index_narrow(core->index, bucket, items[i].block, map.mask);
-		lc_index_unlock(core->index, bucket);
+			lc_index_narrow(core->c.index, bucket, items[i].block, map.mask);
+		lc_index_unlock(core->c.index, bucket);
 	}
 }
 
@@ -220,9 +220,9 @@ static void pause_refused(struct lc_salvage *salvage)
 {
 	if (salvage->row < salvage->max_row)
 		return;
-	lc_err_limit(&salvage->core->env,
+	lc_err_limit(&salvage->core->c.env,
 		     "the backing device fails, %llu blocks are yet to be saved",
-		     lc_index_dirty(salvage->core->index));
+		     lc_index_dirty(salvage->core->c.index));
 	wait_event_idle_timeout(salvage->wait, must_stop(salvage),
 				salvage->hurry ? PAUSE_FIRST : salvage->pause);
 	salvage->row = 0;
@@ -263,19 +263,19 @@ static void save_batch(struct lc_salvage *salvage, struct lc_wb_list *list)
 /* Clean copies are on the HDD, and outdated there once users have written past them. */
 static void forget_clean(struct lc_core *core, u64 number)
 {
-	u64 slot = lc_ring_position(core->ring, number) << core->ring->slot_shift, end, block;
+	u64 slot = lc_ring_position(core->c.ring, number) << core->c.ring->slot_shift, end, block;
 	struct lc_mapping map;
 	bool found;
 	u32 bucket;
 
-	end = slot + core->sb.geo.seg_slots;
-	for (; lc_index_next(core->index, &slot, end, &block, &map); slot++) {
+	end = slot + core->c.sb.geo.seg_slots;
+	for (; lc_index_next(core->c.index, &slot, end, &block, &map); slot++) {
 		if (map.dirty)
 			continue;
-		found = lc_index_lock_slot(core->index, block, slot, &bucket, &map);
+		found = lc_index_lock_slot(core->c.index, block, slot, &bucket, &map);
 		if (found && !map.dirty)
-			lc_index_narrow(core->index, bucket, block, ~map.lost);
-		lc_index_unlock(core->index, bucket);
+			lc_index_narrow(core->c.index, bucket, block, ~map.lost);
+		lc_index_unlock(core->c.index, bucket);
 	}
 }
 
@@ -290,7 +290,7 @@ static void list_segment(struct lc_salvage *salvage, u64 number, struct lc_wb_li
 	};
 	u32 from = list->nr, i, kept = from;
 
-	if (lc_wbcollect_segment(core, &source, list)) {
+	if (lc_wbcollect_segment(&core->c, &source, list)) {
 		/* All of it, for all we know: again in the next pass. */
 		list->nr = from;
 		salvage->nr_unread++;
@@ -308,8 +308,8 @@ static void list_segment(struct lc_salvage *salvage, u64 number, struct lc_wb_li
 
 static void begin_pass(struct lc_salvage *salvage)
 {
-	salvage->next = max(salvage->core->ring->nr, lc_lanes_used(salvage->core->lanes)) -
-			salvage->core->ring->nr;
+	salvage->next = max(salvage->core->c.ring->nr, lc_lanes_used(salvage->core->c.lanes)) -
+			salvage->core->c.ring->nr;
 	salvage->next = max_t(u64, salvage->next, 1);
 	salvage->incomplete = false;
 	salvage->nr_unread = 0;
@@ -324,16 +324,16 @@ static bool do_pass(struct lc_salvage *salvage)
 {
 	struct lc_core *core = salvage->core;
 	struct lc_wb_list *list = lc_writeback_list(core->wb);
-	u64 end = lc_lanes_used(core->lanes);
+	u64 end = lc_lanes_used(core->c.lanes);
 
 	if (!salvage->next)
 		begin_pass(salvage);
 	list->nr = 0;
 	while (salvage->next < end && !must_stop(salvage) && !pass_hopeless(salvage)) {
-		if (READ_ONCE(core->bypassed))
+		if (READ_ONCE(core->c.bypassed))
 			forget_clean(core, salvage->next);
 		list_segment(salvage, salvage->next++, list);
-		if (list->nr && list->nr + core->sb.geo.seg_slots > list->max)
+		if (list->nr && list->nr + core->c.sb.geo.seg_slots > list->max)
 			save_batch(salvage, list);
 		cond_resched();
 	}
@@ -353,15 +353,15 @@ static void salvage_done(struct lc_salvage *salvage)
 	WRITE_ONCE(salvage->active, false);
 	lc_bypass_watch(core->bypass, false);
 	lc_rescue_record_lost(core, false);
-	lc_warn(&core->env, "the cache device is not needed any more, %llu blocks are lost",
-		lc_index_lost(core->index));
-	lc_health_tell(&core->health);
+	lc_warn(&core->c.env, "the cache device is not needed any more, %llu blocks are lost",
+		lc_index_lost(core->c.index));
+	lc_health_tell(&core->c.health);
 }
 
 /* One pass, or what is left of it.  Return: when to do the next one; 0: not now, or it is over. */
 static unsigned long work_on(struct lc_salvage *salvage)
 {
-	u32 patience = READ_ONCE(salvage->core->env.params.ssd_patience_ms);
+	u32 patience = READ_ONCE(salvage->core->c.env.params.ssd_patience_ms);
 
 	if (!do_pass(salvage))
 		return 0;
@@ -444,8 +444,8 @@ void lc_salvage_finish(struct lc_salvage *salvage)
 	}
 	WRITE_ONCE(salvage->stop, true);
 	if (salvage->active)
-		lc_err(&salvage->core->env, "removed before all was salvaged: %llu blocks are lost",
-		       lc_index_dirty(salvage->core->index));
+		lc_err(&salvage->core->c.env, "removed before all was salvaged: %llu blocks are lost",
+		       lc_index_dirty(salvage->core->c.index));
 }
 
 struct lc_salvage *lc_salvage_create(struct lc_core *core, struct workqueue_struct *wq)

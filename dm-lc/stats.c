@@ -6,37 +6,37 @@
 #include <linux/percpu.h>
 #include <linux/topology.h>
 
-#include "lc.h"
+#include "cache.h"
 #include "stats.h"
 
 DEFINE_STATIC_KEY_FALSE(lc_stats_wanted);
 
 /* May sleep.  Return: 0 or -ENOMEM. */
-int lc_stats_create(struct lc_core *core)
+int lc_stats_create(struct lc_cache *c)
 {
-	core->stats = alloc_percpu(struct lc_stats);
-	return core->stats ? 0 : -ENOMEM;
+	c->stats = alloc_percpu(struct lc_stats);
+	return c->stats ? 0 : -ENOMEM;
 }
 
-void lc_stats_destroy(struct lc_core *core)
+void lc_stats_destroy(struct lc_cache *c)
 {
-	free_percpu(core->stats);
+	free_percpu(c->stats);
 }
 
 /**
  * lc_stats_sum() - what was counted, over all CPUs
- * @core: the volume
+ * @c: the volume
  * @sum: gets it
  *
  * Any context; exact while nothing is counted.
  */
-void lc_stats_sum(const struct lc_core *core, struct lc_stats *sum)
+void lc_stats_sum(const struct lc_cache *c, struct lc_stats *sum)
 {
 	int cpu;
 
 	*sum = (struct lc_stats) {};
 	for_each_possible_cpu(cpu) {
-		const struct lc_stats *one = per_cpu_ptr(core->stats, cpu);
+		const struct lc_stats *one = per_cpu_ptr(c->stats, cpu);
 
 		/* Its CPU may be counting: then it is one less. */
 		sum->local += data_race(one->local);
@@ -47,18 +47,18 @@ void lc_stats_sum(const struct lc_core *core, struct lc_stats *sum)
 	}
 }
 
-void lc_stats_add_copy(struct lc_core *core, const void *to)
+void lc_stats_add_copy(struct lc_cache *c, const void *to)
 {
-	if (!READ_ONCE(core->stats_on))
+	if (!READ_ONCE(c->stats_on))
 		return;
 	if (page_to_nid(virt_to_page(to)) == numa_node_id())
-		this_cpu_inc(core->stats->local);
+		this_cpu_inc(c->stats->local);
 	else
-		this_cpu_inc(core->stats->remote);
+		this_cpu_inc(c->stats->remote);
 }
 
-void lc_stats_add_parked(struct lc_core *core)
+void lc_stats_add_parked(struct lc_cache *c)
 {
-	if (READ_ONCE(core->stats_on))
-		this_cpu_inc(core->stats->parked);
+	if (READ_ONCE(c->stats_on))
+		this_cpu_inc(c->stats->parked);
 }

@@ -10,7 +10,7 @@
 #include <linux/jump_label.h>
 #include <linux/types.h>
 
-struct lc_core;
+struct lc_cache;
 
 struct lc_stats {
 	u64 local, remote;	/* blocks copied to memory of the writer's node, or another's */
@@ -19,23 +19,23 @@ struct lc_stats {
 
 DECLARE_STATIC_KEY_FALSE(lc_stats_wanted);
 
-int lc_stats_create(struct lc_core *core);
-void lc_stats_destroy(struct lc_core *core);
-void lc_stats_sum(const struct lc_core *core, struct lc_stats *sum);
-void lc_stats_add_copy(struct lc_core *core, const void *to);
-void lc_stats_add_parked(struct lc_core *core);
+int lc_stats_create(struct lc_cache *c);
+void lc_stats_destroy(struct lc_cache *c);
+void lc_stats_sum(const struct lc_cache *c, struct lc_stats *sum);
+void lc_stats_add_copy(struct lc_cache *c, const void *to);
+void lc_stats_add_parked(struct lc_cache *c);
 
 /* A block was copied to a write buffer.  Any context. */
-static inline void lc_stats_copy(struct lc_core *core, const void *to)
+static inline void lc_stats_copy(struct lc_cache *c, const void *to)
 {
 	if (static_branch_unlikely(&lc_stats_wanted))
-		lc_stats_add_copy(core, to);
+		lc_stats_add_copy(c, to);
 }
 
-static inline void lc_stats_parked(struct lc_core *core)
+static inline void lc_stats_parked(struct lc_cache *c)
 {
 	if (static_branch_unlikely(&lc_stats_wanted))
-		lc_stats_add_parked(core);
+		lc_stats_add_parked(c);
 }
 
 #endif /* LC_STATS_H */

@@ -41,36 +41,36 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	struct lc_stats sum;
 	u64 tail;
 
-	lc_name_look(&core->env.name);
-	lc_name_former(&core->env.name, former);
-	lc_stats_sum(core, &sum);
-	DMEMIT("mode %s", mode_names[lc_mode(&core->health)]);
-	DMEMIT(" dirty %llu", lc_index_dirty(core->index));
-	DMEMIT(" cached %llu", lc_index_cached(core->index));
-	DMEMIT(" capacity %llu", core->sb.geo.nr_slots - core->sb.geo.nr_segments);
-	DMEMIT(" segments %llu", core->sb.geo.nr_segments);
-	DMEMIT(" segment_bytes %u", core->sb.geo.segment_bytes);
-	DMEMIT(" free_segments %llu", lc_ring_free(core->ring));
-	DMEMIT(" buffers %u", READ_ONCE(core->pool->nr));
-	DMEMIT(" buffers_used %u", lc_pool_used(core->pool));
-	DMEMIT(" head_seq %llu", lc_log_last_seq(core->log) + 1);
-	tail = lc_ring_tail_seq(core->ring);
+	lc_name_look(&core->c.env.name);
+	lc_name_former(&core->c.env.name, former);
+	lc_stats_sum(&core->c, &sum);
+	DMEMIT("mode %s", mode_names[lc_mode(&core->c.health)]);
+	DMEMIT(" dirty %llu", lc_index_dirty(core->c.index));
+	DMEMIT(" cached %llu", lc_index_cached(core->c.index));
+	DMEMIT(" capacity %llu", core->c.sb.geo.nr_slots - core->c.sb.geo.nr_segments);
+	DMEMIT(" segments %llu", core->c.sb.geo.nr_segments);
+	DMEMIT(" segment_bytes %u", core->c.sb.geo.segment_bytes);
+	DMEMIT(" free_segments %llu", lc_ring_free(core->c.ring));
+	DMEMIT(" buffers %u", READ_ONCE(core->c.pool->nr));
+	DMEMIT(" buffers_used %u", lc_pool_used(core->c.pool));
+	DMEMIT(" head_seq %llu", lc_log_last_seq(core->c.log) + 1);
+	tail = lc_ring_tail_seq(core->c.ring);
 	if (!tail) {
 		/* No tail is 0: the volume is not started, or just being started. */
-		tail = data_race(core->sb.tail_seq);
+		tail = data_race(core->c.sb.tail_seq);
 	}
 	DMEMIT(" tail_seq %llu", tail);
-	DMEMIT(" durable_seq %llu", lc_log_durable_seq(core->log));
+	DMEMIT(" durable_seq %llu", lc_log_durable_seq(core->c.log));
 	/* A volume that is just being started may show the epoch before. */
-	DMEMIT(" epoch %llu", data_race(core->sb.epoch));
-	DMEMIT(" lost %llu", lc_index_lost(core->index));
-	DMEMIT(" refused %llu", lc_index_refused(core->index));
+	DMEMIT(" epoch %llu", data_race(core->c.sb.epoch));
+	DMEMIT(" lost %llu", lc_index_lost(core->c.index));
+	DMEMIT(" refused %llu", lc_index_refused(core->c.index));
 	DMEMIT(" relogged %lld", (long long)atomic64_read(&core->relogged));
 	DMEMIT(" writeback %s", lc_writeback_state(core->wb));
-	DMEMIT(" index_bytes %llu", lc_index_bytes(core->index) + lc_sums_bytes(&core->sums) +
-	       core->ring->nr * sizeof(struct lc_segment));
-	DMEMIT(" generation %016llx", core->sb.generation);
-	DMEMIT(" lanes %u", core->nr_lanes);
+	DMEMIT(" index_bytes %llu", lc_index_bytes(core->c.index) + lc_sums_bytes(&core->c.sums) +
+	       core->c.ring->nr * sizeof(struct lc_segment));
+	DMEMIT(" generation %016llx", core->c.sb.generation);
+	DMEMIT(" lanes %u", core->c.nr_lanes);
 	DMEMIT(" copies_local %llu", sum.local);
 	DMEMIT(" copies_remote %llu", sum.remote);
 	DMEMIT(" parked %llu", sum.parked);
@@ -87,12 +87,12 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 void lc_status_ima(struct lc_core *core, char *result, unsigned int maxlen)
 {
 	/* As above: it may be the one before. */
-	u64 epoch = data_race(core->sb.epoch);
+	u64 epoch = data_race(core->c.sb.epoch);
 	unsigned int sz = 0;
 
 	DMEMIT(",mode=%s,cache_uuid=%pUb,volume_uuid=%pUb,generation=%016llx,epoch=%llu;",
-	       mode_names[lc_mode(&core->health)], core->sb.cache_uuid, core->sb.volume_uuid,
-	       core->sb.generation, epoch);
+	       mode_names[lc_mode(&core->c.health)], core->c.sb.cache_uuid, core->c.sb.volume_uuid,
+	       core->c.sb.generation, epoch);
 }
 
 /* The sectors of @mask of a block, as first+count, each run one word. */
@@ -129,11 +129,11 @@ int lc_status_list(struct lc_core *core, unsigned int argc, char **argv, char *r
 
 	if ((!lost && strcmp(argv[0], "refused")) || argc > 2 ||
 	    (argc == 2 && kstrtou64(argv[1], 10, &slot))) {
-		lc_err(&core->env, "expected: list lost|refused [<from>]");
+		lc_err(&core->c.env, "expected: list lost|refused [<from>]");
 		return -EINVAL;
 	}
 	result[0] = '\0';
-	for (; lc_index_next(core->index, &slot, core->sb.geo.nr_slots, &block, &map); slot++) {
+	for (; lc_index_next(core->c.index, &slot, core->c.sb.geo.nr_slots, &block, &map); slot++) {
 		mask = lost ? map.lost : map.refused ? map.mask : 0;
 		len = print_sectors(block, mask, words, sizeof(words));
 		if (!len)

@@ -17,7 +17,7 @@
 #include <linux/string.h>
 #include <linux/utsname.h>
 
-#include "lc.h"
+#include "cache.h"
 #include "fingerprint.h"
 #include "io.h"
 #include "log.h"
@@ -83,16 +83,16 @@ free:
 
 /**
  * lc_meta_create() - the room of a core's superblock and mark
- * @core: the volume
+ * @c: the volume
  */
-struct lc_meta *lc_meta_create(struct lc_core *core)
+struct lc_meta *lc_meta_create(struct lc_cache *c)
 {
 	struct lc_meta *meta = kzalloc(sizeof(*meta), GFP_KERNEL);
 
 	if (!meta)
 		return NULL;
 	mutex_init(&meta->lock);
-	meta->whole_sb = core->sb_copy;
+	meta->whole_sb = c->sb_copy;
 	meta->block = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
 	if (!meta->block) {
 		kfree(meta);
@@ -115,28 +115,28 @@ void lc_meta_destroy(struct lc_meta *meta)
  */
 static void sb_failed(void *arg)
 {
-	struct lc_core *core = arg;
+	struct lc_cache *c = arg;
 
-	lc_log_void(core->log);
+	lc_log_void(c->log);
 }
 
 /* [meta->lock] Both front copies, and the third if asked. */
-static int write_sb(struct lc_core *core, bool third)
+static int write_sb(struct lc_cache *c, bool third)
 {
-	struct lc_meta *meta = core->meta;
+	struct lc_meta *meta = c->meta;
 	const u8 order[LC_SB_COPIES] = { !meta->whole_sb, meta->whole_sb, 2 };
 	unsigned int i, copy;
 	int ret;
 
 	lockdep_assert_held(&meta->lock);
-	core->sb.sb_seq++;
+	c->sb.sb_seq++;
 	for (i = 0; i < (third ? LC_SB_COPIES : 2); i++) {
 		copy = order[i];
-		lc_sb_encode(&core->sb, copy, meta->block);
-		ret = lc_io_sync_told(core->env.cache, REQ_OP_WRITE | REQ_META | LC_IO_COMMIT |
+		lc_sb_encode(&c->sb, copy, meta->block);
+		ret = lc_io_sync_told(c->env.cache, REQ_OP_WRITE | REQ_META | LC_IO_COMMIT |
 				      REQ_PREFLUSH | REQ_FUA,
-				      lc_format_sb_address(&core->sb.geo, copy), meta->block,
-				      LC_SLOT_BYTES, sb_failed, core);
+				      lc_format_sb_address(&c->sb.geo, copy), meta->block,
+				      LC_SLOT_BYTES, sb_failed, c);
 		/* The third copy is for people who search, not for recovery. */
 		if (ret && copy < 2)
 			return ret;
@@ -147,23 +147,23 @@ static int write_sb(struct lc_core *core, bool third)
 }
 
 /* [meta->lock] */
-static int write_mark(struct lc_core *core)
+static int write_mark(struct lc_cache *c)
 {
-	struct lc_meta *meta = core->meta;
+	struct lc_meta *meta = c->meta;
 	const u8 order[] = { !meta->whole_mark, meta->whole_mark };
 	unsigned int i, copy;
 	int ret;
 
-	if (core->sb.mark_offset == LC_NO_MARK)
+	if (c->sb.mark_offset == LC_NO_MARK)
 		return 0;
 	meta->mark.mark_seq++;
 	for (i = 0; i < 2; i++) {
 		copy = order[i];
-		lc_mark_encode(&meta->mark, core->sb.csum_type, core->sb.mark_offset, copy,
+		lc_mark_encode(&meta->mark, c->sb.csum_type, c->sb.mark_offset, copy,
 			       meta->block);
-		ret = lc_io_sync(core->env.backing,
+		ret = lc_io_sync(c->env.backing,
 				 REQ_OP_WRITE | REQ_META | LC_IO_COMMIT | REQ_PREFLUSH | REQ_FUA,
-				 lc_format_mark_address(core->sb.mark_offset, copy), meta->block,
+				 lc_format_mark_address(c->sb.mark_offset, copy), meta->block,
 				 LC_SLOT_BYTES);
 		if (ret)
 			return ret;
@@ -174,34 +174,34 @@ static int write_mark(struct lc_core *core)
 
 /**
  * lc_meta_mark_epoch() - the life that the mark is of
- * @core: the volume; lc_meta_check_pair() has read the mark
+ * @c: the volume; lc_meta_check_pair() has read the mark
  *
  * Return: the epoch, or all ones without a mark.
  */
-u64 lc_meta_mark_epoch(struct lc_core *core)
+u64 lc_meta_mark_epoch(struct lc_cache *c)
 {
 	u64 epoch = ~0ULL;
 
-	mutex_lock(&core->meta->lock);
-	if (core->sb.mark_offset != LC_NO_MARK)
-		epoch = core->meta->mark.epoch;
-	mutex_unlock(&core->meta->lock);
+	mutex_lock(&c->meta->lock);
+	if (c->sb.mark_offset != LC_NO_MARK)
+		epoch = c->meta->mark.epoch;
+	mutex_unlock(&c->meta->lock);
 	return epoch;
 }
 
 /**
  * lc_meta_say_old_disk() - the backing device is a copy of before a life that it was used in (S7)
- * @core: the volume
+ * @c: the volume
  * @seen: the life
  */
-void lc_meta_say_old_disk(struct lc_core *core, u64 seen)
+void lc_meta_say_old_disk(struct lc_cache *c, u64 seen)
 {
-	lc_err(&core->env, "%pg is an old copy: its mark is of epoch %llu, and the disk of this cache was used in epoch %llu: attach that disk, or give up what the cache holds and format it anew",
-	       core->env.backing, core->meta->mark.epoch, seen);
+	lc_err(&c->env, "%pg is an old copy: its mark is of epoch %llu, and the disk of this cache was used in epoch %llu: attach that disk, or give up what the cache holds and format it anew",
+	       c->env.backing, c->meta->mark.epoch, seen);
 }
 
 /* [meta->lock] "Abandoned" in either copy wins (S1), otherwise the higher mark_seq. */
-static int read_mark(struct lc_core *core, struct lc_mark_info *mark, u8 *which, const char **why)
+static int read_mark(struct lc_cache *c, struct lc_mark_info *mark, u8 *which, const char **why)
 {
 	struct lc_mark_info *other = kmalloc(sizeof(*other), GFP_NOIO);
 	unsigned int copy;
@@ -212,11 +212,11 @@ static int read_mark(struct lc_core *core, struct lc_mark_info *mark, u8 *which,
 	for (copy = 0; copy < 2; copy++) {
 		const char *text = "mark cannot be read";
 
-		err = lc_io_sync(core->env.backing, REQ_OP_READ | REQ_META,
-				 lc_format_mark_address(core->sb.mark_offset, copy),
-				 core->meta->block, LC_SLOT_BYTES);
+		err = lc_io_sync(c->env.backing, REQ_OP_READ | REQ_META,
+				 lc_format_mark_address(c->sb.mark_offset, copy),
+				 c->meta->block, LC_SLOT_BYTES);
 		if (!err)
-			err = lc_mark_decode(core->meta->block, core->sb.mark_offset, copy, other,
+			err = lc_mark_decode(c->meta->block, c->sb.mark_offset, copy, other,
 					     &text);
 		if (err) {
 			if (!copy || ret == -ENODATA) {
@@ -235,41 +235,41 @@ static int read_mark(struct lc_core *core, struct lc_mark_info *mark, u8 *which,
 	return ret;
 }
 
-static int check_mark(struct lc_core *core, const struct lc_mark_info *mark)
+static int check_mark(struct lc_cache *c, const struct lc_mark_info *mark)
 {
-	const struct lc_sb *sb = &core->sb;
+	const struct lc_sb *sb = &c->sb;
 
-	if (mark->state == LC_MARK_PAIRED && mark->head_offset != core->env.place.head << 9) {
-		lc_err(&core->env, "superblock and mark on %pg disagree about where its first MiB is: see lc-check",
-		       core->env.backing);
+	if (mark->state == LC_MARK_PAIRED && mark->head_offset != c->env.place.head << 9) {
+		lc_err(&c->env, "superblock and mark on %pg disagree about where its first MiB is: see lc-check",
+		       c->env.backing);
 		return -EUCLEAN;
 	}
 	switch (lc_pairing_judge(sb, mark)) {
 	case LC_PAIRING_FITS:
 		return 0;
 	case LC_PAIRING_FOREIGN:
-		lc_err(&core->env, "%pg is paired with another cache: give the right devices",
-		       core->env.backing);
+		lc_err(&c->env, "%pg is paired with another cache: give the right devices",
+		       c->env.backing);
 		return -EINVAL;
 	case LC_PAIRING_INTERRUPTED:
-		lc_err(&core->env, "%s %pg was interrupted: see lc-check --repair",
+		lc_err(&c->env, "%s %pg was interrupted: see lc-check --repair",
 		       mark->state == LC_MARK_ATTACHING ? "lc-format of" : "lc-detach of",
-		       core->env.backing);
+		       c->env.backing);
 		return -EINPROGRESS;
 	case LC_PAIRING_ABANDONED:
-		lc_err(&core->env, "this cache was abandoned in epoch %llu and must not be replayed: format it anew",
+		lc_err(&c->env, "this cache was abandoned in epoch %llu and must not be replayed: format it anew",
 		       mark->epoch);
 		return -ESTALE;
 	case LC_PAIRING_OLD_CACHE:
-		lc_err(&core->env, "the superblock is of epoch %llu, the mark of %llu: an old or damaged superblock, see lc-check",
+		lc_err(&c->env, "the superblock is of epoch %llu, the mark of %llu: an old or damaged superblock, see lc-check",
 		       sb->epoch, mark->epoch);
 		return -ESTALE;
 	case LC_PAIRING_OLD_DISK:
-		lc_meta_say_old_disk(core, lc_pairing_seen(sb));
+		lc_meta_say_old_disk(c, lc_pairing_seen(sb));
 		return -ESTALE;
 	case LC_PAIRING_LOST:
-		lc_err(&core->env, "%pg has blocks recorded as lost: accept them first",
-		       core->env.backing);
+		lc_err(&c->env, "%pg has blocks recorded as lost: accept them first",
+		       c->env.backing);
 		return -EUCLEAN;
 	}
 	return -EINVAL;
@@ -277,96 +277,96 @@ static int check_mark(struct lc_core *core, const struct lc_mark_info *mark)
 
 /**
  * lc_meta_check_pair() - do SSD and HDD belong together?
- * @core: the volume
+ * @c: the volume
  *
  * Only reads, and says why not.  Return: 0 or a negative errno.
  */
-int lc_meta_check_pair(struct lc_core *core)
+int lc_meta_check_pair(struct lc_cache *c)
 {
-	struct lc_meta *meta = core->meta;
+	struct lc_meta *meta = c->meta;
 	const char *why = "mark cannot be read";
 	int ret;
 
-	if (core->sb.mark_offset == LC_NO_MARK)
+	if (c->sb.mark_offset == LC_NO_MARK)
 		return 0;
 	mutex_lock(&meta->lock);
-	ret = read_mark(core, &meta->mark, &meta->whole_mark, &why);
+	ret = read_mark(c, &meta->mark, &meta->whole_mark, &why);
 	if (ret == -ENOMEM)
-		lc_err(&core->env, "no memory to read the mark on %pg: try again",
-		       core->env.backing);
+		lc_err(&c->env, "no memory to read the mark on %pg: try again",
+		       c->env.backing);
 	else if (ret)
-		lc_err(&core->env, "%pg: %s: is it the right backing device?",
-		       core->env.backing, why);
+		lc_err(&c->env, "%pg: %s: is it the right backing device?",
+		       c->env.backing, why);
 	else
-		ret = check_mark(core, &meta->mark);
+		ret = check_mark(c, &meta->mark);
 	mutex_unlock(&meta->lock);
 	return ret;
 }
 
 /* [meta->lock] Is the superblock on the SSD not a later one than ours, or another one? */
-static int compare_sb(struct lc_core *core, struct lc_sb *sb)
+static int compare_sb(struct lc_cache *c, struct lc_sb *sb)
 {
 	const char *why = "cannot be read";
 	u8 which;
 	int ret;
 
-	ret = lc_meta_read_sb(core->env.cache, sb, &which, &why);
+	ret = lc_meta_read_sb(c->env.cache, sb, &which, &why);
 	if (ret) {
-		lc_err(&core->env, "%pg: %s", core->env.cache, why);
+		lc_err(&c->env, "%pg: %s", c->env.cache, why);
 		return ret;
 	}
-	if (sb->epoch == core->sb.epoch && sb->sb_seq <= core->sb.sb_seq &&
-	    sb->generation == core->sb.generation &&
-	    !memcmp(sb->cache_uuid, core->sb.cache_uuid, 16))
+	if (sb->epoch == c->sb.epoch && sb->sb_seq <= c->sb.sb_seq &&
+	    sb->generation == c->sb.generation &&
+	    !memcmp(sb->cache_uuid, c->sb.cache_uuid, 16))
 		return 0;
-	lc_err(&core->env, "%pg was used since the system was hibernated: its superblock is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
-	       core->env.cache, sb->sb_seq, sb->epoch, core->sb.sb_seq, core->sb.epoch);
+	lc_err(&c->env, "%pg was used since the system was hibernated: its superblock is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
+	       c->env.cache, sb->sb_seq, sb->epoch, c->sb.sb_seq, c->sb.epoch);
 	return -ESTALE;
 }
 
 /* [meta->lock] The same for the mark on the HDD. */
-static int compare_mark(struct lc_core *core, struct lc_mark_info *mark)
+static int compare_mark(struct lc_cache *c, struct lc_mark_info *mark)
 {
-	const struct lc_mark_info *ours = &core->meta->mark;
+	const struct lc_mark_info *ours = &c->meta->mark;
 	const char *why = "mark cannot be read";
 	u8 which;
 	int ret;
 
-	if (core->sb.mark_offset == LC_NO_MARK)
+	if (c->sb.mark_offset == LC_NO_MARK)
 		return 0;
-	ret = read_mark(core, mark, &which, &why);
+	ret = read_mark(c, mark, &which, &why);
 	if (ret) {
-		lc_err(&core->env, "%pg: %s", core->env.backing, why);
+		lc_err(&c->env, "%pg: %s", c->env.backing, why);
 		return ret;
 	}
 	if (mark->epoch == ours->epoch && mark->mark_seq <= ours->mark_seq &&
 	    mark->state == ours->state && mark->generation == ours->generation &&
 	    !memcmp(mark->cache_uuid, ours->cache_uuid, 16))
 		return 0;
-	lc_err(&core->env, "%pg was used since the system was hibernated: its mark is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
-	       core->env.backing, mark->mark_seq, mark->epoch, ours->mark_seq, ours->epoch);
+	lc_err(&c->env, "%pg was used since the system was hibernated: its mark is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
+	       c->env.backing, mark->mark_seq, mark->epoch, ours->mark_seq, ours->epoch);
 	return -ESTALE;
 }
 
 /**
  * lc_meta_check_unchanged() - are superblock and mark those that memory knows?
- * @core: the volume, started and suspended
+ * @c: the volume, started and suspended
  *
  * Only reads, and says why not.  The SSD of a volume that has given it up counts for nothing.
  * Return: 0; -ESTALE: they are of somebody else, or later; another errno: one cannot be read.
  */
-int lc_meta_check_unchanged(struct lc_core *core)
+int lc_meta_check_unchanged(struct lc_cache *c)
 {
 	struct lc_mark_info *mark = kmalloc(sizeof(*mark), GFP_KERNEL);
 	struct lc_sb *sb = kmalloc(sizeof(*sb), GFP_KERNEL);
 	int ret = mark && sb ? 0 : -ENOMEM;
 
-	mutex_lock(&core->meta->lock);
-	if (!ret && lc_mode(&core->health) != LC_MODE_DEGRADED)
-		ret = compare_sb(core, sb);
+	mutex_lock(&c->meta->lock);
+	if (!ret && lc_mode(&c->health) != LC_MODE_DEGRADED)
+		ret = compare_sb(c, sb);
 	if (!ret)
-		ret = compare_mark(core, mark);
-	mutex_unlock(&core->meta->lock);
+		ret = compare_mark(c, mark);
+	mutex_unlock(&c->meta->lock);
 	kfree(sb);
 	kfree(mark);
 	return ret;
@@ -376,82 +376,82 @@ int lc_meta_check_unchanged(struct lc_core *core)
  * [meta->lock] Behind the start: both copies of the mark have this epoch (T1).  A start leaves
  * mark_epoch as it is, so that one copy that rots later does not make the other an old one.
  */
-static void set_mark_epoch(struct lc_core *core)
+static void set_mark_epoch(struct lc_cache *c)
 {
-	if (core->sb.mark_offset != LC_NO_MARK)
-		core->sb.mark_epoch = core->sb.epoch;
+	if (c->sb.mark_offset != LC_NO_MARK)
+		c->sb.mark_epoch = c->sb.epoch;
 }
 
 /* Superblock first, then the mark (L1, L9, L10). */
-static int write_epoch(struct lc_core *core, u64 first_seq)
+static int write_epoch(struct lc_cache *c, u64 first_seq)
 {
-	struct lc_meta *meta = core->meta;
+	struct lc_meta *meta = c->meta;
 	int ret;
 
 	mutex_lock(&meta->lock);
-	if (core->nr_lanes > 1)
-		core->sb.incompat |= LC_INCOMPAT_LANES;
-	else if (core->sb.tail_seq == first_seq)	/* nothing is left of those there were */
-		core->sb.incompat &= ~LC_INCOMPAT_LANES;
+	if (c->nr_lanes > 1)
+		c->sb.incompat |= LC_INCOMPAT_LANES;
+	else if (c->sb.tail_seq == first_seq)	/* nothing is left of those there were */
+		c->sb.incompat &= ~LC_INCOMPAT_LANES;
 	/* Stretches without a record, see lc_lanes_create(). */
-	core->sb.lane_limit = max(core->sb.lane_limit, 2 * core->nr_lanes);
-	lc_replay_next_life(&core->sb, first_seq);
-	core->sb.flags &= ~LC_SB_CLEAN;
-	core->sb.opened_at = ktime_get_real_ns();
-	strscpy(core->sb.opener_host, init_utsname()->nodename, sizeof(core->sb.opener_host));
-	ret = write_sb(core, true);
+	c->sb.lane_limit = max(c->sb.lane_limit, 2 * c->nr_lanes);
+	lc_replay_next_life(&c->sb, first_seq);
+	c->sb.flags &= ~LC_SB_CLEAN;
+	c->sb.opened_at = ktime_get_real_ns();
+	strscpy(c->sb.opener_host, init_utsname()->nodename, sizeof(c->sb.opener_host));
+	ret = write_sb(c, true);
 	if (!ret) {
-		meta->mark.epoch = core->sb.epoch;
-		ret = write_mark(core);
+		meta->mark.epoch = c->sb.epoch;
+		ret = write_mark(c);
 	}
 	mutex_unlock(&meta->lock);
 	if (ret)
-		lc_err(&core->env, "superblock or mark cannot be written: error %d", ret);
+		lc_err(&c->env, "superblock or mark cannot be written: error %d", ret);
 	return ret;
 }
 
 /**
  * lc_meta_begin_epoch() - open a life
- * @core: the volume
- * @first_seq: of its first record; tail fields of core->sb are set already
+ * @c: the volume
+ * @first_seq: of its first record; tail fields of c->sb are set already
  * @first_segment: number of its first segment
  *
  * Nothing else may have been written in this life.  Return: 0 or a negative errno;
  * with -ERANGE nothing was written at all.
  */
-int lc_meta_begin_epoch(struct lc_core *core, u64 first_seq, u64 first_segment)
+int lc_meta_begin_epoch(struct lc_cache *c, u64 first_seq, u64 first_segment)
 {
-	if (lc_life_possible(core->sb.epoch, first_seq, first_segment))
-		return write_epoch(core, first_seq);
-	lc_err(&core->env, "epoch %llu, record %llu or segment %llu is too high for another life: no cache gets so old, see lc-check",
-	       core->sb.epoch, first_seq, first_segment);
+	if (lc_life_possible(c->sb.epoch, first_seq, first_segment))
+		return write_epoch(c, first_seq);
+	lc_err(&c->env, "epoch %llu, record %llu or segment %llu is too high for another life: no cache gets so old, see lc-check",
+	       c->sb.epoch, first_seq, first_segment);
 	return -ERANGE;
 }
 
 /**
  * lc_meta_set_tail() - replay needs nothing below @seq any more
- * @core: the volume
+ * @c: the volume
  * @segment: lowest segment holding a record at or above @seq (L6)
  * @seq: sequence number
  *
  * Return: 0, or a negative errno: the tail did not move.
  */
-int lc_meta_set_tail(struct lc_core *core, u64 segment, u64 seq)
+int lc_meta_set_tail(struct lc_cache *c, u64 segment, u64 seq)
 {
-	struct lc_meta *meta = core->meta;
+	struct lc_meta *meta = c->meta;
 	u64 old_segment, old_seq;
 	int ret;
 
 	mutex_lock(&meta->lock);
-	old_segment = core->sb.tail_segment;
-	old_seq = core->sb.tail_seq;
-	core->sb.tail_segment = segment;
-	core->sb.tail_seq = seq;
-	set_mark_epoch(core);
-	ret = write_sb(core, false);
+	old_segment = c->sb.tail_segment;
+	old_seq = c->sb.tail_seq;
+	c->sb.tail_segment = segment;
+	c->sb.tail_seq = seq;
+	set_mark_epoch(c);
+	ret = write_sb(c, false);
 	if (ret) {
-		core->sb.tail_segment = old_segment;
-		core->sb.tail_seq = old_seq;
+		c->sb.tail_segment = old_segment;
+		c->sb.tail_seq = old_seq;
 	}
 	mutex_unlock(&meta->lock);
 	return ret;
@@ -459,7 +459,7 @@ int lc_meta_set_tail(struct lc_core *core, u64 segment, u64 seq)
 
 /**
  * lc_meta_end_clean() - close a life: the checkpoint is durable and complete
- * @core: the volume
+ * @c: the volume
  * @next_seq: first seq of this life
  * @head_segment: first segment without a record
  * @ckpt_entries: blocks in the checkpoint
@@ -467,48 +467,48 @@ int lc_meta_set_tail(struct lc_core *core, u64 segment, u64 seq)
  *
  * Return: 0 or a negative errno; the life is not clean then.
  */
-int lc_meta_end_clean(struct lc_core *core, u64 next_seq, u64 head_segment, u64 ckpt_entries,
+int lc_meta_end_clean(struct lc_cache *c, u64 next_seq, u64 head_segment, u64 ckpt_entries,
 		      const struct lc_fingerprint *print)
 {
-	struct lc_meta *meta = core->meta;
+	struct lc_meta *meta = c->meta;
 	int ret;
 
 	mutex_lock(&meta->lock);
-	core->sb.next_seq = next_seq;
-	core->sb.head_segment = head_segment;
-	core->sb.ckpt_entries = ckpt_entries;
-	core->sb.fingerprint = print->sum;
-	core->sb.clean_epoch = core->sb.epoch;
-	memcpy(core->sb.samples, print->samples, sizeof(core->sb.samples));
-	core->sb.flags |= LC_SB_CLEAN;
-	set_mark_epoch(core);
-	ret = write_sb(core, true);
+	c->sb.next_seq = next_seq;
+	c->sb.head_segment = head_segment;
+	c->sb.ckpt_entries = ckpt_entries;
+	c->sb.fingerprint = print->sum;
+	c->sb.clean_epoch = c->sb.epoch;
+	memcpy(c->sb.samples, print->samples, sizeof(c->sb.samples));
+	c->sb.flags |= LC_SB_CLEAN;
+	set_mark_epoch(c);
+	ret = write_sb(c, true);
 	if (ret)
-		core->sb.flags &= ~LC_SB_CLEAN;
+		c->sb.flags &= ~LC_SB_CLEAN;
 	mutex_unlock(&meta->lock);
 	return ret;
 }
 
 /**
  * lc_meta_abandon() - this cache must never be replayed again (S1)
- * @core: the volume
+ * @c: the volume
  * @lost: sectors that were only there
  * @nr: how many, or LC_MARK_LOST_TOO_MANY: not known, or more than fit
  *
  * Return: 0 or a negative errno.
  */
-int lc_meta_abandon(struct lc_core *core, const struct lc_lost *lost, u32 nr)
+int lc_meta_abandon(struct lc_cache *c, const struct lc_lost *lost, u32 nr)
 {
-	struct lc_meta *meta = core->meta;
+	struct lc_meta *meta = c->meta;
 	int ret;
 
 	mutex_lock(&meta->lock);
 	meta->mark.state = LC_MARK_ABANDONED;
-	meta->mark.epoch = core->sb.epoch;
+	meta->mark.epoch = c->sb.epoch;
 	meta->mark.nr_lost = nr;
 	if (lost)
 		memcpy(meta->mark.lost, lost, nr * sizeof(*lost));
-	ret = write_mark(core);
+	ret = write_mark(c);
 	mutex_unlock(&meta->lock);
 	return ret;
 }

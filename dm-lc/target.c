@@ -39,11 +39,11 @@ struct lc_target {
 /* A reload that asks for more buffers brings them along, allocated here and now. */
 static int alloc_spare(struct lc_target *lc)
 {
-	u32 have = READ_ONCE(lc->core->pool->nr);
+	u32 have = READ_ONCE(lc->core->c.pool->nr);
 
 	if (lc->params.buffers <= have)
 		return 0;
-	return lc_buffers_alloc(lc->core->pool, lc->params.buffers - have, &lc->spare);
+	return lc_buffers_alloc(lc->core->c.pool, lc->params.buffers - have, &lc->spare);
 }
 
 /* As lc-format does: see usable.h. */
@@ -128,7 +128,7 @@ static int lc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		goto put_devices;
 	}
 	lc->core = lc->user.core;
-	ret = lc->params.verify_reads ? lc_sums_enable(&lc->core->sums) : 0;
+	ret = lc->params.verify_reads ? lc_sums_enable(&lc->core->c.sums) : 0;
 	if (ret) {
 		ti->error = "Cannot allocate memory for verify_reads";
 		goto put_core;
@@ -176,7 +176,7 @@ static void lc_dtr(struct dm_target *ti)
 /* What is behind the seam comes again as a bio of its own (A2). */
 static void cut_at_seam(struct lc_core *core, struct bio *bio)
 {
-	u64 n = lc_place_run(&core->env.place, bio->bi_iter.bi_sector, bio_sectors(bio));
+	u64 n = lc_place_run(&core->c.env.place, bio->bi_iter.bi_sector, bio_sectors(bio));
 
 	/* Device mapper takes no part of a discard: they are cut where they are sent. */
 	if (n < bio_sectors(bio) && bio_op(bio) != REQ_OP_DISCARD)
@@ -199,7 +199,7 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 		bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
 		cut_at_seam(lc->core, bio);
 	}
-	if (lc_mode(&lc->core->health) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
+	if (lc_mode(&lc->core->c.health) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
 		return lc_bypass_map(lc->core, bio);
 	if (bio->bi_opf & REQ_PREFLUSH)
 		return lc_write_flush_map(lc->core, bio,
@@ -231,7 +231,7 @@ static int lc_preresume(struct dm_target *ti)
 	int ret = lc_core_resume(lc->core, ti->table, &lc->params, &lc->spare);
 
 	if (!ret)
-		lc_fit_decide(lc->core);
+		lc_fit_decide(&lc->core->c);
 	return ret;
 }
 
@@ -292,7 +292,7 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 
 	/* Before the lock: nobody knows how long it takes to find so much memory. */
 	if (!strcmp(key, "verify_reads") && !strcmp(value, "on")) {
-		ret = lc_sums_enable(&core->sums);
+		ret = lc_sums_enable(&core->c.sums);
 		if (ret)
 			return ret;
 	}
@@ -305,14 +305,14 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 	next = lc->params;
 	ret = lc_params_set(&next, key, value, true, &error);
 	if (ret)
-		lc_err(&core->env, "message %.40s %.40s: %s", key, value, error);
+		lc_err(&core->c.env, "message %.40s %.40s: %s", key, value, error);
 	else if (next.writeback_batch != lc->params.writeback_batch ||
 		 next.writeback_depth != lc->params.writeback_depth)
 		ret = lc_writeback_resize(core->wb, next.writeback_batch, next.writeback_depth);
 	if (!ret) {
 		lc_params_store(&lc->params, &next);
-		lc_params_store(&core->env.params, &next);
-		WRITE_ONCE(core->stats_on, next.stats);
+		lc_params_store(&core->c.env.params, &next);
+		WRITE_ONCE(core->c.stats_on, next.stats);
 	}
 	lc_noio_restore(noio);
 	mutex_unlock(&core->life_lock);
@@ -324,7 +324,7 @@ static int flush_message(struct lc_core *core)
 {
 	int ret = lc_core_flush(core);
 
-	if (!ret || !lc_ssd_failed(&core->health))
+	if (!ret || !lc_ssd_failed(&core->c.health))
 		return ret;
 	/* The SSD is being given up: what was asked for will be on the HDD. */
 	lc_rescue_wait(core->rescue);
@@ -337,7 +337,7 @@ static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char
 	struct lc_target *lc = ti->private;
 
 	if (dm_suspended(ti)) {
-		lc_err(&lc->core->env, "messages need a device that is not suspended");
+		lc_err(&lc->core->c.env, "messages need a device that is not suspended");
 		return -EBUSY;
 	}
 	if (argc == 1 && !strcmp(argv[0], "flush"))
@@ -350,7 +350,7 @@ static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char
 		return lc_status_list(lc->core, argc - 1, argv + 1, result, maxlen);
 	if (argc == 2)
 		return set_option(lc, argv[0], argv[1]);
-	lc_err(&lc->core->env,
+	lc_err(&lc->core->c.env,
 	       "unknown message %.40s: expected flush, writeback, list or <option> <value>",
 	       argv[0]);
 	return -EINVAL;
@@ -361,16 +361,16 @@ static int lc_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn f
 	struct lc_target *lc = ti->private;
 	int ret;
 
-	ret = fn(ti, lc->backing, lc->core->env.place.data, lc->core->env.place.extent, data);
+	ret = fn(ti, lc->backing, lc->core->c.env.place.data, lc->core->c.env.place.extent, data);
 	if (ret)
 		return ret;
-	return fn(ti, lc->cache, 0, lc->core->sb.geo.cache_bytes >> 9, data);
+	return fn(ti, lc->cache, 0, lc->core->c.sb.geo.cache_bytes >> 9, data);
 }
 
 /* A multiple of what the HDD likes best, a stripe of a RAID for one, and at least a segment. */
 static u32 optimal(const struct lc_target *lc)
 {
-	u32 segment = lc->core->sb.geo.segment_bytes, stripe = bdev_io_opt(lc->backing->bdev);
+	u32 segment = lc->core->c.sb.geo.segment_bytes, stripe = bdev_io_opt(lc->backing->bdev);
 
 	/* Some disks say odd things. */
 	if (!stripe || stripe % LC_SLOT_BYTES || stripe > UINT_MAX - segment)

@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-struct lc_core;
+struct lc_cache;
 struct lc_wb_item;
 
 struct lc_wb_list {
@@ -24,7 +24,7 @@ struct lc_wb_source {
 	bool unreadable;	/* nothing is read: all that is dirty there is damaged */
 };
 
-int lc_wbcollect_segment(struct lc_core *core, const struct lc_wb_source *source,
+int lc_wbcollect_segment(struct lc_cache *c, const struct lc_wb_source *source,
 			 struct lc_wb_list *list);
 u32 lc_wbcollect_sort(struct lc_wb_list *list);
 

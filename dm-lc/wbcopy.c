@@ -97,7 +97,7 @@ static void run_end(struct run *run, int error)
 	if (error && (!copy->error || error == -EIO))
 		WRITE_ONCE(copy->error, error);
 	/* Behind the error: who waits for a claim looks at that, too. */
-	lc_claims_drop(copy->core->claims, &run->claim);
+	lc_claims_drop(copy->core->c.claims, &run->claim);
 	lc_discard_kick(copy->core);
 	memcpy(copy->spare + copy->nr_spare, run->pages, run->nr * sizeof(*run->pages));
 	copy->nr_spare += run->nr;
@@ -178,9 +178,9 @@ static void run_write(struct run *run)
 		const struct lc_wb_item *item = &run->items[i];
 		u8 mask = item->fate == LC_WB_COPIED ? item->mask : 0;
 
-		lc_doubt_sent(&core->doubt, item->block, mask);
+		lc_doubt_sent(&core->c.doubt, item->block, mask);
 		for (j = 0; lc_mask_next(mask, &j, &n); j += n) {
-			sector_t at = lc_place_sector(&core->env.place,
+			sector_t at = lc_place_sector(&core->c.env.place,
 						      (item->block << LC_BLOCK_SHIFT) + j);
 
 			if (must_submit(bio, at)) {
@@ -188,7 +188,7 @@ static void run_write(struct run *run)
 				bio = NULL;
 			}
 			if (!bio)
-				bio = run_bio(run, core->env.backing, REQ_OP_WRITE, at,
+				bio = run_bio(run, core->c.env.backing, REQ_OP_WRITE, at,
 					      write_bio_end);
 			__bio_add_page(bio, run->pages[i], n << 9, j << 9);
 		}
@@ -212,13 +212,13 @@ static void run_write(struct run *run)
  */
 int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data)
 {
-	u64 address = lc_place_sector(&core->env.place, block << LC_BLOCK_SHIFT) << 9;
+	u64 address = lc_place_sector(&core->c.env.place, block << LC_BLOCK_SHIFT) << 9;
 	u32 i, n;
 	int ret = 0;
 
-	lc_doubt_sent(&core->doubt, block, mask);
+	lc_doubt_sent(&core->c.doubt, block, mask);
 	for (i = 0; !ret && lc_mask_next(mask, &i, &n); i += n)
-		ret = lc_io_sync(core->env.backing, REQ_OP_WRITE, address + (i << 9),
+		ret = lc_io_sync(core->c.env.backing, REQ_OP_WRITE, address + (i << 9),
 				 data + (i << 9), n << 9);
 	return ret;
 }
@@ -244,8 +244,8 @@ static int judge_writes(struct run *run)
 		if (copy->how.judge < LC_WB_SKIP &&
 		    atomic_inc_return(&copy->row) > copy->how.max_row)
 			return -EIO;
-		lc_err_limit(&copy->core->env, "%pg refuses block %llu, which stays in the cache",
-			     copy->core->env.backing, item->block);
+		lc_err_limit(&copy->core->c.env, "%pg refuses block %llu, which stays in the cache",
+			     copy->core->c.env.backing, item->block);
 		item->fate = LC_WB_REFUSED;
 	}
 	return 0;
@@ -255,8 +255,8 @@ static int read_slot(struct run *run, u32 i)
 {
 	struct lc_core *core = run->copy->core;
 
-	return lc_io_sync(core->env.cache, REQ_OP_READ,
-			  lc_slot_address(&core->sb.geo, run->items[i].slot),
+	return lc_io_sync(core->c.env.cache, REQ_OP_READ,
+			  lc_slot_address(&core->c.sb.geo, run->items[i].slot),
 			  page_address(run->pages[i]), LC_SLOT_BYTES);
 }
 
@@ -277,7 +277,7 @@ static int slot_failed(struct run *run, struct lc_wb_item *item, const char *how
 	}
 	if (atomic_inc_return(&copy->nr_bad) > LC_WB_MAX_BAD)
 		return -ENODATA;
-	lc_err_limit(&copy->core->env, "block %llu %s the cache device: lost", item->block, how);
+	lc_err_limit(&copy->core->c.env, "block %llu %s the cache device: lost", item->block, how);
 	item->fate = LC_WB_DAMAGED;
 	return 0;
 }
@@ -303,7 +303,7 @@ static bool slot_whole(struct run *run, u32 i)
 {
 	const struct lc_wb_item *item = &run->items[i];
 
-	return item->csum == lc_format_slot_csum(&run->copy->core->sb, item->block,
+	return item->csum == lc_format_slot_csum(&run->copy->core->c.sb, item->block,
 						 page_address(run->pages[i]));
 }
 
@@ -375,14 +375,14 @@ static void run_start(struct run *run)
 	run->writing = false;
 	atomic_set(&run->pending, 1);
 	for (i = 0; i < run->nr; i++) {
-		sector_t at = lc_slot_address(&core->sb.geo, run->items[i].slot) >> 9;
+		sector_t at = lc_slot_address(&core->c.sb.geo, run->items[i].slot) >> 9;
 
 		if (must_submit(bio, at)) {
 			submit_bio(bio);
 			bio = NULL;
 		}
 		if (!bio)
-			bio = run_bio(run, core->env.cache, REQ_OP_READ, at, read_bio_end);
+			bio = run_bio(run, core->c.env.cache, REQ_OP_READ, at, read_bio_end);
 		__bio_add_page(bio, run->pages[i], LC_SLOT_BYTES, 0);
 	}
 	if (bio)
@@ -446,7 +446,7 @@ static bool run_given_up(const void *run)
  */
 static void run_claim(struct run *run)
 {
-	struct lc_claims *claims = run->copy->core->claims;
+	struct lc_claims *claims = run->copy->core->c.claims;
 	unsigned long begun = jiffies;
 
 	lc_claim_init(&run->claim, LC_CLAIM_COPY, run->items[0].block,
@@ -462,7 +462,7 @@ static void run_claim(struct run *run)
  */
 static void run_refresh(struct run *run)
 {
-	struct lc_index *index = run->copy->core->index;
+	struct lc_index *index = run->copy->core->c.index;
 	struct lc_mapping map;
 	u32 i, bucket;
 
@@ -481,7 +481,7 @@ static void run_refresh(struct run *run)
 /* Do others read the HDD?  A stamp may be of a tick that we have not seen yet. */
 static bool reads_come(const struct lc_core *core)
 {
-	return jiffies - READ_ONCE(core->env.last_hdd_read) + 1 <= YIELD_CALM;
+	return jiffies - READ_ONCE(core->c.env.last_hdd_read) + 1 <= YIELD_CALM;
 }
 
 /* Before a run is started (Y). */
@@ -519,7 +519,7 @@ static void count_run(struct lc_wbcopy *copy, const struct lc_wb_item *items, u3
 /* As the backing device is now; stripes longer than when the room was made are none. */
 static void look_at_stripes(struct lc_wbcopy *copy)
 {
-	struct block_device *bdev = copy->core->env.backing;
+	struct block_device *bdev = copy->core->c.env.backing;
 	u32 blocks = lc_stripe_blocks(bdev_io_opt(bdev));
 
 	copy->stripe = (struct lc_stripe) {
@@ -563,7 +563,7 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 		items[n].done = false;
 	while (i < nr) {
 		yield_to_reads(copy);
-		n = lc_stripe_run(&copy->stripe, &copy->core->env.place, items + i, nr - i,
+		n = lc_stripe_run(&copy->stripe, &copy->core->c.env.place, items + i, nr - i,
 				  copy->most);
 		wait_event(copy->wait, (run = take_run(copy, n)));
 		run->items = items + i;
@@ -641,7 +641,7 @@ struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, struct workqueue_struct
 	copy->core = core;
 	copy->wq = wq;
 	copy->depth = depth;
-	copy->most = max(LC_RUN_BLOCKS, lc_stripe_blocks(bdev_io_opt(core->env.backing)));
+	copy->most = max(LC_RUN_BLOCKS, lc_stripe_blocks(bdev_io_opt(core->c.env.backing)));
 	spin_lock_init(&copy->lock);
 	INIT_LIST_HEAD(&copy->idle);
 	init_waitqueue_head(&copy->wait);

@@ -29,16 +29,16 @@ int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
 	struct lc_record_info info;
 	int ret;
 
-	*seq = lc_allot_cut_seq(core->allot, number);
+	*seq = lc_allot_cut_seq(core->c.allot, number);
 	if (*seq)
 		return 0;
-	if (number >= core->allot->start || core->sb.incompat & LC_INCOMPAT_LANES)
+	if (number >= core->c.allot->start || core->c.sb.incompat & LC_INCOMPAT_LANES)
 		return -ENOENT;
 	/* A segment from before the last clean stop, of the only lane there was. */
-	ret = lc_io_sync(core->env.cache, REQ_OP_READ,
-			 lc_format_log_address(&core->sb.geo, number, 0), wb->header,
+	ret = lc_io_sync(core->c.env.cache, REQ_OP_READ,
+			 lc_format_log_address(&core->c.sb.geo, number, 0), wb->header,
 			 LC_SLOT_BYTES);
-	if (!ret && lc_record_decode(wb->header, &core->sb, number, 0, &info, NULL))
+	if (!ret && lc_record_decode(wb->header, &core->c.sb, number, 0, &info, NULL))
 		ret = -EBADMSG;
 	if (!ret)
 		*seq = info.seq;
@@ -48,7 +48,7 @@ int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
 /* Step 4, for what is done.  Return: 0 or -EIO: nothing of it is believed (W3). */
 int lc_wb_flush(struct lc_writeback *wb)
 {
-	struct lc_doubt *doubt = &wb->core->doubt;
+	struct lc_doubt *doubt = &wb->core->c.doubt;
 	u32 nr = lc_doubt_any(doubt) ? wb->list.nr : 0, i;
 
 	for (i = 0; i < nr; i++) {
@@ -57,7 +57,7 @@ int lc_wb_flush(struct lc_writeback *wb)
 		if (item->done && item->fate == LC_WB_COPIED)
 			lc_doubt_taken(doubt, item->block, item->mask);
 	}
-	return lc_doubt_flush(wb->core) ? -EIO : 0;
+	return lc_doubt_flush(&wb->core->c) ? -EIO : 0;
 }
 
 static void clean_item(struct lc_core *core, const struct lc_wb_item *item)
@@ -65,9 +65,9 @@ static void clean_item(struct lc_core *core, const struct lc_wb_item *item)
 	struct lc_mapping map;
 	u32 bucket;
 
-	if (lc_index_lock_slot(core->index, item->block, item->slot, &bucket, &map))
-		lc_index_clean(core->index, bucket, item->slot);
-	lc_index_unlock(core->index, bucket);
+	if (lc_index_lock_slot(core->c.index, item->block, item->slot, &bucket, &map))
+		lc_index_clean(core->c.index, bucket, item->slot);
+	lc_index_unlock(core->c.index, bucket);
 }
 
 /*
@@ -140,7 +140,7 @@ int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b)
 			if (!ret)
 				ret = relog(wb, item);
 			if (ret == -EAGAIN)
-				end = min(end, lc_ring_segment(core->ring, item->slot)->number);
+				end = min(end, lc_ring_segment(core->c.ring, item->slot)->number);
 			else if (ret)
 				return ret;
 			continue;
@@ -151,7 +151,7 @@ int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b)
 		wb->retry_pause = clamp_t(unsigned long, wb->retry_pause * 2, LC_WB_RETRY_REFUSED,
 					  LC_WB_RETRY_REFUSED_MAX);
 		WRITE_ONCE(wb->retry_at, jiffies + wb->retry_pause);
-	} else if (!refused && !lc_index_refused(core->index)) {
+	} else if (!refused && !lc_index_refused(core->c.index)) {
 		wb->retry_pause = 0;
 	}
 	if (before != atomic64_read(&core->relogged))
@@ -184,12 +184,12 @@ int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b)
 
 	ret = find_tail(wb, b, &seq);
 	if (!ret)
-		ret = lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, false));
+		ret = lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
 	if (!ret)
-		ret = lc_meta_set_tail(core, b->end, seq);
+		ret = lc_meta_set_tail(&core->c, b->end, seq);
 	if (ret)
 		return ret;
-	lc_ring_set_tail(core->ring, b->end, seq);
-	lc_kick(&core->env.refill);
+	lc_ring_set_tail(core->c.ring, b->end, seq);
+	lc_kick(&core->c.env.refill);
 	return 0;
 }

@@ -60,7 +60,7 @@ struct lc_wb_batch {
 /* A slot is lost only after the SSD has failed for as long as it may (L18). */
 static inline enum lc_wb_judge lc_wb_judge(const struct lc_writeback *wb)
 {
-	if (lc_patience_reads_over(&wb->patience, READ_ONCE(wb->core->env.params.ssd_patience_ms)))
+	if (lc_patience_reads_over(&wb->patience, READ_ONCE(wb->core->c.env.params.ssd_patience_ms)))
 		return LC_WB_JUDGE_BOTH;
 	return wb->patience.hdd || wb->patience.reads ? LC_WB_JUDGE_HDD : LC_WB_STOP;
 }

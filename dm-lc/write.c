@@ -70,7 +70,7 @@ static void zero_sectors(void *to, u8 mask)
 static int keep_old_sectors(struct lc_core *core, const struct lc_mapping *old,
 			    const struct merge *merge, void *image, u8 *keep, u8 *lost)
 {
-	struct lc_buffer *buf = lc_buffer_pin(core->ring, old->slot);
+	struct lc_buffer *buf = lc_buffer_pin(core->c.ring, old->slot);
 
 	if (buf) {
 		copy_sectors(image, lc_buffer_slot(buf, old->slot), *keep);
@@ -98,9 +98,9 @@ static void overwrite_in_place(struct lc_core *core, struct lc_io *io, const str
 	void *image = lc_cursor_image(cur, old->slot);
 
 	lc_io_copy_from_bio(lc_io_bio(io), &io->iter, image + (first << 9), nr << 9);
-	lc_stats_copy(core, image);
+	lc_stats_copy(&core->c, image);
 	if (mask & ~old->mask) {
-		lc_index_widen(core->index, bucket, old->slot, mask);
+		lc_index_widen(core->c.index, bucket, old->slot, mask);
 		lc_cursor_describe(cur, old->slot, block, old->mask | mask, old->lost & ~mask);
 	}
 }
@@ -125,12 +125,12 @@ static int write_new_slot(struct lc_core *core, struct lc_io *io, struct lc_curs
 	}
 	lc_io_copy_from_bio(lc_io_bio(io), &io->iter, image + (__ffs(mask) << 9),
 			    hweight8(mask) << 9);
-	lc_stats_copy(core, image);
+	lc_stats_copy(&core->c, image);
 	map.mask = mask | keep;
 	map.lost = lost;
 	zero_sectors(image, ~map.mask);
 	lc_cursor_describe(cur, map.slot, block, map.mask, map.lost);
-	lc_index_set(core->index, bucket, block, &map, &replaced);
+	lc_index_set(core->c.index, bucket, block, &map, &replaced);
 	cur->next++;
 	return 0;
 }
@@ -150,9 +150,9 @@ static u32 blocks_left(const struct lc_io *io)
 static int find_cursor(struct lc_core *core, u32 want, struct lc_cursor *cur,
 		       const struct lc_mapping *old)
 {
-	if (old && lc_cursor_join(core->lanes, old->slot, cur))
+	if (old && lc_cursor_join(core->c.lanes, old->slot, cur))
 		return LC_ORDER_OWN;
-	if (lc_lane_try_reserve(lc_lanes_here(core->lanes), want, cur))
+	if (lc_lane_try_reserve(lc_lanes_here(core->c.lanes), want, cur))
 		return -EAGAIN;
 	return LC_ORDER_OLDER;
 }
@@ -177,8 +177,8 @@ static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor 
 	bool found;
 	u32 bucket;
 
-	bucket = lc_index_lock(core->index, block);
-	found = lc_index_lookup(core->index, bucket, block, &old);
+	bucket = lc_index_lock(core->c.index, block);
+	found = lc_index_lookup(core->c.index, bucket, block, &old);
 	if (!cur->rec)
 		order = find_cursor(core, blocks_left(io) - last, cur, found ? &old : NULL);
 	/* Also of slots reserved just now: the block may be in a record that is open since. */
@@ -195,7 +195,7 @@ static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor 
 				     merge);
 	else
 		ret = -ESTALE;
-	lc_index_unlock(core->index, bucket);
+	lc_index_unlock(core->c.index, bucket);
 	if (other.rec)
 		lc_cursor_release(&other);
 	return ret;
@@ -207,7 +207,7 @@ static int write_block(struct lc_core *core, struct lc_io *io, struct lc_cursor 
  */
 static int reserve(struct lc_core *core, u32 want, bool waited, struct lc_cursor *cur)
 {
-	struct lc_lanes *lanes = core->lanes;
+	struct lc_lanes *lanes = core->c.lanes;
 	struct lc_lane *here = lc_lanes_here(lanes);
 	int ret = lc_lanes_reserve(lanes, here, want, cur);
 	u32 i;
@@ -301,9 +301,9 @@ void lc_write_commit(struct lc_core *core)
 	/* The other work has taken them; perhaps the volume is at rest by now. */
 	if (!ios)
 		return;
-	seq = lc_lanes_close_all(core->lanes, true);
+	seq = lc_lanes_close_all(core->c.lanes, true);
 	llist_for_each_entry_safe(io, next, ios, commit)
-		lc_log_flush_io(core->log, io, seq);
+		lc_log_flush_io(core->c.log, io, seq);
 }
 
 /* core->commit_work */
@@ -335,7 +335,7 @@ static void commit_later(struct lc_core *core, struct lc_io *io, bool batch)
 		return;
 	if (!batch)
 		queue_work(core->commit_wq, &core->commit_work);
-	queue_delayed_work(core->env.wq, &core->commit_late, COMMIT_TICKS);
+	queue_delayed_work(core->c.env.wq, &core->commit_late, COMMIT_TICKS);
 }
 
 /* End the bio when all that was completed so far is durable. */
@@ -347,16 +347,16 @@ static void flush_io(struct lc_core *core, struct lc_io *io, bool direct)
 	if (direct)
 		lc_io_leave_plug();
 	if (lc_io_bio(io)->bi_opf & REQ_FUA)
-		seq = lc_lanes_close_all(core->lanes, direct);
+		seq = lc_lanes_close_all(core->c.lanes, direct);
 	else
-		seq = lc_lanes_close_owed(core->lanes, direct);
-	lc_log_flush_io(core->log, io, seq);
+		seq = lc_lanes_close_owed(core->c.lanes, direct);
+	lc_log_flush_io(core->c.log, io, seq);
 }
 
 /* All data is in a lane.  @batch: whoever calls commits what it has continued. */
 static void write_finish(struct lc_core *core, struct lc_io *io, bool batch)
 {
-	lc_stamp(&core->env.last_write);
+	lc_stamp(&core->c.env.last_write);
 	if (!(lc_io_bio(io)->bi_opf & REQ_FUA))
 		lc_write_end(io, BLK_STS_OK);
 	else if (batch || others_come(core))
@@ -371,20 +371,20 @@ static void write_finish(struct lc_core *core, struct lc_io *io, bool batch)
 static bool merge_find(struct lc_core *core, struct lc_io *io, struct lc_mapping *old)
 {
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
-	u32 bucket = lc_index_lock(core->index, block);
+	u32 bucket = lc_index_lock(core->c.index, block);
 	struct lc_buffer *buf = NULL;
 	bool found;
 
-	found = lc_index_lookup(core->index, bucket, block, old) && old->dirty;
+	found = lc_index_lookup(core->c.index, bucket, block, old) && old->dirty;
 	if (found)
-		buf = lc_buffer_pin(core->ring, old->slot);
+		buf = lc_buffer_pin(core->c.ring, old->slot);
 	if (buf) {
 		lc_buffer_unpin(buf);
 		found = false;
 	}
 	if (found)
-		lc_segment_get(lc_ring_segment(core->ring, old->slot));
-	lc_index_unlock(core->index, bucket);
+		lc_segment_get(lc_ring_segment(core->c.ring, old->slot));
+	lc_index_unlock(core->c.index, bucket);
 	return found;
 }
 
@@ -400,11 +400,11 @@ static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 	struct page *pages;
 	int ret;
 
-	if (lc_ssd_failed(&core->health))
+	if (lc_ssd_failed(&core->c.health))
 		return -EAGAIN;
 	if (!merge_find(core, io, &old))
 		return write_run(core, io, true, NULL);
-	pages = mempool_alloc(&core->merge_pool, GFP_NOIO);
+	pages = mempool_alloc(&core->c.merge_pool, GFP_NOIO);
 	ret = lc_read_slot(core, block, old.slot, page_address(pages));
 	if (!ret || last) {
 		merge.slot = old.slot;
@@ -414,7 +414,7 @@ static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 		ret = -EIO;
 	}
 	lc_read_put_segment(core, old.slot);
-	mempool_free(pages, &core->merge_pool);
+	mempool_free(pages, &core->c.merge_pool);
 	return ret;
 }
 
@@ -422,7 +422,7 @@ static int merge_try(struct lc_core *core, struct lc_io *io, bool last)
 static void merge_work(struct work_struct *work)
 {
 	struct lc_io *io = container_of(work, struct lc_io, work);
-	u32 patience = max(READ_ONCE(io->core->env.params.ssd_patience_ms), MERGE_PATIENCE_MS);
+	u32 patience = max(READ_ONCE(io->core->c.env.params.ssd_patience_ms), MERGE_PATIENCE_MS);
 	unsigned long end = jiffies + msecs_to_jiffies(patience), pause = HZ / 2;
 	int ret;
 
@@ -446,7 +446,7 @@ int lc_write_again(struct lc_core *core, struct lc_io *io)
 	int ret = 0;
 
 	while (io->iter.bi_size && !ret) {
-		if (io->waiting.class != LC_CLASS_COMMIT && lc_submit_enough(core->submit))
+		if (io->waiting.class != LC_CLASS_COMMIT && lc_submit_enough(core->c.submit))
 			return -EBUSY;
 		ret = write_held(core, io, true, NULL);
 	}
@@ -464,7 +464,7 @@ int lc_write_again(struct lc_core *core, struct lc_io *io)
  */
 void lc_write_continue(struct lc_core *core, struct lc_io *io, int ret, bool batch)
 {
-	if (lc_mode(&core->health) == LC_MODE_FAIL && ret == -EAGAIN)
+	if (lc_mode(&core->c.health) == LC_MODE_FAIL && ret == -EAGAIN)
 		ret = -EIO;
 	if (!ret) {
 		write_finish(core, io, batch);
@@ -472,7 +472,7 @@ void lc_write_continue(struct lc_core *core, struct lc_io *io, int ret, bool bat
 		lc_park_add(core->park, io, false);
 	} else if (ret == -EINPROGRESS) {
 		INIT_WORK(&io->work, merge_work);
-		queue_work(core->patient_wq, &io->work);
+		queue_work(core->c.patient_wq, &io->work);
 	} else {
 		lc_write_end(io, errno_to_blk_status(ret));
 	}
@@ -502,7 +502,7 @@ int lc_write_map(struct lc_core *core, struct bio *bio)
 	struct lc_io *io = lc_bio_io(bio);
 	int ret = -EAGAIN;
 
-	if (lc_mode(&core->health) == LC_MODE_FAIL)
+	if (lc_mode(&core->c.health) == LC_MODE_FAIL)
 		return DM_MAPIO_KILL;
 	io->iter = bio->bi_iter;
 	if (!lc_park_must(core->park, io))
@@ -555,11 +555,11 @@ int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fa
 	u32 bucket;
 
 	lc_hold();
-	if (lc_lanes_relog(core->lanes, &cur)) {
+	if (lc_lanes_relog(core->c.lanes, &cur)) {
 		lc_unhold();
 		return -EAGAIN;
 	}
-	if (lc_index_lock_slot(core->index, block, slot, &bucket, &old)) {
+	if (lc_index_lock_slot(core->c.index, block, slot, &bucket, &old)) {
 		map.slot = lc_cursor_slot(&cur);
 		map.lost = old.lost;
 		image = lc_cursor_image(&cur, map.slot);
@@ -573,11 +573,11 @@ int lc_write_relog(struct lc_core *core, u64 block, u32 slot, enum lc_wb_fate fa
 			memset(image, 0, LC_SLOT_BYTES);
 		}
 		lc_cursor_describe(&cur, map.slot, block, map.mask, map.lost);
-		lc_index_set(core->index, bucket, block, &map, &replaced);
+		lc_index_set(core->c.index, bucket, block, &map, &replaced);
 		cur.next++;
 		atomic64_inc(&core->relogged);
 	}
-	lc_index_unlock(core->index, bucket);
+	lc_index_unlock(core->c.index, bucket);
 	lc_cursor_release(&cur);
 	lc_unhold();
 	return 0;

@@ -57,42 +57,42 @@ static bool must_stop(struct lc_writeback *wb)
 
 static u64 used_percent(struct lc_core *core)
 {
-	u64 nr = core->sb.geo.nr_segments;
+	u64 nr = core->c.sb.geo.nr_segments;
 
-	return div64_u64((nr - min(lc_ring_free(core->ring), nr)) * 100, nr);
+	return div64_u64((nr - min(lc_ring_free(core->c.ring), nr)) * 100, nr);
 }
 
 static bool is_idle(struct lc_core *core)
 {
-	return time_after(jiffies, READ_ONCE(core->env.last_write) + IDLE_AFTER);
+	return time_after(jiffies, READ_ONCE(core->c.env.last_write) + IDLE_AFTER);
 }
 
 /* Segments that must stay free for the log to go on at all (D2). */
 static u64 reserve(struct lc_core *core)
 {
-	u64 nr = core->sb.geo.nr_segments;
+	u64 nr = core->c.sb.geo.nr_segments;
 
-	return max(nr / 8, READ_ONCE(core->ring->reserve) + nr / 16);
+	return max(nr / 8, READ_ONCE(core->c.ring->reserve) + nr / 16);
 }
 
 /* Is the segment's content durable and final? */
 static bool segment_settled(struct lc_core *core, u64 number)
 {
-	struct lc_segment *seg = &core->ring->segments[lc_ring_position(core->ring, number)];
+	struct lc_segment *seg = &core->c.ring->segments[lc_ring_position(core->c.ring, number)];
 
 	/* Pairs with take(): what is below has its buffer, if it has one. */
-	return number < smp_load_acquire(&core->allot->next) && !rcu_access_pointer(seg->buf);
+	return number < smp_load_acquire(&core->c.allot->next) && !rcu_access_pointer(seg->buf);
 }
 
 /* Lost blocks stay dirty for ever, refused ones for a while: alone they are no reason. */
 static bool worth_draining(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
-	u64 refused = lc_index_refused(core->index);
+	u64 refused = lc_index_refused(core->c.index);
 
 	if (refused && time_after_eq(jiffies, READ_ONCE(wb->retry_at)))
 		return true;
-	return lc_index_dirty(core->index) > lc_index_lost(core->index) + refused;
+	return lc_index_dirty(core->c.index) > lc_index_lost(core->c.index) + refused;
 }
 
 /* Is there a reason to drain, if there is anything?  Takes no lock of the lanes. */
@@ -101,20 +101,20 @@ static bool wants_to_run(struct lc_writeback *wb)
 	struct lc_core *core = wb->core;
 	u64 used;
 
-	if (lc_mode(&core->health) != LC_MODE_RW || lc_ssd_failed(&core->health))
+	if (lc_mode(&core->c.health) != LC_MODE_RW || lc_ssd_failed(&core->c.health))
 		return false;
-	if (lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to))
+	if (lc_ring_tail(core->c.ring) < READ_ONCE(wb->drain_to))
 		return true;
-	if (READ_ONCE(core->allot->relog_wanted))	/* writes are parked until that is done */
+	if (READ_ONCE(core->c.allot->relog_wanted))	/* writes are parked until that is done */
 		return true;
-	if (lc_ring_free(core->ring) <= reserve(core))
+	if (lc_ring_free(core->c.ring) <= reserve(core))
 		return true;
-	if (!READ_ONCE(core->env.params.writeback))
+	if (!READ_ONCE(core->c.env.params.writeback))
 		return false;
 	used = used_percent(core);
-	if (used >= READ_ONCE(core->env.params.high_watermark))
+	if (used >= READ_ONCE(core->c.env.params.high_watermark))
 		wb->filling = true;
-	else if (used <= READ_ONCE(core->env.params.low_watermark))
+	else if (used <= READ_ONCE(core->c.env.params.low_watermark))
 		wb->filling = false;
 	return wb->filling || (is_idle(core) && worth_draining(wb));
 }
@@ -122,7 +122,7 @@ static bool wants_to_run(struct lc_writeback *wb)
 /* Looked at with each kick, of which there are many: the lanes are locked last. */
 static bool should_run(struct lc_writeback *wb)
 {
-	return wants_to_run(wb) && lc_ring_tail(wb->core->ring) < lc_lanes_used(wb->core->lanes);
+	return wants_to_run(wb) && lc_ring_tail(wb->core->c.ring) < lc_lanes_used(wb->core->c.lanes);
 }
 
 /* --- step 1: collect ---------------------------------------------------- */
@@ -133,7 +133,7 @@ static bool should_run(struct lc_writeback *wb)
  */
 static u32 batch_max(const struct lc_writeback *wb)
 {
-	const struct lc_geometry *geo = &wb->core->sb.geo;
+	const struct lc_geometry *geo = &wb->core->c.sb.geo;
 
 	return clamp_t(u64, geo->nr_slots / 8, geo->seg_slots, READ_ONCE(wb->list.max));
 }
@@ -147,9 +147,9 @@ static bool must_end_soon(const struct lc_writeback *wb, const struct lc_wb_batc
 {
 	struct lc_core *core = wb->core;
 
-	return READ_ONCE(core->allot->relog_wanted) ||
-	       lc_ring_free(core->ring) < READ_ONCE(core->ring->reserve) ||
-	       number - b->first >= core->sb.geo.nr_segments / 8;
+	return READ_ONCE(core->c.allot->relog_wanted) ||
+	       lc_ring_free(core->c.ring) < READ_ONCE(core->c.ring->reserve) ||
+	       number - b->first >= core->c.sb.geo.nr_segments / 8;
 }
 
 /* Behind what holds something already, only if the tail could not move there. */
@@ -163,7 +163,7 @@ static bool may_go_on(struct lc_writeback *wb, const struct lc_wb_batch *b, u64 
 static int collect(struct lc_writeback *wb, struct lc_wb_batch *b)
 {
 	struct lc_core *core = wb->core;
-	u64 number = lc_ring_tail(core->ring), limit = number;
+	u64 number = lc_ring_tail(core->c.ring), limit = number;
 	struct lc_wb_source source = {
 		.header = wb->header, .stop = &wb->paused,
 		.patient = lc_wb_judge(wb) < LC_WB_JUDGE_BOTH,
@@ -182,9 +182,9 @@ static int collect(struct lc_writeback *wb, struct lc_wb_batch *b)
 	wb->list.nr = 0;
 	wb->list.nr_bad = 0;
 	while (number < limit && (!must_end_soon(wb, b, number) || may_go_on(wb, b, number)) &&
-	       wb->list.nr + core->sb.geo.seg_slots <= max) {
+	       wb->list.nr + core->c.sb.geo.seg_slots <= max) {
 		source.number = number;
-		ret = lc_wbcollect_segment(core, &source, &wb->list);
+		ret = lc_wbcollect_segment(&core->c, &source, &wb->list);
 		if (ret)
 			return ret;
 		/* Not headers, the device fails. */
@@ -200,7 +200,7 @@ static int collect(struct lc_writeback *wb, struct lc_wb_batch *b)
 
 static void pause_after(struct lc_writeback *wb, int ret)
 {
-	lc_err_limit(&wb->core->env, "writeback failed with error %d, trying again", ret);
+	lc_err_limit(&wb->core->c.env, "writeback failed with error %d, trying again", ret);
 	WRITE_ONCE(wb->state, "retrying");
 	wait_event_idle_timeout(wb->wait, must_stop(wb), lc_patience_pause(&wb->patience));
 }
@@ -211,14 +211,14 @@ static void note_failure(struct lc_writeback *wb, int ret)
 	struct lc_core *core = wb->core;
 
 	if (ret == -ENODATA) {
-		lc_health_ssd_failed(&core->health,
+		lc_health_ssd_failed(&core->c.health,
 				     "the cache device cannot be used for writeback");
 		return;
 	}
 	if (ret == -EREMOTEIO) {
 		lc_patience_read(&wb->patience);
-	} else if (lc_patience_hdd(&wb->patience, READ_ONCE(core->env.params.hdd_patience_ms))) {
-		lc_health_fail(&core->health,
+	} else if (lc_patience_hdd(&wb->patience, READ_ONCE(core->c.env.params.hdd_patience_ms))) {
+		lc_health_fail(&core->c.health,
 			       "the backing device has failed writeback for hdd_patience_ms");
 		return;
 	}
@@ -229,7 +229,7 @@ static void note_failure(struct lc_writeback *wb, int ret)
 static void note_tail_failure(struct lc_writeback *wb, int ret)
 {
 	if (lc_patience_sb(&wb->patience))
-		lc_health_ssd_failed(&wb->core->health,
+		lc_health_ssd_failed(&wb->core->c.health,
 				     "the cache device does not take its superblock");
 	else
 		pause_after(wb, ret);
@@ -239,7 +239,7 @@ static void note_tail_failure(struct lc_writeback *wb, int ret)
 static bool cache_unreadable(struct lc_writeback *wb)
 {
 	return lc_wb_judge(wb) == LC_WB_JUDGE_BOTH &&
-	       lc_io_sync(wb->core->env.cache, REQ_OP_READ | REQ_META, 0, wb->header,
+	       lc_io_sync(wb->core->c.env.cache, REQ_OP_READ | REQ_META, 0, wb->header,
 			  LC_SLOT_BYTES);
 }
 
@@ -261,8 +261,8 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	runs = lc_wbcollect_sort(&wb->list);
 	if (runs) {
 		WRITE_ONCE(wb->frees, b->end - b->first);
-		lc_pace_begin(&wb->pace, wb->list.nr, runs, wb->frees * core->sb.geo.seg_slots);
-		lc_kick(&core->env.refill);
+		lc_pace_begin(&wb->pace, wb->list.nr, runs, wb->frees * core->c.sb.geo.seg_slots);
+		lc_kick(&core->c.env.refill);
 	}
 	begun = jiffies;
 	how.max_row = lc_patience_row(&wb->patience, wb->list.nr);
@@ -283,17 +283,17 @@ static void relog_wait(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
 
-	WRITE_ONCE(core->allot->relog_wanted, true);
+	WRITE_ONCE(core->c.allot->relog_wanted, true);
 	/* Pairs with refill_segment(): it takes nothing kept back before the wish. */
-	smp_store_release(&core->allot->relog_starved, true);
-	lc_kick(&core->env.refill);
+	smp_store_release(&core->c.allot->relog_starved, true);
+	lc_kick(&core->c.env.refill);
 	flush_work(&core->refill_work);
 	/* A device that is slow or fails is not the log's lack of room. */
-	if (lc_log_in_trouble(core->log) || lc_ssd_failed(&core->health) ||
-	    READ_ONCE(core->ring->waiting))
+	if (lc_log_in_trouble(core->c.log) || lc_ssd_failed(&core->c.health) ||
+	    READ_ONCE(core->c.ring->waiting))
 		lc_patience_relogged(&wb->patience);
 	if (lc_patience_relog(&wb->patience))
-		lc_health_fail(&core->health, "no room to log lost blocks again");
+		lc_health_fail(&core->c.health, "no room to log lost blocks again");
 	schedule_timeout_idle(1);
 }
 
@@ -305,14 +305,14 @@ static void relog_done(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
 
-	if (!READ_ONCE(core->allot->relog_wanted))
+	if (!READ_ONCE(core->c.allot->relog_wanted))
 		return;
-	WRITE_ONCE(core->allot->relog_starved, false);
-	if (lc_ring_free(core->ring) < READ_ONCE(core->ring->reserve) &&
-	    ++wb->relog_rounds < core->ring->nr)
+	WRITE_ONCE(core->c.allot->relog_starved, false);
+	if (lc_ring_free(core->c.ring) < READ_ONCE(core->c.ring->reserve) &&
+	    ++wb->relog_rounds < core->c.ring->nr)
 		return;
 	wb->relog_rounds = 0;
-	WRITE_ONCE(core->allot->relog_wanted, false);
+	WRITE_ONCE(core->c.allot->relog_wanted, false);
 	lc_park_kick(core->park);
 }
 
@@ -324,8 +324,8 @@ static void await_cut(struct lc_writeback *wb)
 {
 	struct lc_core *core = wb->core;
 
-	if (is_idle(core) || lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to))
-		lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, true));
+	if (is_idle(core) || lc_ring_tail(core->c.ring) < READ_ONCE(wb->drain_to))
+		lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, true));
 	wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
 }
 
@@ -336,9 +336,9 @@ static void run_batch(struct lc_writeback *wb)
 	int ret;
 
 	/* What is asked to be drained must not stay in an open segment. */
-	if (lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to) &&
-	    !segment_settled(core, lc_ring_tail(core->ring))) {
-		ret = lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, true));
+	if (lc_ring_tail(core->c.ring) < READ_ONCE(wb->drain_to) &&
+	    !segment_settled(core, lc_ring_tail(core->c.ring))) {
+		ret = lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, true));
 		if (ret)
 			return;
 	}
@@ -374,7 +374,7 @@ static void run_batch(struct lc_writeback *wb)
 	}
 	lc_patience_success(&wb->patience);
 	/* The oldest segment is still in RAM: its flush must come first. */
-	if (lc_log_wait_durable(core->log, lc_lanes_close_used(core->lanes, is_idle(core))))
+	if (lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, is_idle(core))))
 		return;
 	if (!segment_settled(core, b.first))
 		wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
@@ -387,9 +387,9 @@ static void set_state(struct lc_writeback *wb, bool running)
 	if (running && wb->patience.hdd)
 		state = "retrying";
 	else if (running)
-		state = lc_ring_tail(wb->core->ring) < READ_ONCE(wb->drain_to) ? "draining" :
+		state = lc_ring_tail(wb->core->c.ring) < READ_ONCE(wb->drain_to) ? "draining" :
 										 "running";
-	else if (!READ_ONCE(wb->core->env.params.writeback))
+	else if (!READ_ONCE(wb->core->c.env.params.writeback))
 		state = "off";
 	WRITE_ONCE(wb->state, state);
 	WRITE_ONCE(wb->working, running);
@@ -450,8 +450,8 @@ struct lc_writeback *lc_writeback_create(struct lc_core *core)
 	wb->wq = alloc_workqueue("lc-wbcopy", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!wb->wq)
 		goto free_header;
-	if (lc_writeback_resize(wb, core->env.params.writeback_batch,
-				core->env.params.writeback_depth))
+	if (lc_writeback_resize(wb, core->c.env.params.writeback_batch,
+				core->c.env.params.writeback_depth))
 		goto destroy_wq;
 	wb->task = kthread_run(writeback_thread, wb, "lc-writeback");
 	if (IS_ERR(wb->task))
@@ -494,7 +494,7 @@ void lc_writeback_destroy(struct lc_writeback *wb)
  */
 int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
 {
-	u32 max = max(batch, wb->core->sb.geo.seg_slots);
+	u32 max = max(batch, wb->core->c.sb.geo.seg_slots);
 	struct lc_wb_item *items = __vmalloc(max * sizeof(*items), GFP_KERNEL);
 	struct lc_wbcopy *copy = lc_wbcopy_create(wb->core, wb->wq, depth);
 	bool salvaging = false;
@@ -543,7 +543,7 @@ void lc_writeback_pause(struct lc_writeback *wb)
 	/* Pairs with the thread: it sees paused, or we see it not resting. */
 	smp_mb();
 	wake_up_all(&wb->wait);
-	lc_claims_wake(wb->core->claims);
+	lc_claims_wake(wb->core->c.claims);
 	wait_event(wb->wait, READ_ONCE(wb->resting));
 }
 
@@ -555,8 +555,8 @@ void lc_writeback_pause(struct lc_writeback *wb)
  */
 void lc_writeback_drain(struct lc_writeback *wb)
 {
-	lc_lanes_close_used(wb->core->lanes, true);
-	WRITE_ONCE(wb->drain_to, lc_lanes_used(wb->core->lanes));
+	lc_lanes_close_used(wb->core->c.lanes, true);
+	WRITE_ONCE(wb->drain_to, lc_lanes_used(wb->core->c.lanes));
 	wake_up_all(&wb->wait);
 }
 
@@ -583,16 +583,16 @@ const char *lc_writeback_state(struct lc_writeback *wb)
 /* The last free segments, as many as two batches free (pace.h). */
 static u64 zone(const struct lc_writeback *wb)
 {
-	u32 batch = max(batch_max(wb) / wb->core->sb.geo.seg_slots, READ_ONCE(wb->frees));
+	u32 batch = max(batch_max(wb) / wb->core->c.sb.geo.seg_slots, READ_ONCE(wb->frees));
 
-	return 2 * max(batch, wb->core->allot->round_len);
+	return 2 * max(batch, wb->core->c.allot->round_len);
 }
 
 /* Segments that are free, but for those kept back. */
 static u64 room(const struct lc_writeback *wb)
 {
-	const struct lc_ring *ring = wb->core->ring;
-	u64 free = lc_ring_free(wb->core->ring);
+	const struct lc_ring *ring = wb->core->c.ring;
+	u64 free = lc_ring_free(wb->core->c.ring);
 
 	return free - min(free, READ_ONCE(ring->reserve));
 }
@@ -607,7 +607,7 @@ unsigned long lc_writeback_pace(const struct lc_writeback *wb)
 {
 	if (!READ_ONCE(wb->working))
 		return 0;
-	return lc_pace_wait(&wb->pace, wb->core->sb.geo.seg_slots, room(wb), zone(wb));
+	return lc_pace_wait(&wb->pace, wb->core->c.sb.geo.seg_slots, room(wb), zone(wb));
 }
 
 /**
@@ -624,9 +624,9 @@ unsigned long lc_writeback_rest(const struct lc_writeback *wb, u32 runs, u32 blo
 {
 	struct lc_core *core = wb->core;
 
-	if (atomic_read(&wb->wanted) || READ_ONCE(core->allot->relog_wanted) ||
-	    lc_ring_tail(core->ring) < READ_ONCE(wb->drain_to) || room(wb) <= zone(wb) ||
-	    used_percent(core) > (100 + READ_ONCE(core->env.params.high_watermark)) / 2)
+	if (atomic_read(&wb->wanted) || READ_ONCE(core->c.allot->relog_wanted) ||
+	    lc_ring_tail(core->c.ring) < READ_ONCE(wb->drain_to) || room(wb) <= zone(wb) ||
+	    used_percent(core) > (100 + READ_ONCE(core->c.env.params.high_watermark)) / 2)
 		return 0;
 	return lc_pace_rest(&wb->pace, runs, blocks);
 }

@@ -116,7 +116,7 @@ static inline int fake_disk_create(struct fake *fake, u64 bytes,
 		return ret;
 	}
 	fake->disk = disk;
-	fake->core.env.cache = disk->part0;
+	fake->core.c.env.cache = disk->part0;
 	return 0;
 }
 
@@ -159,12 +159,12 @@ static inline struct lc_record_header *fake_header(const struct bio *bio)
 static inline int fake_decode(struct fake *fake, const struct bio *bio,
 			      struct lc_record_info *info)
 {
-	const struct lc_geometry *geo = &fake->core.sb.geo;
+	const struct lc_geometry *geo = &fake->core.c.sb.geo;
 	struct lc_record_header *raw = fake_header(bio);
 	u64 in_ring = (bio->bi_iter.bi_sector << SECTOR_SHIFT) - geo->segments_offset;
 	u32 slot = in_ring % geo->segment_bytes / LC_SLOT_BYTES;
 
-	return lc_record_decode(raw, &fake->core.sb, le64_to_cpu(raw->segment), slot, info, NULL);
+	return lc_record_decode(raw, &fake->core.c.sb, le64_to_cpu(raw->segment), slot, info, NULL);
 }
 
 /* Take a held bio: the record with @seq, or a FLUSH if @seq is 0.  Waits for it. */
@@ -253,22 +253,22 @@ static void fake_destroy(void *data)
 		fake_pass(fake);
 	lc_writeback_destroy(core->wb);
 	lc_park_stop(core->park);
-	if (core->log)
-		lc_log_quiesce(core->log);
-	lc_name_stop(&core->env.name);
-	lc_log_destroy(core->log);
-	lc_submit_destroy(core->submit);
+	if (core->c.log)
+		lc_log_quiesce(core->c.log);
+	lc_name_stop(&core->c.env.name);
+	lc_log_destroy(core->c.log);
+	lc_submit_destroy(core->c.submit);
 	if (core->event_wq)
 		destroy_workqueue(core->event_wq);
-	if (core->env.wq)
-		destroy_workqueue(core->env.wq);
+	if (core->c.env.wq)
+		destroy_workqueue(core->c.env.wq);
 	lc_park_destroy(core->park);
-	lc_lanes_destroy(core->lanes);
-	lc_allot_destroy(core->allot);
-	lc_pool_destroy(core->pool);
-	lc_ring_destroy(core->ring);
-	lc_index_destroy(core->index);
-	lc_meta_destroy(core->meta);
+	lc_lanes_destroy(core->c.lanes);
+	lc_allot_destroy(core->c.allot);
+	lc_pool_destroy(core->c.pool);
+	lc_ring_destroy(core->c.ring);
+	lc_index_destroy(core->c.index);
+	lc_meta_destroy(core->c.meta);
 	if (fake->disk) {
 		del_gendisk(fake->disk);
 		put_disk(fake->disk);
@@ -282,39 +282,39 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	struct kunit *test = fake->test;
 	LIST_HEAD(buffers);
 
-	core->env.wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
-	core->env.refill = (struct lc_kick){ core->env.wq, &core->refill_work };
+	core->c.env.wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
+	core->c.env.refill = (struct lc_kick){ core->c.env.wq, &core->refill_work };
 	core->event_wq = alloc_ordered_workqueue("lc-test-event", 0);
-	core->meta = lc_meta_create(core);
-	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
-	core->ring = lc_ring_create(&core->sb.geo);
-	core->pool = lc_pool_create(&core->env, core->ring, options->lanes ?: 1);
-	KUNIT_ASSERT_TRUE(test, core->env.wq && core->event_wq && core->meta && core->index &&
-			  core->ring && core->pool);
-	core->nr_lanes = options->lanes ?: 1;
-	core->sums.nr_slots = core->sb.geo.nr_slots;
-	core->submit = lc_submit_create(&core->env, core->ring, core->pool, &core->sums,
-					core->nr_lanes);
-	KUNIT_ASSERT_NOT_NULL(test, core->submit);
-	core->log = lc_log_create(&core->env, core->submit);
-	KUNIT_ASSERT_NOT_NULL(test, core->log);
-	core->allot = lc_allot_create(&core->env, core->ring, core->log, core->nr_lanes);
-	KUNIT_ASSERT_NOT_NULL(test, core->allot);
-	core->lanes = lc_lanes_create(&core->env, core->allot, core->log, core->submit,
-				      core->pool);
-	KUNIT_ASSERT_NOT_NULL(test, core->lanes);
-	core->lanes->lane[0]->max_ready = 4;
-	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(core->pool, options->buffers ?: 8, &buffers), 0);
-	lc_pool_add(core->pool, &buffers);
-	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->sb.geo.cache_bytes, options), 0);
-	core->env.backing = core->env.cache;
+	core->c.meta = lc_meta_create(&core->c);
+	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
+	core->c.ring = lc_ring_create(&core->c.sb.geo);
+	core->c.pool = lc_pool_create(&core->c.env, core->c.ring, options->lanes ?: 1);
+	KUNIT_ASSERT_TRUE(test, core->c.env.wq && core->event_wq && core->c.meta && core->c.index &&
+			  core->c.ring && core->c.pool);
+	core->c.nr_lanes = options->lanes ?: 1;
+	core->c.sums.nr_slots = core->c.sb.geo.nr_slots;
+	core->c.submit = lc_submit_create(&core->c.env, core->c.ring, core->c.pool, &core->c.sums,
+					  core->c.nr_lanes);
+	KUNIT_ASSERT_NOT_NULL(test, core->c.submit);
+	core->c.log = lc_log_create(&core->c.env, core->c.submit);
+	KUNIT_ASSERT_NOT_NULL(test, core->c.log);
+	core->c.allot = lc_allot_create(&core->c.env, core->c.ring, core->c.log, core->c.nr_lanes);
+	KUNIT_ASSERT_NOT_NULL(test, core->c.allot);
+	core->c.lanes = lc_lanes_create(&core->c.env, core->c.allot, core->c.log, core->c.submit,
+					core->c.pool);
+	KUNIT_ASSERT_NOT_NULL(test, core->c.lanes);
+	core->c.lanes->lane[0]->max_ready = 4;
+	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(core->c.pool, options->buffers ?: 8, &buffers), 0);
+	lc_pool_add(core->c.pool, &buffers);
+	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->c.sb.geo.cache_bytes, options), 0);
+	core->c.env.backing = core->c.env.cache;
 	core->park = lc_park_create(core);
 	core->wb = lc_writeback_create(core);
 	KUNIT_ASSERT_TRUE(test, core->park && core->wb);
-	lc_ring_start(core->ring, options->segment ?: 1, core->sb.tail_seq,
+	lc_ring_start(core->c.ring, options->segment ?: 1, core->c.sb.tail_seq,
 		      options->segment ?: 1);
-	lc_allot_start(core->allot, options->segment ?: 1, options->next_seq ?: 1);
-	lc_log_start(core->log, options->next_seq ?: 1);
+	lc_allot_start(core->c.allot, options->segment ?: 1, options->next_seq ?: 1);
+	lc_log_start(core->c.log, options->next_seq ?: 1);
 }
 
 /* Gone when the test ends, whatever state it is in. */
@@ -334,22 +334,22 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 	mutex_init(&core->life_lock);
 	INIT_WORK(&core->refill_work, fake_refill_work);
 	INIT_WORK(&core->event_work, fake_no_work);
-	core->env.sb = &core->sb;
-	core->env.health = &core->health;
-	lc_name_init(&core->env.name, NULL, "kunit");
-	lc_health_init(&core->health, &core->env, &lc_core_health_ops);
-	lc_params_defaults(&core->env.params);
-	core->env.params.writeback_batch = 64;
-	core->env.params.writeback_depth = 1;
-	example_sb(&core->sb, LC_CSUM_CRC32C);
-	core->sb.mark_offset = LC_NO_MARK;	/* no HDD to save anything to */
+	core->c.env.sb = &core->c.sb;
+	core->c.env.health = &core->c.health;
+	lc_name_init(&core->c.env.name, NULL, "kunit");
+	lc_health_init(&core->c.health, &core->c.env, &lc_core_health_ops);
+	lc_params_defaults(&core->c.env.params);
+	core->c.env.params.writeback_batch = 64;
+	core->c.env.params.writeback_depth = 1;
+	example_sb(&core->c.sb, LC_CSUM_CRC32C);
+	core->c.sb.mark_offset = LC_NO_MARK;	/* no HDD to save anything to */
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, fake_destroy, fake), 0);
-	KUNIT_ASSERT_EQ(test, lc_geometry_compute(&core->sb.geo, 64 << 20,
+	KUNIT_ASSERT_EQ(test, lc_geometry_compute(&core->c.sb.geo, 64 << 20,
 						  options->segment_bytes ?:
 						  LC_SEGMENT_BYTES_MIN), 0);
-	core->sb.epoch_first_seq = options->next_seq ?: 1;
-	core->sb.tail_seq = core->sb.epoch_first_seq;
-	core->env.nr_blocks = core->sb.volume_sectors >> LC_BLOCK_SHIFT;
+	core->c.sb.epoch_first_seq = options->next_seq ?: 1;
+	core->c.sb.tail_seq = core->c.sb.epoch_first_seq;
+	core->c.env.nr_blocks = core->c.sb.volume_sectors >> LC_BLOCK_SHIFT;
 	fake_rooms(fake, options);
 	return fake;
 }
@@ -357,7 +357,7 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 /* Slots of a lane, as a writer gets them. */
 static inline int fake_reserve(struct fake *fake, u32 lane, u32 want, struct lc_cursor *cur)
 {
-	struct lc_lanes *lanes = fake->core.lanes;
+	struct lc_lanes *lanes = fake->core.c.lanes;
 
 	return lc_lanes_reserve(lanes, lanes->lane[lane], want, cur);
 }
@@ -368,9 +368,9 @@ static inline bool fake_feed_head(struct fake *fake)
 	struct lc_core *core = &fake->core;
 	u64 number;
 
-	if (!lc_ring_take(core->ring, 0, &number))
+	if (!lc_ring_take(core->c.ring, 0, &number))
 		return false;
-	lc_allot_add(core->allot, number);
+	lc_allot_add(core->c.allot, number);
 	return true;
 }
 
@@ -378,7 +378,7 @@ static inline bool fake_feed_head(struct fake *fake)
 static inline bool fake_feed_lane(struct fake *fake, u32 lane)
 {
 	struct lc_core *core = &fake->core;
-	struct lc_buffer *buf = lc_pool_get(core->pool, lane);
+	struct lc_buffer *buf = lc_pool_get(core->c.pool, lane);
 
 	if (!buf)
 		return false;
@@ -386,7 +386,7 @@ static inline bool fake_feed_lane(struct fake *fake, u32 lane)
 		lc_buffer_unpin(buf);
 		return false;
 	}
-	lc_lane_add_ready(core->lanes->lane[lane], buf);
+	lc_lane_add_ready(core->c.lanes->lane[lane], buf);
 	return true;
 }
 
@@ -427,7 +427,7 @@ static inline struct fake_io *fake_io(struct fake *fake)
 	fio->dm_magic = FAKE_DM_TIO_MAGIC;
 	fio->bio = lc_io_bio(&fio->io);
 	KUNIT_ASSERT_TRUE(fake->test, (u8 *)(fio->bio + 1) <= fio->dm_rest + sizeof(fio->dm_rest));
-	bio_init(fio->bio, fake->core.env.cache, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH);
+	bio_init(fio->bio, fake->core.c.env.cache, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH);
 	fio->bio->bi_private = fio;
 	fio->bio->bi_end_io = fake_io_end;
 	fio->io.core = &fake->core;
@@ -440,7 +440,7 @@ static inline struct fake_io *fake_flush(struct fake *fake)
 {
 	struct fake_io *fio = fake_io(fake);
 
-	lc_log_flush_io(fake->core.log, &fio->io, lc_lanes_close_all(fake->core.lanes, false));
+	lc_log_flush_io(fake->core.c.log, &fio->io, lc_lanes_close_all(fake->core.c.lanes, false));
 	return fio;
 }
 
@@ -449,7 +449,7 @@ static inline struct fake_io *fake_flush_direct(struct fake *fake)
 {
 	struct fake_io *fio = fake_io(fake);
 
-	lc_log_flush_io(fake->core.log, &fio->io, lc_lanes_close_all(fake->core.lanes, true));
+	lc_log_flush_io(fake->core.c.log, &fio->io, lc_lanes_close_all(fake->core.c.lanes, true));
 	return fio;
 }
 
@@ -459,13 +459,13 @@ static inline struct fake_io *fake_flush_direct(struct fake *fake)
 static inline u32 fake_put_block(struct fake *fake, struct lc_cursor *cur, u64 block, u8 fill)
 {
 	struct lc_mapping map = { .slot = lc_cursor_slot(cur), .mask = 0xff, .dirty = true };
-	u32 bucket = lc_index_lock(fake->core.index, block);
+	u32 bucket = lc_index_lock(fake->core.c.index, block);
 	struct lc_mapping old;
 
 	memset(lc_cursor_image(cur, map.slot), fill, LC_SLOT_BYTES);
 	lc_cursor_describe(cur, map.slot, block, 0xff, 0);
-	lc_index_set(fake->core.index, bucket, block, &map, &old);
-	lc_index_unlock(fake->core.index, bucket);
+	lc_index_set(fake->core.c.index, bucket, block, &map, &old);
+	lc_index_unlock(fake->core.c.index, bucket);
 	cur->next++;
 	return map.slot;
 }
@@ -499,13 +499,13 @@ static inline u64 fake_record(struct fake *fake, u32 nr)
 
 	block = (block + 16) % 4096;
 	fake_write(fake, block, nr);
-	seq = lc_lane_seal(fake->core.lanes->lane[0], false, false);
+	seq = lc_lane_seal(fake->core.c.lanes->lane[0], false, false);
 	return seq;
 }
 
 static inline u64 fake_durable(struct fake *fake)
 {
-	return lc_log_durable_seq(fake->core.log);
+	return lc_log_durable_seq(fake->core.c.log);
 }
 
 static inline void fake_expect_flushes(struct fake *fake, u32 nr)

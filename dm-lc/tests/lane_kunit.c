@@ -73,7 +73,7 @@ static void look_at_slot(struct storm *storm, struct lc_record_header *raw, u32 
 	atomic_inc(&storm->nr_data);
 	if (atomic_xchg(&storm->taken[slot], 0) != 1)
 		atomic_inc(&storm->twice);
-	if (entry.csum != lc_format_slot_csum(&storm->fake->core.sb, entry.block, data))
+	if (entry.csum != lc_format_slot_csum(&storm->fake->core.c.sb, entry.block, data))
 		atomic_inc(&storm->torn);
 	if (*(u64 *)data != entry.block || *(u64 *)(data + LC_SLOT_BYTES - 8) != entry.block)
 		atomic_inc(&storm->alien);
@@ -100,9 +100,9 @@ static void look(struct fake *fake, struct bio *bio)
 	storm->places[info.seq] = (struct place) {
 		.segment = info.segment,
 		.cut = info.cut ?: info.segment,
-		.cut_seq = lc_allot_cut_seq(fake->core.allot, info.segment),
+		.cut_seq = lc_allot_cut_seq(fake->core.c.allot, info.segment),
 	};
-	slot = (lc_ring_position(fake->core.ring, info.segment) << fake->core.ring->slot_shift) +
+	slot = (lc_ring_position(fake->core.c.ring, info.segment) << fake->core.c.ring->slot_shift) +
 	       info.first_slot;
 	if (atomic_read(&storm->inside[slot]))
 		atomic_inc(&storm->early);
@@ -160,10 +160,10 @@ static int writer_thread(void *data)
 	u32 round = 0;
 
 	while (round < ROUNDS && !kthread_should_stop()) {
-		u32 lane = prandom_u32_state(&w->rnd) % core->nr_lanes;
+		u32 lane = prandom_u32_state(&w->rnd) % core->c.nr_lanes;
 		u32 want = 1 + prandom_u32_state(&w->rnd) % 20;
 
-		if (lc_lanes_reserve(core->lanes, core->lanes->lane[lane], want, &cur)) {
+		if (lc_lanes_reserve(core->c.lanes, core->c.lanes->lane[lane], want, &cur)) {
 			usleep_range(50, 100);
 			continue;
 		}
@@ -185,20 +185,20 @@ static int feeder_thread(void *data)
 	struct lc_core *core = &storm->fake->core;
 
 	while (!kthread_should_stop()) {
-		u64 head = lc_ring_head(core->ring);
+		u64 head = lc_ring_head(core->c.ring);
 		bool fed = false;
 		u32 i;
 
-		if (head > 64 * core->nr_lanes)
-			lc_ring_set_tail(core->ring, head - 64 * core->nr_lanes, 1);
-		for (i = 0; i < core->nr_lanes; i++)
-			fed |= READ_ONCE(core->lanes->lane[i]->nr_ready) < 3 &&
+		if (head > 64 * core->c.nr_lanes)
+			lc_ring_set_tail(core->c.ring, head - 64 * core->c.nr_lanes, 1);
+		for (i = 0; i < core->c.nr_lanes; i++)
+			fed |= READ_ONCE(core->c.lanes->lane[i]->nr_ready) < 3 &&
 			       fake_feed_lane(storm->fake, i);
 		/* A segment that nothing was put into gives back its buffer only. */
-		if (!lc_allot_ready(core->allot))
+		if (!lc_allot_ready(core->c.allot))
 			fed |= fake_feed_head(storm->fake);
 		if (!fed) {
-			lc_log_relieve(core->log);
+			lc_log_relieve(core->c.log);
 			usleep_range(50, 200);
 		}
 	}
@@ -217,17 +217,17 @@ static int sealer_thread(void *data)
 		switch (random % 8) {
 		case 0:
 			range.block = random >> 20;
-			lc_lanes_append_ranges(core->lanes, &range, 1);
+			lc_lanes_append_ranges(core->c.lanes, &range, 1);
 			break;
 		case 1:
-			lc_lanes_close_used(core->lanes, true);
+			lc_lanes_close_used(core->c.lanes, true);
 			break;
 		case 2:
 		case 3:
-			lc_log_want_durable(core->log, lc_lanes_close_all(core->lanes, true));
+			lc_log_want_durable(core->c.log, lc_lanes_close_all(core->c.lanes, true));
 			break;
 		default:
-			lc_log_want_durable(core->log, lc_lanes_close_used(core->lanes, false));
+			lc_log_want_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
 			break;
 		}
 		usleep_range(random >> 28, 30 * (random >> 28) + 20);
@@ -244,11 +244,11 @@ static int resizer_thread(void *data)
 	while (!kthread_should_stop()) {
 		LIST_HEAD(more);
 
-		lc_pool_shrink(core->pool, 4 * core->nr_lanes);
+		lc_pool_shrink(core->c.pool, 4 * core->c.nr_lanes);
 		usleep_range(500, 2000);
-		if (!lc_buffers_alloc(core->pool, 4 * core->nr_lanes, &more))
-			lc_pool_add(core->pool, &more);
-		lc_pool_shrink(core->pool, 8 * core->nr_lanes);
+		if (!lc_buffers_alloc(core->c.pool, 4 * core->c.nr_lanes, &more))
+			lc_pool_add(core->c.pool, &more);
+		lc_pool_shrink(core->c.pool, 8 * core->c.nr_lanes);
 		usleep_range(500, 2000);
 	}
 	return 0;
@@ -278,7 +278,7 @@ static struct storm *storm_create(struct kunit *test, u32 lanes)
 	/* Registered before the core, so freed after it. */
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, free_arrays, storm), 0);
 	storm->fake = fake_create(test, &options);
-	nr_slots = storm->fake->core.sb.geo.nr_slots;
+	nr_slots = storm->fake->core.c.sb.geo.nr_slots;
 	storm->taken = vzalloc(nr_slots * sizeof(atomic_t));
 	storm->inside = vzalloc(nr_slots * sizeof(atomic_t));
 	storm->seqs = bitmap_zalloc(MAX_SEQ, GFP_KERNEL);
@@ -372,12 +372,12 @@ static void check_cuts(struct kunit *test, struct place *places, u64 last)
 static void check_storm(struct kunit *test, struct storm *storm)
 {
 	struct lc_core *core = &storm->fake->core;
-	u64 last = lc_lanes_close_used(core->lanes, true);
+	u64 last = lc_lanes_close_used(core->c.lanes, true);
 	u32 i, ready = 0;
 
-	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(core->log, last), 0);
-	KUNIT_EXPECT_EQ(test, lc_log_last_seq(core->log), last);
-	KUNIT_EXPECT_EQ(test, lc_log_durable_seq(core->log), last);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(core->c.log, last), 0);
+	KUNIT_EXPECT_EQ(test, lc_log_last_seq(core->c.log), last);
+	KUNIT_EXPECT_EQ(test, lc_log_durable_seq(core->c.log), last);
 	KUNIT_ASSERT_LT(test, last + 1, (u64)MAX_SEQ);
 	KUNIT_EXPECT_EQ(test, bitmap_weight(storm->seqs, MAX_SEQ), last);
 	KUNIT_EXPECT_EQ(test, find_next_zero_bit(storm->seqs, MAX_SEQ, 1), last + 1);
@@ -390,9 +390,9 @@ static void check_storm(struct kunit *test, struct storm *storm)
 	KUNIT_EXPECT_EQ(test, atomic_read(&storm->odd_seq), 0);
 	check_cuts(test, storm->places, last);
 	/* Only those that wait for a writer, and one that a retracted record left open. */
-	for (i = 0; i < core->nr_lanes; i++)
-		ready += READ_ONCE(core->lanes->lane[i]->nr_ready) + 1;
-	KUNIT_EXPECT_LE(test, lc_pool_used(core->pool), ready);
+	for (i = 0; i < core->c.nr_lanes; i++)
+		ready += READ_ONCE(core->c.lanes->lane[i]->nr_ready) + 1;
+	KUNIT_EXPECT_LE(test, lc_pool_used(core->c.pool), ready);
 	kunit_info(test, "%llu records, %d slots, %u flushes", last,
 		   atomic_read(&storm->nr_used), storm->fake->nr_flushes);
 }
@@ -464,7 +464,7 @@ static void late_writer(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 	struct late *late = kunit_kzalloc(test, sizeof(*late), GFP_KERNEL);
-	struct lc_lane *lane = fake->core.lanes->lane[0];
+	struct lc_lane *lane = fake->core.c.lanes->lane[0];
 	struct task_struct *task;
 	struct lc_cursor cur = {};
 

@@ -128,7 +128,7 @@ static bool do_user(const struct life *life, const struct action *a)
 		discard_begin(world->first_block + a->a, a->b);
 		break;
 	case ACTION_WRITEBACK:
-		if (w->drain.state != DRAIN_REST || drain_limit() == lc_ring_tail(world->core->ring))
+		if (w->drain.state != DRAIN_REST || drain_limit() == lc_ring_tail(world->core->c.ring))
 			return false;
 		drain_begin(a->a);
 		break;
@@ -440,7 +440,7 @@ bool plan_next(struct life *life, struct action *a)
 	}
 	if (life->phase == PHASE_RUN && !closing) {
 		if (drain_needed(plan.lazy) && world->writer->drain.state == DRAIN_REST &&
-		    drain_limit() > lc_ring_tail(world->core->ring)) {
+		    drain_limit() > lc_ring_tail(world->core->c.ring)) {
 			*a = (struct action) { .kind = ACTION_WRITEBACK };
 			return true;
 		}

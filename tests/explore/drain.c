@@ -25,12 +25,12 @@
 
 static bool segment_settled(u64 number)
 {
-	return number < world->core->allot->next && !segment_of(number)->buf;
+	return number < world->core->c.allot->next && !segment_of(number)->buf;
 }
 
 u64 drain_limit(void)
 {
-	u64 number = lc_ring_tail(world->core->ring);
+	u64 number = lc_ring_tail(world->core->c.ring);
 
 	while (segment_settled(number))
 		number++;
@@ -42,7 +42,7 @@ bool drain_needed(bool lazy)
 {
 	struct lc_core *core = world->core;
 
-	return lc_ring_free(core->ring) <= (lazy ? 1 : core->sb.geo.nr_segments / 4);
+	return lc_ring_free(core->c.ring) <= (lazy ? 1 : core->c.sb.geo.nr_segments / 4);
 }
 
 /* --- steps ----------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static void collect_slot(struct drain *d, u32 slot)
 	u64 block;
 	u32 i;
 
-	if (!lc_index_peek(core->index, slot, &block, &map) || !map.dirty)
+	if (!lc_index_peek(core->c.index, slot, &block, &map) || !map.dirty)
 		return;
 	rec = &world->recs[world->newest[block]];
 	for (i = 0; i < rec->nr_slots; i++) {
@@ -72,7 +72,7 @@ static void collect_slot(struct drain *d, u32 slot)
 	d->items[d->nr_items++] = (struct item) {
 		.block = block, .slot = slot, .mask = map.mask,
 		.data = image_page(&world->life->view[SSD],
-				   (core->sb.geo.segments_offset >> LC_SLOT_SHIFT) + slot),
+				   (core->c.sb.geo.segments_offset >> LC_SLOT_SHIFT) + slot),
 	};
 	/* W1: only durable slots, only verified ones; the model's memory is the sum. */
 	if (rec->stage != REC_DURABLE || i == rec->nr_slots ||
@@ -83,7 +83,7 @@ static void collect_slot(struct drain *d, u32 slot)
 
 static void collect(struct drain *d)
 {
-	u64 number = lc_ring_tail(world->core->ring), limit = drain_limit();
+	u64 number = lc_ring_tail(world->core->c.ring), limit = drain_limit();
 	u32 i;
 
 	d->first = number;
@@ -93,7 +93,7 @@ static void collect(struct drain *d)
 		if (d->nr_items + SEG_SLOTS > max(world->params.batch, 1u * SEG_SLOTS))
 			break;
 		for (i = 0; i < SEG_SLOTS; i++)
-			collect_slot(d, lc_ring_position(world->core->ring, number) * SEG_SLOTS +
+			collect_slot(d, lc_ring_position(world->core->c.ring, number) * SEG_SLOTS +
 				     i);
 	}
 	d->end = number;
@@ -109,7 +109,7 @@ static u32 run_length(const struct drain *d)
 
 	for (i = 0; i < nr; i++)
 		items[i].block = d->items[d->next_item + i].block;
-	return lc_stripe_run(&none, &world->core->env.place, items, nr, LC_RUN_BLOCKS);
+	return lc_stripe_run(&none, &world->core->c.env.place, items, nr, LC_RUN_BLOCKS);
 }
 
 /* For the account of what was met: do the next run and the one behind it meet at the seam? */
@@ -135,7 +135,7 @@ static bool run_turn(const struct drain *d)
 /* As wbcopy.c's run_refresh(). */
 static bool still_newest(const struct item *item)
 {
-	struct lc_index *index = world->core->index;
+	struct lc_index *index = world->core->c.index;
 	u32 bucket = lc_index_lock(index, item->block);
 	struct lc_mapping map;
 	bool newest = lc_index_lookup(index, bucket, item->block, &map) && map.slot == item->slot;
@@ -147,7 +147,7 @@ static bool still_newest(const struct item *item)
 /* On the HDD, of a block, as the module has it. */
 static u32 place_page(u32 block)
 {
-	return lc_place_sector(&world->core->env.place, block * PAGE_SECTORS) / PAGE_SECTORS;
+	return lc_place_sector(&world->core->c.env.place, block * PAGE_SECTORS) / PAGE_SECTORS;
 }
 
 /* One run of neighbouring blocks, each stretch of valid sectors a command. */
@@ -166,7 +166,7 @@ static void copy_run(struct drain *d)
 		if (!still_newest(item))
 			continue;
 		item->sent = true;
-		lc_doubt_sent(&world->core->doubt, item->block, item->mask);
+		lc_doubt_sent(&world->core->c.doubt, item->block, item->mask);
 		for (i = 0; i < PAGE_SECTORS; i++) {
 			if (!(item->mask & 1u << i))
 				continue;
@@ -187,7 +187,7 @@ static void copy_run(struct drain *d)
 /* As wbfinish.c's lc_wb_flush(). */
 static void flush_hdd(const struct drain *d)
 {
-	struct lc_doubt *doubt = &world->core->doubt;
+	struct lc_doubt *doubt = &world->core->c.doubt;
 	u32 i;
 
 	for (i = 0; i < d->nr_items; i++) {
@@ -200,7 +200,7 @@ static void flush_hdd(const struct drain *d)
 
 static void mark_clean(struct drain *d)
 {
-	struct lc_index *index = world->core->index;
+	struct lc_index *index = world->core->c.index;
 	struct lc_mapping map;
 	u32 i, bucket;
 
@@ -233,7 +233,7 @@ static void tail_for(u64 end, u64 *segment, u64 *tail_seq)
 	u64 seq;
 
 	*tail_seq = w->last_seq + 1;
-	for (seq = w->last_seq; seq >= world->core->sb.tail_seq; seq--) {
+	for (seq = w->last_seq; seq >= world->core->c.sb.tail_seq; seq--) {
 		const struct rec *rec = rec_of_seq(seq);
 
 		if (rec->places[rec->cur].segment >= end)
@@ -253,7 +253,7 @@ static bool any_rewritten(void)
 {
 	u64 seq;
 
-	for (seq = world->core->sb.tail_seq; seq <= world->writer->last_seq; seq++) {
+	for (seq = world->core->c.sb.tail_seq; seq <= world->writer->last_seq; seq++) {
 		if (rec_of_seq(seq)->nr_places > 1)
 			return true;
 	}
@@ -267,7 +267,7 @@ static bool any_rewritten(void)
  */
 static bool tail_at_cut(u64 first, u64 end, u64 *segment, u64 *tail_seq)
 {
-	const struct lc_allot *allot = world->core->allot;
+	const struct lc_allot *allot = world->core->c.allot;
 	u64 low_segment, low_seq;
 
 	for (; end > first; end--) {
@@ -323,12 +323,12 @@ static void move_tail(struct drain *d)
 	}
 	d->state = DRAIN_TAIL;
 	say("%6u tail to record %llu in segment %llu", world->life->now, seq, segment);
-	forget_skips(&core->sb, segment);
+	forget_skips(&core->c.sb, segment);
 	w->meta_busy = true;
-	lc_meta_set_tail(core, segment, seq);
+	lc_meta_set_tail(&core->c, segment, seq);
 	w->meta_busy = false;
-	lc_ring_set_tail(core->ring, segment, seq);
-	lc_kick(&core->env.refill);
+	lc_ring_set_tail(core->c.ring, segment, seq);
+	lc_kick(&core->c.env.refill);
 	d->state = DRAIN_REST;
 }
 
@@ -341,7 +341,7 @@ void drain_begin(bool all)
 	struct writer *w = world->writer;
 	struct drain *d = &w->drain;
 
-	if (all && !segment_settled(lc_ring_tail(world->core->ring))) {
+	if (all && !segment_settled(lc_ring_tail(world->core->c.ring))) {
 		d->seq = lane_seal(true);
 		log_want(d->seq);
 		d->state = DRAIN_SEALING;
@@ -422,10 +422,10 @@ void drain_ended(struct cmd *cmd)
 		d->flying--;
 	} else if (cmd->failed) {
 		/* F3: all of the batch stays dirty, the tail stays. */
-		lc_doubt_end(&world->core->doubt, false);
+		lc_doubt_end(&world->core->c.doubt, false);
 		d->state = DRAIN_REST;
 	} else {
-		lc_doubt_end(&world->core->doubt, true);
+		lc_doubt_end(&world->core->c.doubt, true);
 		copy_done(d);
 	}
 }
@@ -435,7 +435,7 @@ void drain_ended(struct cmd *cmd)
 /* Which blocks have copies the range covers?  @drop: forget them. */
 static bool visit_range(const struct discard *d, bool drop)
 {
-	struct lc_index *index = world->core->index;
+	struct lc_index *index = world->core->c.index;
 	struct lc_mapping map;
 	bool any = false;
 	u32 block, bucket;
@@ -476,11 +476,11 @@ static void discard_piece(struct discard *d, u32 from, u32 nr)
 /* As send_below(). */
 static void discard_on_hdd(struct discard *d)
 {
-	u32 nr = lc_place_run(&world->core->env.place, d->first * PAGE_SECTORS,
+	u32 nr = lc_place_run(&world->core->c.env.place, d->first * PAGE_SECTORS,
 			      d->nr * PAGE_SECTORS) / PAGE_SECTORS;
 
 	d->state = DISCARD_HDD;
-	lc_doubt_discarded(&world->core->doubt, d->first, d->first + d->nr - 1);
+	lc_doubt_discarded(&world->core->c.doubt, d->first, d->first + d->nr - 1);
 	discard_piece(d, 0, nr);
 	if (nr < d->nr) {
 		world->writer->nr_cut_discards++;
@@ -574,7 +574,7 @@ void discard_ended(void)
 
 	if (--w->discard.flying)
 		return;
-	lc_doubt_discarded(&world->core->doubt, w->discard.first,
+	lc_doubt_discarded(&world->core->c.doubt, w->discard.first,
 			   w->discard.first + w->discard.nr - 1);
 	world->ops[w->discard.op].acked = world->life->now;
 	w->discard.state = DISCARD_REST;

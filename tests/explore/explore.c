@@ -179,8 +179,8 @@ static void count_life(const struct life *life)
 		seen.rewritten += rec_of_seq(seq)->nr_places > 1;
 		seen.tombstones += rec_of_seq(seq)->type == LC_RECORD_RANGE;
 	}
-	seen.skips += world->core->sb.nr_skips != 0;
-	seen.wraps += lc_ring_head(world->core->ring) > world->params.segments;
+	seen.skips += world->core->c.sb.nr_skips != 0;
+	seen.wraps += lc_ring_head(world->core->c.ring) > world->params.segments;
 	seen.lanes += nr_lanes() > 1;
 	seen.cuts += world->writer->nr_cuts;
 	seen.old_cuts += world->writer->nr_old_cuts;

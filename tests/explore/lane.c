@@ -19,7 +19,7 @@
 
 struct lc_segment *segment_of(u64 number)
 {
-	struct lc_ring *ring = world->core->ring;
+	struct lc_ring *ring = world->core->c.ring;
 
 	return &ring->segments[lc_ring_position(ring, number)];
 }
@@ -27,7 +27,7 @@ struct lc_segment *segment_of(u64 number)
 /* Data slot of an entry, numbered over the whole SSD. */
 u32 slot_of(const struct rec *rec, u32 place, u32 entry)
 {
-	const struct lc_ring *ring = world->core->ring;
+	const struct lc_ring *ring = world->core->c.ring;
 	const struct place *at = &rec->places[place];
 
 	return (lc_ring_position(ring, at->segment) << ring->slot_shift) + at->slot +
@@ -119,8 +119,8 @@ static void buf_retire(struct wbuf *buf)
 
 	segment_of(buf->b.segment)->buf = NULL;
 	buf->free = true;
-	core->pool->homes[buf->b.home].nr_free++;
-	lc_kick(&core->env.refill);
+	core->c.pool->homes[buf->b.home].nr_free++;
+	lc_kick(&core->c.env.refill);
 }
 
 /* One record of a closed or open buffer is durable, or goes elsewhere. */
@@ -137,7 +137,7 @@ void buf_close(struct wbuf *buf)
 	if (!buf->b.undurable)
 		buf_retire(buf);
 	else if (buf_lacks_flush(buf))
-		lc_kick(&world->core->env.refill);
+		lc_kick(&world->core->c.env.refill);
 }
 
 /* --- allotment and lanes ------------------------------------------------------- */
@@ -146,16 +146,16 @@ struct lc_allot *lc_allot_create(struct lc_env *env, struct lc_ring *ring, struc
 				 u32 nr)
 {
 	struct lc_allot *allot = kzalloc(sizeof(*allot), GFP_KERNEL);
-	struct lc_core *core = container_of(env, struct lc_core, env);
+	struct lc_core *core = container_of(env, struct lc_core, c.env);
 
 	(void)ring;
 	(void)log;
 	(void)nr;
 	/* The path says how many. */
 	lanes_now = world->params.lanes ?: 1;
-	if (world->params.mixed && core->sb.epoch % 2)
+	if (world->params.mixed && core->c.sb.epoch % 2)
 		lanes_now = 1;
-	core->nr_lanes = nr_lanes();
+	core->c.nr_lanes = nr_lanes();
 	allot->round_len = nr_lanes() > 1 ? world->params.round : 0;
 	return allot;
 }
@@ -210,7 +210,7 @@ static void ready_put(u32 lane, struct wbuf *buf)
 	struct writer *w = world->writer;
 
 	w->lanes[lane].ready[w->lanes[lane].nr_ready++] = buf;
-	world->core->lanes->lane[lane]->nr_ready = w->lanes[lane].nr_ready;
+	world->core->c.lanes->lane[lane]->nr_ready = w->lanes[lane].nr_ready;
 }
 
 void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *b)
@@ -230,7 +230,7 @@ static void cut(void);
 /* Could the lane open a segment now? */
 bool lane_can_open(u32 lane)
 {
-	const struct lc_allot *allot = world->core->allot;
+	const struct lc_allot *allot = world->core->c.allot;
 
 	return world->writer->lanes[lane].nr_ready && allot->next != allot->end;
 }
@@ -238,7 +238,7 @@ bool lane_can_open(u32 lane)
 /* A ready buffer gets the next segment, which may begin a round. */
 struct wbuf *lane_take_ready(u32 lane)
 {
-	struct lc_allot *allot = world->core->allot;
+	struct lc_allot *allot = world->core->c.allot;
 	struct writer *w = world->writer;
 	struct wbuf *buf = w->lanes[lane].ready[0];
 	struct lc_segment *seg;
@@ -247,12 +247,12 @@ struct wbuf *lane_take_ready(u32 lane)
 		return NULL;
 	memmove(w->lanes[lane].ready, w->lanes[lane].ready + 1,
 		--w->lanes[lane].nr_ready * sizeof(buf));
-	world->core->lanes->lane[lane]->nr_ready = w->lanes[lane].nr_ready;
-	lc_kick(&world->core->env.refill);
+	world->core->c.lanes->lane[lane]->nr_ready = w->lanes[lane].nr_ready;
+	lc_kick(&world->core->c.env.refill);
 	if (nr_lanes() > 1 && allot->next - allot->cut >= allot->round_len)
 		cut();
 	buf->b.segment = allot->next++;
-	buf->b.position = lc_ring_position(world->core->ring, buf->b.segment);
+	buf->b.position = lc_ring_position(world->core->c.ring, buf->b.segment);
 	buf->b.cut = nr_lanes() > 1 ? allot->cut : 0;
 	seg = segment_of(buf->b.segment);
 	seg->number = buf->b.segment;
@@ -362,7 +362,7 @@ static void close_record(u32 lane, bool want_durable)
 /* All that is open is closed: the next number is a cut (AL1). */
 static void cut(void)
 {
-	struct lc_allot *allot = world->core->allot;
+	struct lc_allot *allot = world->core->c.allot;
 	struct writer *w = world->writer;
 	u32 i;
 
@@ -408,7 +408,7 @@ u64 lane_seal(bool close_segment)
 	struct lc_core *core = world->core;
 	u32 i;
 
-	if (nr_lanes() > 1 && close_segment && lc_lanes_used(core->lanes) > core->allot->cut)
+	if (nr_lanes() > 1 && close_segment && lc_lanes_used(core->c.lanes) > core->c.allot->cut)
 		cut();
 	for (i = 0; i < nr_lanes(); i++)
 		lane_seal_one(i, close_segment && nr_lanes() == 1);
@@ -496,7 +496,7 @@ static void overwrite_in_place(u32 block, u8 mask, const struct lc_mapping *old,
 
 	op_stamp(entry->data, op_add(block, 0, mask, rec_index(rec)), mask);
 	entry->mask |= mask;
-	lc_index_widen(world->core->index, bucket, old->slot, mask);
+	lc_index_widen(world->core->c.index, bucket, old->slot, mask);
 }
 
 static void write_new_slot(u32 lane, u32 block, u8 mask, const struct lc_mapping *old, u32 bucket)
@@ -531,7 +531,7 @@ static void write_new_slot(u32 lane, u32 block, u8 mask, const struct lc_mapping
 	op_stamp(entry->data, op_add(block, 0, mask, open), mask);
 	map.slot = slot_of(rec, rec->cur, rec->nr_slots++);
 	map.mask = entry->mask;
-	lc_index_set(world->core->index, bucket, block, &map, &replaced);
+	lc_index_set(world->core->c.index, bucket, block, &map, &replaced);
 	world->newest[block] = open;
 }
 
@@ -545,7 +545,7 @@ static void write_new_slot(u32 lane, u32 block, u8 mask, const struct lc_mapping
  */
 bool lane_put(u32 lane, u32 block, u8 mask)
 {
-	struct lc_index *index = world->core->index;
+	struct lc_index *index = world->core->c.index;
 	struct lc_mapping old;
 	u32 bucket;
 	bool found;
@@ -574,21 +574,21 @@ bool lane_hole(u32 lane)
 
 /* --- for core.c ------------------------------------------------------------ */
 
-int lc_stats_create(struct lc_core *core)
+int lc_stats_create(struct lc_cache *c)
 {
-	(void)core;
+	(void)c;
 	return 0;
 }
 
-void lc_stats_destroy(struct lc_core *core)
+void lc_stats_destroy(struct lc_cache *c)
 {
-	(void)core;
+	(void)c;
 }
 
 /* First segment without a record: none of this life's records is in it or behind it. */
 u64 first_unused_segment(void)
 {
-	u64 number = world->core->allot->start, seq;
+	u64 number = world->core->c.allot->start, seq;
 
 	for (seq = world->life->start_seq + 1; seq <= world->writer->last_seq; seq++) {
 		const struct rec *rec = rec_of_seq(seq);
@@ -606,7 +606,7 @@ u64 lc_lanes_used(struct lc_lanes *lanes)
 {
 	const struct writer *w = world->writer;
 	/* A segment without a record that a cut has closed keeps its number. */
-	u64 number = max(first_unused_segment(), world->core->allot->cut);
+	u64 number = max(first_unused_segment(), world->core->c.allot->cut);
 	u32 i;
 
 	(void)lanes;

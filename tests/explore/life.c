@@ -70,7 +70,7 @@ static void flush_and_wait(enum disk_id disk)
 /* Superblocks, then marks, are all a start may write; of front copies and marks either first. */
 static void check_start_write(enum disk_id disk, u64 address)
 {
-	const struct lc_sb *sb = &world->core->sb;
+	const struct lc_sb *sb = &world->core->c.sb;
 	u32 n = world->life->nr_meta++;
 	u32 marks = sb->mark_offset != LC_NO_MARK ? 2 : 0;
 	u64 a, b;
@@ -439,11 +439,11 @@ static int start(struct life *life)
 	life->started = life->now;
 	life->phase = PHASE_RUN;
 	life->start_op = world->nr_ops;
-	life->tail_seq = core->sb.tail_seq;
-	life->tail_segment = core->sb.tail_segment;
-	life->next_segment = lc_ring_head(core->ring);
+	life->tail_seq = core->c.sb.tail_seq;
+	life->tail_segment = core->c.sb.tail_segment;
+	life->next_segment = lc_ring_head(core->c.ring);
 	say("%6u started: epoch %llu, records to %llu, tail %llu in segment %llu, next segment %llu",
-	    life->now, core->sb.epoch, life->start_seq, life->tail_seq, life->tail_segment,
+	    life->now, core->c.sb.epoch, life->start_seq, life->tail_seq, life->tail_segment,
 	    life->next_segment);
 	return 0;
 }

@@ -95,7 +95,7 @@ void log_append(struct rec *rec, bool want_durable)
 		exit(2);
 	}
 	rec->seq = ++w->last_seq;
-	rec->epoch = world->core->sb.epoch;
+	rec->epoch = world->core->c.sb.epoch;
 	rec->stage = REC_CLOSED;
 	rec->want_durable = want_durable;
 	rec->buf->b.undurable++;
@@ -231,14 +231,14 @@ static bool record_fua(const struct rec *rec)
 /* Sum the slots and finish the header. */
 static struct dpage *record_seal(struct rec *rec)
 {
-	const struct lc_sb *sb = &world->core->sb;
+	const struct lc_sb *sb = &world->core->c.sb;
 	struct place *place = &rec->places[rec->cur];
 	struct dpage *page = dpage_new();
 	struct lc_record_header *raw = (void *)page->bytes;
 	struct lc_record_info info = {
 		.segment = place->segment, .first_slot = place->slot, .seq = rec->seq,
 		.epoch = sb->epoch, .epoch_first_seq = sb->epoch_first_seq,
-		.cut = rec->cut, .tail_seq = lc_ring_tail_seq(world->core->ring),
+		.cut = rec->cut, .tail_seq = lc_ring_tail_seq(world->core->c.ring),
 		.durable_seq = world->writer->durable_seq,
 		.type = rec->type, .nr_entries = rec->nr_slots, .nr_slots = rec->nr_slots,
 	};
@@ -283,7 +283,7 @@ bool log_submit(u32 i)
 	struct life *life = world->life;
 	struct rec *rec = &world->recs[w->closed[i]];
 	struct place *place = &rec->places[rec->cur];
-	const struct lc_geometry *geo = &world->core->sb.geo;
+	const struct lc_geometry *geo = &world->core->c.sb.geo;
 	struct cmd *cmd;
 	u32 page, n;
 
@@ -332,7 +332,7 @@ void log_record_ended(struct cmd *cmd)
 		/* FUA was chosen because all below was durable (G2). */
 		advance_written();
 		if (buf_lacks_flush(rec->buf))
-			lc_kick(&world->core->env.refill);
+			lc_kick(&world->core->c.env.refill);
 		if (cmd->fua && w->durable_seq == rec->seq - 1)
 			set_durable(rec->seq);
 	}
@@ -380,10 +380,10 @@ void log_count_unflushed(void)
 	struct writer *w = world->writer;
 	u32 i;
 
-	for (i = 0; i < world->core->nr_lanes; i++)
-		world->core->pool->homes[i].nr_unflushed = 0;
+	for (i = 0; i < world->core->c.nr_lanes; i++)
+		world->core->c.pool->homes[i].nr_unflushed = 0;
 	for (i = 0; i < w->nr_bufs; i++)
-		world->core->pool->homes[w->bufs[i].b.home].nr_unflushed +=
+		world->core->c.pool->homes[w->bufs[i].b.home].nr_unflushed +=
 			buf_lacks_flush(&w->bufs[i]);
 }
 

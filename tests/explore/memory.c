@@ -131,13 +131,13 @@ static bool shuffled(struct lc_record_info *info, u32 n, u32 k, u32 nr_segments)
 static void make_volume(u32 nr_segments)
 {
 	memset(&core, 0, sizeof(core));
-	core.sb.geo.seg_slots = SLOTS;
-	core.sb.geo.nr_segments = (u64)nr_segments * 10 / 6;	/* it is 60 % full */
-	core.sb.geo.nr_slots = core.sb.geo.nr_segments * SLOTS;
-	core.sb.tail_seq = 1;
-	core.sb.tail_segment = 1;
-	core.sb.epoch = 1;
-	core.sb.epoch_first_seq = 1;
+	core.c.sb.geo.seg_slots = SLOTS;
+	core.c.sb.geo.nr_segments = (u64)nr_segments * 10 / 6;	/* it is 60 % full */
+	core.c.sb.geo.nr_slots = core.c.sb.geo.nr_segments * SLOTS;
+	core.c.sb.tail_seq = 1;
+	core.c.sb.tail_segment = 1;
+	core.c.sb.epoch = 1;
+	core.c.sb.epoch_first_seq = 1;
 }
 
 /* All headers, as the scan finds them.  Return: how many count. */
@@ -155,8 +155,8 @@ static u64 find_all(struct lc_found *found, log_fn fn, u32 nr_segments)
 				};
 
 				nr_kept += fn(&info, n + i, k, nr_segments);
-				core.sb.epoch = max(core.sb.epoch, info.epoch);
-				core.sb.epoch_first_seq = max(core.sb.epoch_first_seq,
+				core.c.sb.epoch = max(core.c.sb.epoch, info.epoch);
+				core.c.sb.epoch_first_seq = max(core.c.sb.epoch_first_seq,
 							      info.epoch_first_seq);
 				if (lc_found_add(found, &info, false))
 					die("found", "a header was not taken");
@@ -205,7 +205,7 @@ static void enough(const char *name, log_fn fn, u32 nr_segments)
 	nr_kept = find_all(&found, fn, nr_segments);
 	if (lc_found_check(&found) || found.nr_headers != nr)
 		die(name, "not all headers were kept");
-	if (lc_replay_select(&core.sb, &found.log, &result) || result.nr_kept != nr_kept)
+	if (lc_replay_select(&core.c.sb, &found.log, &result) || result.nr_kept != nr_kept)
 		die(name, "the run was not found");
 	lc_replay_find_cuts(&found.log);
 	for (n = 0, i = 0; i < found.log.nr; i++) {

@@ -53,7 +53,7 @@ static void forget_closed(const struct rec *rec)
 /* Its first record goes elsewhere, so no chain of headers begins there. */
 static void skip_segment(u64 number)
 {
-	struct lc_sb *sb = &world->core->sb;
+	struct lc_sb *sb = &world->core->c.sb;
 
 	if (sb->nr_skips == LC_SB_SKIPS)
 		return;
@@ -152,7 +152,7 @@ bool rewrite_may_submit(const struct rec *rec)
 /* The index follows to the new place what it still maps to the old one. */
 static void move_mappings(const struct rec *rec, u32 from)
 {
-	struct lc_index *index = world->core->index;
+	struct lc_index *index = world->core->c.index;
 	struct lc_mapping map, old;
 	u32 i, bucket;
 
@@ -211,7 +211,7 @@ void rewrite_skip(void)
 	u32 nr = w->nr_skips;		/* those that come meanwhile want another one */
 
 	w->meta_busy = true;
-	lc_meta_set_tail(core, core->sb.tail_segment, core->sb.tail_seq);
+	lc_meta_set_tail(&core->c, core->c.sb.tail_segment, core->c.sb.tail_seq);
 	w->meta_busy = false;
 	w->nr_named = nr;
 	log_flush_start();

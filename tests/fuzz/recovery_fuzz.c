@@ -140,27 +140,27 @@ static int open_devices(struct lc_core *core)
 	const char *why;
 	int ret;
 
-	core->env.sb = &core->sb;
-	core->env.cache = &kernel.bdev[MEDIUM_SSD];
-	core->env.backing = &kernel.bdev[MEDIUM_HDD];
+	core->c.env.sb = &core->c.sb;
+	core->c.env.cache = &kernel.bdev[MEDIUM_SSD];
+	core->c.env.backing = &kernel.bdev[MEDIUM_HDD];
 	/* Room for two superblocks is less than any format leaves. */
-	if (core->env.cache->bytes < LC_MARK_BYTES)
+	if (core->c.env.cache->bytes < LC_MARK_BYTES)
 		return -EINVAL;
-	ret = lc_meta_read_sb(core->env.cache, &core->sb, &core->sb_copy, &why);
+	ret = lc_meta_read_sb(core->c.env.cache, &core->c.sb, &core->c.sb_copy, &why);
 	if (ret)
 		return ret;
-	if (core->env.cache->bytes < core->sb.geo.cache_bytes ||
-	    core->env.backing->bytes < core->sb.backing_bytes)
+	if (core->c.env.cache->bytes < core->c.sb.geo.cache_bytes ||
+	    core->c.env.backing->bytes < core->c.sb.backing_bytes)
 		return -EINVAL;
-	core->env.nr_blocks = (core->sb.volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
-	lc_place_init(&core->env.place, &core->sb);
-	core->meta = lc_meta_create(core);
-	core->index = lc_index_create(core->sb.geo.nr_slots, core->sb.geo.seg_slots);
-	core->ring = lc_ring_create(&core->sb.geo);
-	EXPECT(core->meta && core->index && core->ring);
-	lanes.ring = core->ring;
-	core->lanes = &lanes;
-	core->nr_lanes = 1 + core->sb.generation % 3;
+	core->c.env.nr_blocks = (core->c.sb.volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
+	lc_place_init(&core->c.env.place, &core->c.sb);
+	core->c.meta = lc_meta_create(&core->c);
+	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
+	core->c.ring = lc_ring_create(&core->c.sb.geo);
+	EXPECT(core->c.meta && core->c.index && core->c.ring);
+	lanes.ring = core->c.ring;
+	core->c.lanes = &lanes;
+	core->c.nr_lanes = 1 + core->c.sb.generation % 3;
 	return 0;
 }
 
@@ -169,34 +169,34 @@ static int load_clean(struct volume *v)
 	struct lc_core *core = &v->core;
 	int ret;
 
-	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.tail_seq, core->sb.head_segment);
-	ret = lc_recovery_check_clean(core);
+	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq, core->c.sb.head_segment);
+	ret = lc_recovery_check_clean(&core->c);
 	if (ret)
 		return ret;
-	if (lc_fingerprint_check(core))
+	if (lc_fingerprint_check(&core->c))
 		return -EXDEV;	/* told from all else */
-	if (!lc_checkpoint_load(core)) {
-		v->next_seq = core->sb.next_seq;
-		v->next_segment = core->sb.head_segment;
+	if (!lc_checkpoint_load(&core->c)) {
+		v->next_seq = core->c.sb.next_seq;
+		v->next_segment = core->c.sb.head_segment;
 		v->was_clean = true;
-		if (core->nr_lanes > 1 && !(core->sb.incompat & LC_INCOMPAT_LANES))
-			return lc_recovery_read_cuts(core);
+		if (core->c.nr_lanes > 1 && !(core->c.sb.incompat & LC_INCOMPAT_LANES))
+			return lc_recovery_read_cuts(&core->c);
 		return 0;
 	}
-	lc_index_clear(core->index);
-	lc_ring_forget_cuts(core->ring);
-	ret = lc_recovery_run(core, &v->next_seq, &v->next_segment);
-	return !ret && v->next_seq != core->sb.next_seq ? -EUCLEAN : ret;
+	lc_index_clear(core->c.index);
+	lc_ring_forget_cuts(core->c.ring);
+	ret = lc_recovery_run(&core->c, &v->next_seq, &v->next_segment);
+	return !ret && v->next_seq != core->c.sb.next_seq ? -EUCLEAN : ret;
 }
 
 static int load_log(struct volume *v)
 {
 	struct lc_core *core = &v->core;
 
-	if (lc_pairing_unwritten(&core->sb, lc_meta_mark_epoch(core)) &&
-	    lc_fingerprint_check(core))
+	if (lc_pairing_unwritten(&core->c.sb, lc_meta_mark_epoch(&core->c)) &&
+	    lc_fingerprint_check(&core->c))
 		return -EXDEV;
-	return lc_recovery_run(core, &v->next_seq, &v->next_segment);
+	return lc_recovery_run(&core->c, &v->next_seq, &v->next_segment);
 }
 
 static int start(struct volume *v, struct medium *medium)
@@ -208,16 +208,16 @@ static int start(struct volume *v, struct medium *medium)
 	kernel_boot(medium);
 	ret = open_devices(core);
 	if (!ret)
-		ret = lc_meta_check_pair(core);
+		ret = lc_meta_check_pair(&core->c);
 	if (!ret)
-		ret = core->sb.flags & LC_SB_CLEAN ? load_clean(v) : load_log(v);
+		ret = core->c.sb.flags & LC_SB_CLEAN ? load_clean(v) : load_log(v);
 	EXPECT(!kernel.nr_writes && !kernel.nr_outside);
 	if (ret)
 		return ret;
-	if (core->sb.tail_seq == v->next_seq)
-		core->sb.tail_segment = v->next_segment;
-	lc_ring_start(core->ring, core->sb.tail_segment, core->sb.tail_seq, v->next_segment);
-	return lc_meta_begin_epoch(core, v->next_seq, v->next_segment);
+	if (core->c.sb.tail_seq == v->next_seq)
+		core->c.sb.tail_segment = v->next_segment;
+	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq, v->next_segment);
+	return lc_meta_begin_epoch(&core->c, v->next_seq, v->next_segment);
 }
 
 static void stop(struct volume *v)
@@ -226,17 +226,17 @@ static void stop(struct volume *v)
 	struct lc_fingerprint print;
 	u64 entries;
 
-	EXPECT(!lc_fingerprint_take(core, &print));
-	EXPECT(!lc_checkpoint_write(core, &entries));
-	EXPECT(!lc_meta_end_clean(core, v->next_seq, v->next_segment, entries, &print));
+	EXPECT(!lc_fingerprint_take(&core->c, &print));
+	EXPECT(!lc_checkpoint_write(&core->c, &entries));
+	EXPECT(!lc_meta_end_clean(&core->c, v->next_seq, v->next_segment, entries, &print));
 	EXPECT(!kernel.nr_outside);
 }
 
 static void forget(struct volume *v)
 {
-	lc_meta_destroy(v->core.meta);
-	lc_index_destroy(v->core.index);
-	lc_ring_destroy(v->core.ring);
+	lc_meta_destroy(v->core.c.meta);
+	lc_index_destroy(v->core.c.index);
+	lc_ring_destroy(v->core.c.ring);
 	EXPECT(!shim_heap_used());
 }
 
@@ -244,7 +244,7 @@ static void forget(struct volume *v)
 
 static u8 volume_mask(const struct lc_core *core, u64 block)
 {
-	u64 left = core->sb.volume_sectors - block * LC_BLOCK_SECTORS;
+	u64 left = core->c.sb.volume_sectors - block * LC_BLOCK_SECTORS;
 
 	return left < LC_BLOCK_SECTORS ? (1u << left) - 1 : 0xff;
 }
@@ -254,13 +254,13 @@ static void look_at_copy(struct lc_core *core, u32 slot, const struct copy *copy
 	struct lc_mapping map;
 	u32 bucket;
 
-	EXPECT(copy->block < core->env.nr_blocks);
+	EXPECT(copy->block < core->c.env.nr_blocks);
 	EXPECT(!(copy->map.mask & copy->map.lost));
 	EXPECT(!((copy->map.mask | copy->map.lost) & ~volume_mask(core, copy->block)));
-	bucket = lc_index_lock(core->index, copy->block);
-	EXPECT(lc_index_lookup(core->index, bucket, copy->block, &map));
+	bucket = lc_index_lock(core->c.index, copy->block);
+	EXPECT(lc_index_lookup(core->c.index, bucket, copy->block, &map));
 	EXPECT(map.slot == slot && map.mask == copy->map.mask && map.lost == copy->map.lost);
-	lc_index_unlock(core->index, bucket);
+	lc_index_unlock(core->c.index, bucket);
 }
 
 static void look_at_index(struct volume *v)
@@ -269,11 +269,11 @@ static void look_at_index(struct volume *v)
 	struct lc_core *core = &v->core;
 	u32 slot;
 
-	EXPECT(core->sb.geo.nr_slots <= MOST_SLOTS);
-	for (slot = 0; slot < core->sb.geo.nr_slots; slot++) {
+	EXPECT(core->c.sb.geo.nr_slots <= MOST_SLOTS);
+	for (slot = 0; slot < core->c.sb.geo.nr_slots; slot++) {
 		struct copy *copy = &v->copies[slot];
 
-		copy->used = lc_index_peek(core->index, slot, &copy->block, &copy->map);
+		copy->used = lc_index_peek(core->c.index, slot, &copy->block, &copy->map);
 		if (!copy->used)
 			continue;
 		look_at_copy(core, slot, copy);
@@ -281,14 +281,14 @@ static void look_at_index(struct volume *v)
 		dirty += copy->map.dirty;
 		lost += !!copy->map.lost;
 	}
-	EXPECT(cached == lc_index_cached(core->index));
-	EXPECT(dirty == lc_index_dirty(core->index));
-	EXPECT(lost == lc_index_lost(core->index));
+	EXPECT(cached == lc_index_cached(core->c.index));
+	EXPECT(dirty == lc_index_dirty(core->c.index));
+	EXPECT(lost == lc_index_lost(core->c.index));
 }
 
 static void look_at_ends(const struct volume *v)
 {
-	const struct lc_sb *sb = &v->core.sb;
+	const struct lc_sb *sb = &v->core.c.sb;
 	u64 half = 1ULL << 61;	/* of what can be read back */
 
 	EXPECT(v->next_seq >= sb->tail_seq && sb->epoch_first_seq == v->next_seq);
@@ -358,7 +358,7 @@ static bool has_empty_copy(const struct volume *v)
 /* What a life began with is the last that was possible: the next start may refuse. */
 static bool numbers_end(const struct volume *v)
 {
-	return !lc_life_possible(v->core.sb.epoch, v->next_seq, v->next_segment);
+	return !lc_life_possible(v->core.c.sb.epoch, v->next_seq, v->next_segment);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * struct lc_cache: the rooms of one volume up to the log, for the rooms above them.
+ *
+ * Reads, writes, discards, writeback and the life of the volume use these rooms together, and
+ * hold this instead of a pointer to each.  It holds nothing of the rooms that use it: what they
+ * are to be told goes through a kick in the environment, or a callback.
+ *
+ * The pointers are constant once the volume is set up.  Each room writes its own state only;
+ * what stands here by value says whose it is.
+ */
+#ifndef LC_CACHE_H
+#define LC_CACHE_H
+
+#include <linux/mempool.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+#include "doubt.h"
+#include "env.h"
+#include "format.h"
+#include "health.h"
+#include "sums.h"
+
+struct lc_index;
+struct lc_ring;
+struct lc_pool;
+struct lc_allot;
+struct lc_lanes;
+struct lc_log;
+struct lc_submit;
+struct lc_meta;
+struct lc_claims;
+struct lc_stats;
+
+struct lc_cache {
+	struct lc_env env;
+	struct lc_health health;
+
+	u32 ssd_blocks, ssd_memory;	/* what reads must fit, see fit.h; READ_ONCE() */
+	struct lc_doubt doubt;		/* about sampled blocks of the HDD */
+	struct lc_sb sb;		/* identity and geometry: constant; the rest: meta->lock */
+	u8 sb_copy;			/* front copy that sb was read from */
+	struct lc_meta *meta;
+	struct lc_index *index;
+	struct lc_sums sums;
+	struct lc_ring *ring;
+	struct lc_pool *pool;
+	struct lc_allot *allot;
+	struct lc_lanes *lanes;
+	u32 nr_lanes;
+	struct lc_log *log;
+	struct lc_submit *submit;
+	struct lc_claims *claims;
+	struct lc_stats __percpu *stats;
+	bool stats_on;			/* under core->life_lock; READ_ONCE() */
+
+	bool bypassed;			/* was degraded: clean copies are outdated; READ_ONCE() */
+	mempool_t merge_pool;		/* two pages each, to read a slot and its header into */
+	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
+};
+
+#endif /* LC_CACHE_H */
