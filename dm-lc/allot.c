@@ -81,7 +81,6 @@ static u64 longest_round(const struct lc_allot *allot, u64 head)
 void lc_allot_start(struct lc_allot *allot, u64 segment, u64 next_seq)
 {
 	spin_lock(&allot->lock);
-	allot->start = segment;
 	allot->next = segment;
 	allot->end = segment;
 	allot->cut = segment;

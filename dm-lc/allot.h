@@ -31,7 +31,6 @@ struct lc_allot {
 	struct lc_env *env;
 	struct lc_ring *ring;
 	struct lc_log *log;
-	u64 start;			/* first number of this life; set before it begins */
 	u32 round_len;			/* segments from one cut to the next; 0: one lane */
 	/*
 	 * Writeback needs the reserve.  Set before that is taken from the ring, so that a task

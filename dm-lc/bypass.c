@@ -27,14 +27,15 @@
 #include <linux/slab.h>
 #include <linux/wait.h>
 
-#include "lc.h"
+#include "cache.h"
 #include "bypass.h"
 #include "index.h"
 #include "io.h"
 #include "mask.h"
+#include "request.h"
 
 struct lc_bypass {
-	struct lc_core *core;
+	struct lc_cache *c;
 	spinlock_t lock;		/* in completion context too; guards all below */
 	bool watching;			/* count writes */
 	const u64 *claimed;		/* sorted block numbers */
@@ -48,19 +49,13 @@ struct lc_bypass {
 
 /* --- the rescue's side ----------------------------------------------------- */
 
-/**
- * lc_bypass_create() - allocate the room
- * @core: the volume
- *
- * May sleep.  Return: the room or NULL.
- */
-struct lc_bypass *lc_bypass_create(struct lc_core *core)
+struct lc_bypass *lc_bypass_create(struct lc_cache *c)
 {
 	struct lc_bypass *bypass = kzalloc(sizeof(*bypass), GFP_KERNEL);
 
 	if (!bypass)
 		return NULL;
-	bypass->core = core;
+	bypass->c = c;
 	spin_lock_init(&bypass->lock);
 	INIT_LIST_HEAD(&bypass->waiting);
 	init_waitqueue_head(&bypass->wait);
@@ -72,13 +67,6 @@ void lc_bypass_destroy(struct lc_bypass *bypass)
 	kfree(bypass);
 }
 
-/**
- * lc_bypass_watch() - there will be claims, or none any more
- * @bypass: the room
- * @on: before mode degraded is entered; off when nothing is claimed
- *
- * Any context.
- */
 void lc_bypass_watch(struct lc_bypass *bypass, bool on)
 {
 	unsigned long flags;
@@ -111,14 +99,6 @@ static u32 next_generation(struct lc_bypass *bypass)
 	return before;
 }
 
-/**
- * lc_bypass_claim() - keep writes away from some blocks (S-d)
- * @bypass: the room; nothing is claimed
- * @blocks: sorted; the caller's until lc_bypass_release()
- * @nr: how many
- *
- * May sleep, for as long as the HDD needs for the writes it has.
- */
 void lc_bypass_claim(struct lc_bypass *bypass, const u64 *blocks, u32 nr)
 {
 	u32 before;
@@ -131,12 +111,6 @@ void lc_bypass_claim(struct lc_bypass *bypass, const u64 *blocks, u32 nr)
 	wait_event_idle(bypass->wait, all_ended(bypass, before));
 }
 
-/**
- * lc_bypass_settle() - wait for the writes and FLUSHes that are on their way
- * @bypass: the room
- *
- * May sleep, as above.  Not at the same time as a claim.
- */
 void lc_bypass_settle(struct lc_bypass *bypass)
 {
 	u32 before;
@@ -147,12 +121,6 @@ void lc_bypass_settle(struct lc_bypass *bypass)
 	wait_event_idle(bypass->wait, all_ended(bypass, before));
 }
 
-/**
- * lc_bypass_release() - let writes to all blocks go on
- * @bypass: the room
- *
- * Process context.
- */
 void lc_bypass_release(struct lc_bypass *bypass)
 {
 	struct lc_io *io, *next;
@@ -163,32 +131,20 @@ void lc_bypass_release(struct lc_bypass *bypass)
 	list_splice_init(&bypass->waiting, &waiting);
 	spin_unlock_irq(&bypass->lock);
 	list_for_each_entry_safe(io, next, &waiting, list)
-		lc_bypass_submit(bypass->core, io);
+		lc_bypass_submit(bypass, io);
 }
 
-/**
- * lc_bypass_failed_flushes() - how many FLUSHes of users did the HDD fail?
- * @bypass: the room
- *
- * After each of them it may have dropped what was written before (F3).  Any context.
- */
 u32 lc_bypass_failed_flushes(struct lc_bypass *bypass)
 {
 	return atomic_read(&bypass->failed_flushes);
 }
 
-/**
- * lc_bypass_flush() - make durable what was written to the HDD
- * @core: the volume, degraded
- *
- * May sleep.  Return: 0 or a negative errno.
- */
-int lc_bypass_flush(struct lc_core *core)
+int lc_bypass_flush(struct lc_bypass *bypass)
 {
-	int ret = lc_io_flush(core->c.env.backing);
+	int ret = lc_io_flush(bypass->c->env.backing);
 
 	if (ret)
-		atomic_inc(&core->bypass->failed_flushes);
+		atomic_inc(&bypass->failed_flushes);
 	return ret;
 }
 
@@ -264,7 +220,7 @@ static u8 covered(const struct bvec_iter *iter, u64 block)
 }
 
 /* Does the write cover sectors that the HDD does not hold? */
-static bool covers_missing(struct lc_core *core, const struct lc_io *io)
+static bool covers_missing(struct lc_cache *c, const struct lc_io *io)
 {
 	u64 block = first_block(io), end = end_block(io);
 	struct lc_mapping map;
@@ -272,55 +228,57 @@ static bool covers_missing(struct lc_core *core, const struct lc_io *io)
 	u32 bucket;
 
 	for (; block < end && !any; block++) {
-		bucket = lc_index_lock(core->c.index, block);
-		any = lc_index_lookup(core->c.index, bucket, block, &map);
+		bucket = lc_index_lock(c->index, block);
+		any = lc_index_lookup(c->index, bucket, block, &map);
 		if (any) {
-			lc_bypass_view(core, &map);
+			lc_cache_view(c, &map);
 			any = (map.lost | map.mask) & covered(&io->iter, block);
 		}
-		lc_index_unlock(core->c.index, bucket);
+		lc_index_unlock(c->index, bucket);
 	}
 	return any;
 }
 
 /* The HDD holds what was written: now it may be read there. */
-static void heal(struct lc_core *core, const struct lc_io *io)
+static void heal(struct lc_cache *c, const struct lc_io *io)
 {
 	u64 block = first_block(io), end = end_block(io);
 	u32 bucket;
 
 	for (; block < end; block++) {
-		bucket = lc_index_lock(core->c.index, block);
-		lc_index_narrow(core->c.index, bucket, block, covered(&io->iter, block));
-		lc_index_unlock(core->c.index, bucket);
+		bucket = lc_index_lock(c->index, block);
+		lc_index_narrow(c->index, bucket, block, covered(&io->iter, block));
+		lc_index_unlock(c->index, bucket);
 	}
 }
 
 static void heal_work(struct work_struct *work)
 {
 	struct lc_io *io = container_of(work, struct lc_io, work);
-	struct lc_core *core = io->core;
+	struct lc_bypass *bypass = io->room;
 
-	heal(core, io);
-	arrive(core->bypass, io);
+	heal(bypass->c, io);
+	arrive(bypass, io);
 	lc_io_end_again(lc_io_bio(io));
 }
 
 /* io->iter is where the bio goes.  Return: false if it has to wait. */
-static bool aim_at_hdd(struct lc_core *core, struct bio *bio, struct lc_io *io, bool nowait)
+static bool aim_at_hdd(struct lc_bypass *bypass, struct bio *bio, struct lc_io *io, bool nowait)
 {
+	struct lc_cache *c = bypass->c;
+
 	/* FLUSHes, too: those that fail count before they have ended. */
 	if (bio_op(bio) == REQ_OP_WRITE) {
-		if (!set_out(core->bypass, io, nowait))
+		if (!set_out(bypass, io, nowait))
 			return false;
 		/* After that: what is missing may only become less until the write ends. */
-		io->heals = (io->flight || lc_index_lost(core->c.index)) &&
-			    covers_missing(core, io);
+		io->heals = (io->flight || lc_index_lost(c->index)) &&
+			    covers_missing(c, io);
 	}
 	bio->bi_iter = io->iter;
-	bio_set_dev(bio, core->c.env.backing);
+	bio_set_dev(bio, c->env.backing);
 	if (io->iter.bi_size)
-		bio->bi_iter.bi_sector = lc_place_sector(&core->c.env.place, io->iter.bi_sector);
+		bio->bi_iter.bi_sector = lc_place_sector(&c->env.place, io->iter.bi_sector);
 	/* Behind bio_set_dev(), which looks for the sender's cgroup (S-g). */
 	if (io->flight)
 		lc_io_disown(bio);
@@ -336,7 +294,7 @@ static void submit_work(struct work_struct *work)
  * A claim may wait for this write (S-g).  Device mapper would put what map() hands back into its
  * sender's cgroup again.
  */
-static void send_counted(struct lc_core *core, struct bio *bio, struct lc_io *io)
+static void send_counted(struct lc_cache *c, struct bio *bio, struct lc_io *io)
 {
 	if (lc_io_may_send(bio)) {
 		lc_io_leave_plug();
@@ -344,13 +302,13 @@ static void send_counted(struct lc_core *core, struct bio *bio, struct lc_io *io
 		return;
 	}
 	INIT_WORK(&io->work, submit_work);
-	queue_work(core->c.env.wq, &io->work);
+	queue_work(c->env.wq, &io->work);
 }
 
 /* A discard is a hint: of one that crosses the seam, what is behind it remains (A2). */
-static void leave_head(struct lc_core *core, struct bio *bio)
+static void leave_head(struct lc_cache *c, struct bio *bio)
 {
-	u64 n = lc_place_run(&core->c.env.place, bio->bi_iter.bi_sector, bio_sectors(bio));
+	u64 n = lc_place_run(&c->env.place, bio->bi_iter.bi_sector, bio_sectors(bio));
 
 	if (n == bio_sectors(bio))
 		return;
@@ -358,71 +316,51 @@ static void leave_head(struct lc_core *core, struct bio *bio)
 	bio->bi_iter.bi_size -= n << 9;
 }
 
-/**
- * lc_bypass_map() - map anything but a read straight to the HDD
- * @core: the volume, degraded
- * @bio: device mapper's clone
- *
- * From map(): does not sleep.
- */
-int lc_bypass_map(struct lc_core *core, struct bio *bio)
+int lc_bypass_map(struct lc_bypass *bypass, struct bio *bio)
 {
+	struct lc_cache *c = bypass->c;
 	struct lc_io *io = lc_bio_io(bio);
 	bool nowait = bio->bi_opf & REQ_NOWAIT;
 
-	if (bio_op(bio) == REQ_OP_DISCARD && !bdev_max_discard_sectors(core->c.env.backing)) {
+	if (bio_op(bio) == REQ_OP_DISCARD && !bdev_max_discard_sectors(c->env.backing)) {
 		bio_endio(bio);
 		return DM_MAPIO_SUBMITTED;
 	}
 	if (bio_op(bio) == REQ_OP_DISCARD)
-		leave_head(core, bio);
+		leave_head(c, bio);
 	io->iter = bio->bi_iter;
-	if (!aim_at_hdd(core, bio, io, nowait)) {
+	if (!aim_at_hdd(bypass, bio, io, nowait)) {
 		if (nowait)
 			bio_wouldblock_error(bio);
 		return DM_MAPIO_SUBMITTED;
 	}
 	if (!io->flight)
 		return DM_MAPIO_REMAPPED;
-	send_counted(core, bio, io);
+	send_counted(c, bio, io);
 	return DM_MAPIO_SUBMITTED;
 }
 
-/**
- * lc_bypass_submit() - send what is left of a write that waited to the HDD
- * @core: the volume, degraded
- * @io: io->iter is what is left
- *
- * Process context.
- */
-void lc_bypass_submit(struct lc_core *core, struct lc_io *io)
+void lc_bypass_submit(struct lc_bypass *bypass, struct lc_io *io)
 {
 	struct bio *bio = lc_io_bio(io);
 
-	if (aim_at_hdd(core, bio, io, false))
+	if (aim_at_hdd(bypass, bio, io, false))
 		submit_bio_noacct(bio);
 }
 
-/**
- * lc_bypass_end() - end_io of a bio that may have gone straight to the HDD
- * @core: the volume
- * @bio: device mapper's clone
- * @error: the bio's status
- *
- * Completion context.
- */
-int lc_bypass_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
+int lc_bypass_end(struct lc_bypass *bypass, struct bio *bio, blk_status_t *error)
 {
 	struct lc_io *io = lc_bio_io(bio);
 
 	if (io->heals && !*error) {
 		io->heals = false;
+		io->room = bypass;
 		INIT_WORK(&io->work, heal_work);
-		queue_work(core->c.env.wq, &io->work);
+		queue_work(bypass->c->env.wq, &io->work);
 		return DM_ENDIO_INCOMPLETE;
 	}
 	if (*error && bio->bi_opf & (REQ_PREFLUSH | REQ_FUA))
-		atomic_inc(&core->bypass->failed_flushes);
-	arrive(core->bypass, io);
+		atomic_inc(&bypass->failed_flushes);
+	arrive(bypass, io);
 	return DM_ENDIO_DONE;
 }

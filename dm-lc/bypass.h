@@ -1,40 +1,102 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The way of writes once the SSD was given up.  See bypass.c. */
+/*
+ * The way of writes past the cache, once the SSD was given up.  See bypass.c.
+ *
+ * One caller at a time claims blocks: the salvage.
+ */
 #ifndef LC_BYPASS_H
 #define LC_BYPASS_H
 
 #include <linux/blk_types.h>
-
-#include "index.h"
-#include "lc.h"
+#include <linux/types.h>
 
 struct bio;
 struct lc_bypass;
-struct lc_core;
+struct lc_cache;
 struct lc_io;
 
-struct lc_bypass *lc_bypass_create(struct lc_core *core);
+/* @c: outlives the room.  May sleep.  Return: the room or NULL. */
+struct lc_bypass *lc_bypass_create(struct lc_cache *c);
+/* No bio and no claim is left.  @bypass or NULL. */
 void lc_bypass_destroy(struct lc_bypass *bypass);
 
-void lc_bypass_watch(struct lc_bypass *bypass, bool on);
-void lc_bypass_claim(struct lc_bypass *bypass, const u64 *blocks, u32 nr);
-void lc_bypass_settle(struct lc_bypass *bypass);
-void lc_bypass_release(struct lc_bypass *bypass);
-u32 lc_bypass_failed_flushes(struct lc_bypass *bypass);
-int lc_bypass_flush(struct lc_core *core);
-
-int lc_bypass_map(struct lc_core *core, struct bio *bio);
-void lc_bypass_submit(struct lc_core *core, struct lc_io *io);
-int lc_bypass_end(struct lc_core *core, struct bio *bio, blk_status_t *error);
-
-/*
- * What counts of a mapping.  Once writes may have gone past the cache, a clean copy is not the
- * newest one any more, in RAM or on the SSD: the HDD has what it held.  [bucket locked]
+/**
+ * lc_bypass_watch() - there will be claims, or none any more
+ * @bypass: the room
+ * @on: before mode degraded is entered; off when nothing is claimed
+ *
+ * Any context.
  */
-static inline void lc_bypass_view(const struct lc_core *core, struct lc_mapping *map)
-{
-	if (!map->dirty && READ_ONCE(core->c.bypassed))
-		map->mask = 0;
-}
+void lc_bypass_watch(struct lc_bypass *bypass, bool on);
+
+/**
+ * lc_bypass_claim() - keep writes away from some blocks (S-d)
+ * @bypass: the room; nothing is claimed
+ * @blocks: sorted; the caller's until lc_bypass_release()
+ * @nr: how many
+ *
+ * May sleep, for as long as the HDD needs for the writes it has.
+ */
+void lc_bypass_claim(struct lc_bypass *bypass, const u64 *blocks, u32 nr);
+
+/**
+ * lc_bypass_settle() - wait for the writes and FLUSHes that are on their way
+ * @bypass: the room
+ *
+ * May sleep, as above.  Not at the same time as a claim.
+ */
+void lc_bypass_settle(struct lc_bypass *bypass);
+
+/**
+ * lc_bypass_release() - let writes to all blocks go on
+ * @bypass: the room
+ *
+ * Process context.
+ */
+void lc_bypass_release(struct lc_bypass *bypass);
+
+/**
+ * lc_bypass_failed_flushes() - how many FLUSHes of users did the HDD fail?
+ * @bypass: the room
+ *
+ * After each of them it may have dropped what was written before (F3).  Any context.
+ */
+u32 lc_bypass_failed_flushes(struct lc_bypass *bypass);
+
+/**
+ * lc_bypass_flush() - make durable what was written to the HDD
+ * @bypass: the room; the volume is degraded
+ *
+ * May sleep.  Return: 0 or a negative errno.
+ */
+int lc_bypass_flush(struct lc_bypass *bypass);
+
+/**
+ * lc_bypass_map() - map anything but a read straight to the HDD
+ * @bypass: the room; the volume is degraded
+ * @bio: device mapper's clone
+ *
+ * From map(): does not sleep.
+ */
+int lc_bypass_map(struct lc_bypass *bypass, struct bio *bio);
+
+/**
+ * lc_bypass_submit() - send what is left of a write that waited to the HDD
+ * @bypass: the room; the volume is degraded
+ * @io: io->iter is what is left
+ *
+ * Process context.
+ */
+void lc_bypass_submit(struct lc_bypass *bypass, struct lc_io *io);
+
+/**
+ * lc_bypass_end() - end_io of a bio that may have gone straight to the HDD
+ * @bypass: the room
+ * @bio: device mapper's clone
+ * @error: the bio's status
+ *
+ * Completion context.
+ */
+int lc_bypass_end(struct lc_bypass *bypass, struct bio *bio, blk_status_t *error);
 
 #endif /* LC_BYPASS_H */

@@ -20,15 +20,16 @@
 #include "env.h"
 #include "format.h"
 #include "health.h"
+#include "index.h"
 #include "sums.h"
 
-struct lc_index;
 struct lc_ring;
 struct lc_pool;
 struct lc_allot;
 struct lc_lanes;
 struct lc_log;
 struct lc_submit;
+struct lc_refill;
 struct lc_meta;
 struct lc_claims;
 struct lc_stats;
@@ -51,13 +52,25 @@ struct lc_cache {
 	u32 nr_lanes;
 	struct lc_log *log;
 	struct lc_submit *submit;
+	struct lc_refill *refill;
 	struct lc_claims *claims;
 	struct lc_stats __percpu *stats;
 	bool stats_on;			/* under core->life_lock; READ_ONCE() */
 
 	bool bypassed;			/* was degraded: clean copies are outdated; READ_ONCE() */
-	mempool_t merge_pool;		/* two pages each, to read a slot and its header into */
+	mempool_t slot_pages;		/* two pages each, to read a slot and its header into */
 	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
+	struct workqueue_struct *verify_wq;	/* reads to be checked */
 };
+
+/*
+ * What counts of a mapping.  Once writes may have gone past the cache, a clean copy is not the
+ * newest one any more, in RAM or on the SSD: the HDD has what it held.  [bucket locked]
+ */
+static inline void lc_cache_view(const struct lc_cache *c, struct lc_mapping *map)
+{
+	if (!map->dirty && READ_ONCE(c->bypassed))
+		map->mask = 0;
+}
 
 #endif /* LC_CACHE_H */

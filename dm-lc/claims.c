@@ -123,8 +123,12 @@ void lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim)
 	tree_remove(claim, &claims->trees[claim->kind]);
 	claim->added = false;
 	let(claims, claim);
-	/* Inside the lock: whoever waits for the last claim may free the room. */
+	/* Inside the lock: a task that waits for the last claim may free the room. */
 	wake_up_all(&claims->wait);
+	/* A discard is in its tree before it is seen not to have its turn: so none is missed. */
+	if (claim->kind == LC_CLAIM_COPY &&
+	    !RB_EMPTY_ROOT(&claims->trees[LC_CLAIM_DISCARD].rb_root))
+		lc_kick(&claims->discards);
 	spin_unlock_irqrestore(&claims->lock, flags);
 }
 
@@ -157,7 +161,7 @@ void lc_claims_hold(struct lc_claims *claims, struct lc_claim *claim)
  * @claims: the room
  * @claim: added; perhaps it held none back
  *
- * Any context.  The caller wakes who waits: lc_park_kick().
+ * Any context.  The caller kicks env.unpark.
  */
 void lc_claims_let(struct lc_claims *claims, struct lc_claim *claim)
 {

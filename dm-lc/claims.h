@@ -21,6 +21,8 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 
+#include "kick.h"
+
 enum lc_claim_kind {
 	LC_CLAIM_COPY,
 	LC_CLAIM_DISCARD,
@@ -38,10 +40,11 @@ struct lc_claim {
 };
 
 struct lc_claims {
-	spinlock_t lock;		/* in completion context too; guards all but the last */
+	spinlock_t lock;		/* in completion context too; guards all but the last two */
 	struct rb_root_cached trees[2];	/* by kind */
 	u64 next_ticket;
 	u32 nr_holding;			/* claims that hold writes back; READ_ONCE() */
+	struct lc_kick discards;	/* to look at their turns; constant, set before the first copy */
 	wait_queue_head_t wait;		/* a claim was dropped, or waiters are to look again */
 };
 

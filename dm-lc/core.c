@@ -26,18 +26,20 @@
 #include "lc.h"
 #include "pool.h"
 #include "bypass.h"
+#include "claims.h"
 #include "checkpoint.h"
 #include "core.h"
 #include "discard.h"
 #include "doubt.h"
 #include "fingerprint.h"
+#include "flush.h"
 #include "foreign.h"
 #include "index.h"
 #include "io.h"
 #include "lanes.h"
 #include "log.h"
 #include "pairing.h"
-#include "park.h"
+#include "intake.h"
 #include "recovery.h"
 #include "refill.h"
 #include "rescue.h"
@@ -46,7 +48,6 @@
 #include "stats.h"
 #include "sums.h"
 #include "superblock.h"
-#include "write.h"
 #include "writeback.h"
 
 #define MERGE_PAGES	8
@@ -81,7 +82,7 @@ static void give_up_ssd(struct lc_health *health)
 
 static void wake(struct lc_health *health)
 {
-	lc_park_kick(core_of(health)->park);
+	lc_intake_kick(core_of(health)->intake);
 	lc_writeback_kick(core_of(health)->wb);
 }
 
@@ -96,20 +97,6 @@ const struct lc_health_ops lc_core_health_ops = {
 	.wake = wake,
 	.tell = tell,
 };
-
-/* Nothing came for a while: do not sit on unflushed data. */
-static void idle_work(struct work_struct *work)
-{
-	struct lc_core *core = container_of(to_delayed_work(work), struct lc_core, idle_work);
-	u32 ms = READ_ONCE(core->c.env.params.idle_seal_ms);
-	u64 mark = lc_lanes_activity(core->c.lanes);
-
-	if (ms && mark == core->idle_seen)
-		lc_log_want_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
-	core->idle_seen = mark;
-	queue_delayed_work(core->c.env.wq, &core->idle_work,
-			   msecs_to_jiffies(ms ? ms : MSEC_PER_SEC));
-}
 
 /* --- start and stop ------------------------------------------------------ */
 
@@ -228,7 +215,7 @@ static void stop_clean(struct lc_core *core)
 int lc_core_flush(struct lc_core *core)
 {
 	if (lc_mode(&core->c.health) == LC_MODE_DEGRADED)
-		return lc_bypass_flush(core);
+		return lc_bypass_flush(core->bypass);
 	return lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
 }
 
@@ -237,15 +224,18 @@ static void take_params(struct lc_core *core, struct lc_params *params, struct l
 {
 	struct lc_params next;
 	unsigned int noio;
+	bool salvaging;
 
 	lockdep_assert_held(&core->life_lock);
 	if (spare)
 		lc_pool_add(core->c.pool, spare);
 	lc_pool_shrink(core->c.pool, params->buffers);
-	lc_refill_set_ready(core, params);
+	lc_refill_set_ready(&core->c, params);
 	WRITE_ONCE(core->c.stats_on, params->stats);
 	if (params->writeback_batch != core->c.env.params.writeback_batch ||
 	    params->writeback_depth != core->c.env.params.writeback_depth) {
+		/* It uses the list and the copier that are replaced. */
+		salvaging = lc_rescue_pause(core->rescue);
 		/* Memory must not be reclaimed through the volume that is suspended. */
 		noio = lc_noio_save();
 		if (lc_writeback_resize(core->wb, params->writeback_batch,
@@ -257,6 +247,8 @@ static void take_params(struct lc_core *core, struct lc_params *params, struct l
 			lc_params_store(params, &next);
 		}
 		lc_noio_restore(noio);
+		if (salvaging)
+			lc_rescue_resume(core->rescue);
 	}
 	if (params->lanes != core->c.env.params.lanes) {
 		lc_warn(&core->c.env, "option lanes counts from the next start on");
@@ -305,8 +297,8 @@ int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_param
 	if (lc_mode(&core->c.health) == LC_MODE_DEGRADED)
 		goto unlock;
 	WRITE_ONCE(core->c.env.last_write, jiffies);
-	lc_kick(&core->c.env.refill);
-	queue_delayed_work(core->c.env.wq, &core->idle_work, HZ);
+	lc_refill_resume(core->c.refill);
+	lc_flush_resume(core->flush);
 	lc_writeback_resume(core->wb);
 unlock:
 	mutex_unlock(&core->life_lock);
@@ -320,7 +312,7 @@ unlock:
  */
 void lc_core_presuspend(struct lc_core *core, struct dm_target *ti)
 {
-	lc_park_presuspend(core->park, ti);
+	lc_intake_presuspend(core->intake, ti);
 }
 
 /**
@@ -329,7 +321,7 @@ void lc_core_presuspend(struct lc_core *core, struct dm_target *ti)
  */
 void lc_core_presuspend_undo(struct lc_core *core)
 {
-	lc_park_resume(core->park);
+	lc_intake_resume(core->intake);
 }
 
 /**
@@ -345,8 +337,8 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 	if (!core->running)
 		goto unlock;
 	lc_writeback_pause(core->wb);
-	lc_discard_settle(core);
-	cancel_delayed_work_sync(&core->idle_work);
+	lc_discard_settle(core->discards);
+	lc_flush_quiesce(core->flush);
 	ret = lc_core_flush(core);
 	lc_log_quiesce(core->c.log);
 	if (lc_ssd_failed(&core->c.health)) {
@@ -356,11 +348,8 @@ void lc_core_postsuspend(struct lc_core *core, bool removing)
 		ret = lc_core_flush(core);
 	}
 	WRITE_ONCE(core->running, false);
-	/* From here on the refill worker starts no clock; a clock that runs queues it. */
-	flush_work(&core->refill_work);
-	cancel_delayed_work_sync(&core->pace_work);
-	flush_work(&core->refill_work);
-	lc_park_rest(core->park);
+	lc_refill_quiesce(core->c.refill);
+	lc_intake_rest(core->intake);
 	if (ret)
 		lc_err(&core->c.env, "the log could not be made durable");
 	else if (lc_mode(&core->c.health) == LC_MODE_DEGRADED)
@@ -387,44 +376,40 @@ void lc_core_teardown(struct lc_core *core)
 		lc_writeback_pause(core->wb);
 		WRITE_ONCE(core->running, false);
 	}
-	if (core->c.env.wq) {
-		cancel_delayed_work_sync(&core->idle_work);
-		/* The one starts the other only while running. */
-		flush_work(&core->refill_work);
-		cancel_delayed_work_sync(&core->pace_work);
-	}
+	if (core->flush)
+		lc_flush_quiesce(core->flush);
+	if (core->c.refill)
+		lc_refill_quiesce(core->c.refill);
 	if (core->c.log) {
-		/* Whatever refill_work may still wish for. */
+		/* The refill worker may still ask for a FLUSH. */
 		lc_log_stop(core->c.log);
 		lc_log_quiesce(core->c.log);
 	}
 	lc_rescue_destroy(core->rescue);
-	if (core->c.env.wq) {
-		cancel_work_sync(&core->refill_work);
-		lc_park_stop(core->park);
-	}
+	if (core->c.refill)
+		lc_refill_stop(core->c.refill);
+	lc_intake_stop(core->intake);
 	lc_writeback_destroy(core->wb);
-	lc_discard_destroy(core);
+	lc_discard_destroy(core->discards);
+	lc_claims_destroy(core->c.claims);
 	if (core->event_wq)
 		destroy_workqueue(core->event_wq);
 	/* Before those whom it hands reads to. */
-	if (core->verify_wq)
-		destroy_workqueue(core->verify_wq);
+	if (core->c.verify_wq)
+		destroy_workqueue(core->c.verify_wq);
 	if (core->c.patient_wq)
 		destroy_workqueue(core->c.patient_wq);
-	/* No bio is left that they could find; behind all workers that may have queued them. */
-	if (core->c.env.wq)
-		cancel_delayed_work_sync(&core->commit_late);
-	if (core->commit_wq)
-		destroy_workqueue(core->commit_wq);
+	/* After all workers that may have queued its works. */
+	lc_flush_destroy(core->flush);
 	/* All that might say something has ended. */
 	lc_name_stop(&core->c.env.name);
 	lc_log_destroy(core->c.log);
 	lc_submit_destroy(core->c.submit);
 	if (core->c.env.wq)
 		destroy_workqueue(core->c.env.wq);
-	lc_park_destroy(core->park);
+	lc_intake_destroy(core->intake);
 	lc_bypass_destroy(core->bypass);
+	lc_refill_destroy(core->c.refill);
 	lc_lanes_destroy(core->c.lanes);
 	lc_allot_destroy(core->c.allot);
 	lc_pool_destroy(core->c.pool);
@@ -433,7 +418,7 @@ void lc_core_teardown(struct lc_core *core)
 	lc_stats_destroy(&core->c);
 	lc_index_destroy(core->c.index);
 	lc_meta_destroy(core->c.meta);
-	mempool_exit(&core->c.merge_pool);
+	mempool_exit(&core->c.slot_pages);
 	mutex_destroy(&core->life_lock);
 }
 
@@ -464,18 +449,17 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	core->c.ring = lc_ring_create(&core->c.sb.geo);
 	core->c.pool = lc_pool_create(&core->c.env, core->c.ring, nr_lanes);
 	core->c.env.wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	core->c.env.refill = (struct lc_kick){ core->c.env.wq, &core->refill_work };
-	/* As device mapper's own: see commit() in write.c. */
-	core->commit_wq = alloc_workqueue("lc-commit", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
 	core->c.patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
 					     WQ_MAX_ACTIVE);
-	core->verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	core->c.verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	core->event_wq = alloc_ordered_workqueue("lc-event", WQ_MEM_RECLAIM);
 	if (!core->c.meta || !core->c.index || !core->c.ring || !core->c.pool || !core->c.env.wq ||
-	    !core->commit_wq || !core->c.patient_wq || !core->verify_wq || !core->event_wq)
+	    !core->c.patient_wq || !core->c.verify_wq || !core->event_wq)
 		return -ENOMEM;
 	core->c.nr_lanes = nr_lanes;
-	if (lc_stats_create(&core->c) || lc_discard_create(core))
+	core->c.claims = lc_claims_create();
+	core->c.refill = lc_refill_create(&core->c);
+	if (!core->c.claims || !core->c.refill || lc_stats_create(&core->c))
 		return -ENOMEM;
 	core->c.submit = lc_submit_create(&core->c.env, core->c.ring, core->c.pool, &core->c.sums,
 					  nr_lanes);
@@ -487,28 +471,25 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 		return -ENOMEM;
 	core->c.lanes = lc_lanes_create(&core->c.env, core->c.allot, core->c.log, core->c.submit,
 					core->c.pool);
-	if (!core->c.lanes || mempool_init_page_pool(&core->c.merge_pool, MERGE_PAGES, 1))
+	if (!core->c.lanes || mempool_init_page_pool(&core->c.slot_pages, MERGE_PAGES, 1))
 		return -ENOMEM;
 	if (lc_buffers_alloc(core->c.pool, core->c.env.params.buffers, &buffers))
 		return -ENOMEM;
 	lc_pool_add(core->c.pool, &buffers);
-	lc_refill_set_ready(core, &core->c.env.params);
-	core->wb = lc_writeback_create(core);
-	core->park = lc_park_create(core);
-	core->bypass = lc_bypass_create(core);
+	lc_refill_set_ready(&core->c, &core->c.env.params);
+	core->discards = lc_discard_create(&core->c);
+	core->wb = lc_writeback_create(&core->c);
+	core->flush = lc_flush_create(&core->c);
+	core->bypass = lc_bypass_create(&core->c);
+	if (core->flush && core->bypass)
+		core->intake = lc_intake_create(&core->c, core->flush, core->bypass);
 	core->rescue = lc_rescue_create(core);
-	return core->wb && core->park && core->bypass && core->rescue ? 0 : -ENOMEM;
+	return core->discards && core->wb && core->intake && core->rescue ? 0 : -ENOMEM;
 }
 
 static void core_init(struct lc_core *core)
 {
 	mutex_init(&core->life_lock);
-	init_llist_head(&core->commits);
-	INIT_WORK(&core->commit_work, lc_write_commit_work);
-	INIT_DELAYED_WORK(&core->commit_late, lc_write_commit_late);
-	INIT_WORK(&core->refill_work, lc_refill_work);
-	INIT_DELAYED_WORK(&core->pace_work, lc_refill_pace_work);
-	INIT_DELAYED_WORK(&core->idle_work, idle_work);
 	INIT_WORK(&core->event_work, event_work);
 	INIT_LIST_HEAD(&core->users);
 }

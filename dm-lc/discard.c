@@ -55,15 +55,14 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
-#include "lc.h"
-#include "record.h"
+#include "cache.h"
 #include "claims.h"
 #include "discard.h"
 #include "doubt.h"
 #include "index.h"
 #include "lanes.h"
 #include "log.h"
-#include "park.h"
+#include "request.h"
 #include "segment.h"
 
 #define PASS_DISCARDS	LC_RECORD_ENTRIES
@@ -77,7 +76,7 @@
 /* One that has been looked at.  Whoever takes it from a list owns it. */
 struct discard {
 	struct list_head list;		/* discards->waiting, a pass, or discards->below */
-	struct lc_core *core;
+	struct lc_discards *d;
 	struct bio *bio;		/* NULL: it has ended */
 	struct lc_claim claim;
 	atomic_t pending;		/* bios on the HDD, and whoever sends them */
@@ -86,7 +85,7 @@ struct discard {
 };
 
 struct lc_discards {
-	struct lc_core *core;
+	struct lc_cache *c;
 	spinlock_t lock;		/* the lists */
 	struct list_head fresh;		/* struct lc_io, first come first served */
 	struct list_head waiting;	/* struct discard, for a pass, in the same order */
@@ -104,59 +103,59 @@ struct lc_discards {
 /* --- the index ------------------------------------------------------------- */
 
 /* Is the copy in a slot newer than the last tombstone? (N4) */
-static bool newer(struct lc_core *core, u32 slot)
+static bool newer(struct lc_cache *c, u32 slot)
 {
-	const struct lc_segment *seg = lc_ring_segment(core->c.ring, slot);
+	const struct lc_segment *seg = lc_ring_segment(c->ring, slot);
 	const struct lc_bound *bound;
 
-	if (seg->number < core->c.allot->start)
+	if (seg->number < c->ring->life_start)
 		return false;
-	bound = &core->c.lanes->bounds[seg->lane];
+	bound = &c->lanes->bounds[seg->lane];
 	if (seg->number != bound->segment)
 		return seg->number > bound->segment;
-	return lc_ring_slot_in_segment(core->c.ring, slot) >= bound->slot;
+	return lc_ring_slot_in_segment(c->ring, slot) >= bound->slot;
 }
 
 /* Return: whether the block had a copy that the tombstone covers; @drop: it is forgotten. */
-static bool visit_block(struct lc_core *core, u64 block, bool drop)
+static bool visit_block(struct lc_cache *c, u64 block, bool drop)
 {
 	struct lc_mapping map;
 	bool found;
 	u32 bucket;
 
-	if (lc_index_absent(core->c.index, block))
+	if (lc_index_absent(c->index, block))
 		return false;
-	bucket = lc_index_lock(core->c.index, block);
-	found = lc_index_lookup(core->c.index, bucket, block, &map);
+	bucket = lc_index_lock(c->index, block);
+	found = lc_index_lookup(c->index, bucket, block, &map);
 	if (found && drop) {
-		if (newer(core, map.slot))
+		if (newer(c, map.slot))
 			found = false;
 		else
-			lc_index_remove(core->c.index, bucket, block, &map);
+			lc_index_remove(c->index, bucket, block, &map);
 	}
-	lc_index_unlock(core->c.index, bucket);
+	lc_index_unlock(c->index, bucket);
 	return found;
 }
 
 /* By block or by slot, whichever is less work.  @drop: otherwise only look for the first one. */
-static bool visit_range(struct lc_core *core, const struct lc_claim *claim, bool drop)
+static bool visit_range(struct lc_cache *c, const struct lc_claim *claim, bool drop)
 {
-	u64 nr_slots = core->c.sb.geo.nr_slots;
+	u64 nr_slots = c->sb.geo.nr_slots;
 	struct lc_mapping map;
 	bool any = false;
 	u64 slot, block;
 
 	if (claim->last - claim->first < nr_slots) {
 		for (block = claim->first; block <= claim->last && (drop || !any); block++) {
-			any |= visit_block(core, block, drop);
+			any |= visit_block(c, block, drop);
 			if (!(block & 1023))
 				cond_resched();
 		}
 		return any;
 	}
-	for (slot = 0; lc_index_next(core->c.index, &slot, nr_slots, &block, &map); slot++) {
+	for (slot = 0; lc_index_next(c->index, &slot, nr_slots, &block, &map); slot++) {
 		if (block >= claim->first && block <= claim->last)
-			any |= visit_block(core, block, drop);
+			any |= visit_block(c, block, drop);
 		if (any && !drop)
 			break;
 	}
@@ -169,9 +168,9 @@ static bool visit_range(struct lc_core *core, const struct lc_claim *claim, bool
  * No buffer, or no log any more: a discard is a hint, and dropping it is an answer that loses
  * nothing.
  */
-static blk_status_t status_of(const struct lc_core *core, int ret)
+static blk_status_t status_of(const struct lc_cache *c, int ret)
 {
-	if (ret == -EAGAIN || ret == -EOPNOTSUPP || lc_ssd_failed(&core->c.health))
+	if (ret == -EAGAIN || ret == -EOPNOTSUPP || lc_ssd_failed(&c->health))
 		return BLK_STS_OK;
 	return errno_to_blk_status(ret);
 }
@@ -182,35 +181,35 @@ static u32 weight(const struct discard *one)
 	return max_t(u64, one->claim.last - one->claim.first + 1, EARLY_LEAST);
 }
 
-static void bio_end(struct lc_core *core, struct bio *bio, int ret)
+static void bio_end(struct lc_cache *c, struct bio *bio, int ret)
 {
-	bio->bi_status = status_of(core, ret);
+	bio->bi_status = status_of(c, ret);
 	bio_endio(bio);
 }
 
 /* Any context.  Core and bio may be gone right behind it. */
 static void discard_end(struct discard *one, int ret)
 {
-	struct lc_core *core = one->core;
-	struct lc_discards *d = core->discards;
+	struct lc_discards *d = one->d;
+	struct lc_cache *c = d->c;
 	struct bio *bio = one->bio;
 
 	rcu_read_lock();
 	if (!bio)
 		atomic_sub(weight(one), &d->early);
 	/* Without a bio, nothing but RCU keeps the room from here on. */
-	lc_claims_drop(core->c.claims, &one->claim);
+	lc_claims_drop(c->claims, &one->claim);
 	mempool_free(one, &d->pool);
 	rcu_read_unlock();
 	if (bio)
-		bio_end(core, bio, ret);
+		bio_end(c, bio, ret);
 }
 
 static void below_put(struct discard *one)
 {
 	if (!atomic_dec_and_test(&one->pending))
 		return;
-	lc_doubt_discarded(&one->core->c.doubt, one->claim.first, one->claim.last);
+	lc_doubt_discarded(&one->d->c->doubt, one->claim.first, one->claim.last);
 	discard_end(one, READ_ONCE(one->error));
 }
 
@@ -228,11 +227,11 @@ static void below_end(struct bio *bio)
 /* Unlike blkdev_issue_discard(), not from the pool that all file systems and swap write from. */
 static void send_piece(struct discard *one, u64 sector, u32 nr)
 {
-	struct lc_core *core = one->core;
-	struct bio *bio = bio_alloc_bioset(core->c.env.backing, 0, REQ_OP_DISCARD, GFP_NOIO,
-					   &core->discards->bios);
+	struct lc_cache *c = one->d->c;
+	struct bio *bio = bio_alloc_bioset(c->env.backing, 0, REQ_OP_DISCARD, GFP_NOIO,
+					   &one->d->bios);
 
-	bio->bi_iter.bi_sector = lc_place_sector(&core->c.env.place, sector);
+	bio->bi_iter.bi_sector = lc_place_sector(&c->env.place, sector);
 	bio->bi_iter.bi_size = nr << SECTOR_SHIFT;
 	bio->bi_private = one;
 	bio->bi_end_io = below_end;
@@ -246,15 +245,15 @@ static void send_below(struct discard *one)
 	const struct lc_claim *claim = &one->claim;
 	u64 sector = claim->first << LC_BLOCK_SHIFT;
 	u32 nr = (claim->last - claim->first + 1) << LC_BLOCK_SHIFT;
-	struct lc_core *core = one->core;
-	u32 n = lc_place_run(&core->c.env.place, sector, nr);
+	struct lc_cache *c = one->d->c;
+	u32 n = lc_place_run(&c->env.place, sector, nr);
 
-	if (!bdev_max_discard_sectors(core->c.env.backing)) {
+	if (!bdev_max_discard_sectors(c->env.backing)) {
 		discard_end(one, 0);
 		return;
 	}
 	one->error = 0;
-	lc_doubt_discarded(&core->c.doubt, claim->first, claim->last);
+	lc_doubt_discarded(&c->doubt, claim->first, claim->last);
 	atomic_set(&one->pending, 1);
 	send_piece(one, sector, n);
 	if (n < nr)
@@ -265,9 +264,9 @@ static void send_below(struct discard *one)
 /* --- look_work ----------------------------------------------------------------- */
 
 /* Nothing is discarded any more: the HDD is to be left alone (S3), or all that is written fails. */
-static bool over(const struct lc_core *core)
+static bool over(const struct lc_cache *c)
 {
-	return lc_ssd_failed(&core->c.health) || lc_mode(&core->c.health) != LC_MODE_RW;
+	return lc_ssd_failed(&c->health) || lc_mode(&c->health) != LC_MODE_RW;
 }
 
 static struct lc_io *next_fresh(struct lc_discards *d)
@@ -297,11 +296,11 @@ static struct discard *new_discard(struct lc_discards *d, struct lc_io *io)
 	struct discard *one = mempool_alloc(&d->pool, GFP_NOIO);
 	u64 first, nr;
 
-	one->core = d->core;
+	one->d = d;
 	one->bio = lc_io_bio(io);
 	nr = blocks_of(one->bio, &first);
 	lc_claim_init(&one->claim, LC_CLAIM_DISCARD, first, nr);
-	lc_claims_add(d->core->c.claims, &one->claim);
+	lc_claims_add(d->c->claims, &one->claim);
 	return one;
 }
 
@@ -315,25 +314,25 @@ static void end_early(struct lc_discards *d, struct discard *one)
 	atomic_add(weight(one), &d->early);
 	one->bio = NULL;
 	/* First: what is sent when the bio has ended must find that. */
-	lc_claims_hold(d->core->c.claims, &one->claim);
-	bio_end(d->core, bio, 0);
+	lc_claims_hold(d->c->claims, &one->claim);
+	bio_end(d->c, bio, 0);
 }
 
 /* Steps 1 and 2. */
 static void look(struct lc_discards *d, struct lc_io *io)
 {
-	struct lc_core *core = d->core;
+	struct lc_cache *c = d->c;
 	struct discard *one;
 	bool turn;
 
-	if (over(core)) {
-		bio_end(core, lc_io_bio(io), -EIO);
+	if (over(c)) {
+		bio_end(c, lc_io_bio(io), -EIO);
 		return;
 	}
 	one = new_discard(d, io);
 	/* A copy that appears from here on is of a write that came before we end: it is newer. */
-	one->cached = visit_range(core, &one->claim, false);
-	turn = lc_claims_turn(core->c.claims, &one->claim);
+	one->cached = visit_range(c, &one->claim, false);
+	turn = lc_claims_turn(c->claims, &one->claim);
 	if (turn && !one->cached) {
 		send_below(one);
 		return;
@@ -374,7 +373,7 @@ static bool take_pass(struct lc_discards *d, struct list_head *pass)
 		if (nr == PASS_DISCARDS)
 			break;
 		/* If not, the copy that it waits for queues us. */
-		if (!lc_claims_turn(d->core->c.claims, &one->claim))
+		if (!lc_claims_turn(d->c->claims, &one->claim))
 			continue;
 		list_move_tail(&one->list, pass);
 		nr++;
@@ -406,7 +405,7 @@ static void send_uncached(struct lc_discards *d, struct list_head *pass)
 /* Steps 3 and 4.  Return: 0, -EAGAIN if no buffer is ready, or an error. */
 static int log_ranges(struct lc_discards *d, const struct list_head *pass)
 {
-	struct lc_core *core = d->core;
+	struct lc_cache *c = d->c;
 	struct discard *one;
 	u32 nr = 0;
 	int ret;
@@ -419,18 +418,18 @@ static int log_ranges(struct lc_discards *d, const struct list_head *pass)
 			.type = LC_ENTRY_RANGE_TOMBSTONE,
 		};
 	}
-	ret = lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
-	return ret ? ret : lc_lanes_append_ranges(core->c.lanes, d->ranges, nr);
+	ret = lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, false));
+	return ret ? ret : lc_lanes_append_ranges(c->lanes, d->ranges, nr);
 }
 
 /* The record is logged, or there will be none. */
-static void let_writes(struct lc_core *core, const struct list_head *pass)
+static void let_writes(struct lc_cache *c, const struct list_head *pass)
 {
 	struct discard *one;
 
 	list_for_each_entry(one, pass, list)
-		lc_claims_let(core->c.claims, &one->claim);
-	lc_park_kick(core->park);
+		lc_claims_let(c->claims, &one->claim);
+	lc_kick(&c->env.unpark);
 }
 
 static void end_pass(struct lc_discards *d, struct list_head *pass, int ret)
@@ -443,25 +442,25 @@ static void end_pass(struct lc_discards *d, struct list_head *pass, int ret)
 			discard_end(one, ret);
 			continue;
 		}
-		visit_range(d->core, &one->claim, true);
+		visit_range(d->c, &one->claim, true);
 		send_later(d, one);
 	}
 }
 
 static void do_pass(struct lc_discards *d, struct list_head *pass)
 {
-	struct lc_core *core = d->core;
+	struct lc_cache *c = d->c;
 	int ret = -EIO;
 
-	if (!over(core)) {
+	if (!over(c)) {
 		send_uncached(d, pass);
 		if (list_empty(pass))
 			return;
 		ret = log_ranges(d, pass);
 	}
-	let_writes(core, pass);
+	let_writes(c, pass);
 	if (!ret)
-		ret = lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
+		ret = lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, false));
 	end_pass(d, pass, ret);
 }
 
@@ -506,19 +505,11 @@ static void below_work(struct work_struct *work)
 
 /* --- interface ----------------------------------------------------------------- */
 
-/**
- * lc_discard_map() - map a discard
- * @core: the volume
- * @bio: device mapper's clone
- *
- * From map(): does not sleep.  The bio completes here or later.
- */
-int lc_discard_map(struct lc_core *core, struct bio *bio)
+int lc_discard_map(struct lc_discards *d, struct bio *bio)
 {
-	struct lc_discards *d = core->discards;
 	u64 first;
 
-	if (lc_mode(&core->c.health) == LC_MODE_FAIL)
+	if (lc_mode(&d->c->health) == LC_MODE_FAIL)
 		return DM_MAPIO_KILL;
 	if (!blocks_of(bio, &first)) {
 		bio_endio(bio);
@@ -531,54 +522,21 @@ int lc_discard_map(struct lc_core *core, struct bio *bio)
 	return DM_MAPIO_SUBMITTED;
 }
 
-/**
- * lc_discard_kick() - a copy has ended: it may be a discard's turn
- * @core: the volume
- *
- * Any context, behind lc_claims_drop().  A discard is in the list before pass_work looks at its
- * turn: so that sees the drop, or we see the list.
- */
-void lc_discard_kick(struct lc_core *core)
+void lc_discard_settle(struct lc_discards *d)
 {
-	struct lc_discards *d = core->discards;
-
-	if (!list_empty(&d->waiting))
-		queue_work(d->wq, &d->pass_work);
-}
-
-/**
- * lc_discard_settle() - wait until no discard is on its way, whether its bio has ended or not
- * @core: the volume; writeback rests.  No bio is in flight, or the SSD is being given up and the
- *	log stopped
- *
- * May sleep, for as long as SSD and HDD need.  If the SSD is given up, those that wait end without
- * effect, as do those that still come (S3).
- */
-void lc_discard_settle(struct lc_core *core)
-{
-	struct lc_discards *d = core->discards;
-
 	flush_work(&d->look_work);
 	queue_work(d->wq, &d->pass_work);
 	flush_work(&d->pass_work);
-	lc_claims_wait_discards(core->c.claims);
+	lc_claims_wait_discards(d->c->claims);
 }
 
-/**
- * lc_discard_create() - allocate the room, and that of the claims
- * @core: the volume
- *
- * May sleep.  Return: 0 or -ENOMEM.
- */
-int lc_discard_create(struct lc_core *core)
+struct lc_discards *lc_discard_create(struct lc_cache *c)
 {
 	struct lc_discards *d = kzalloc(sizeof(*d), GFP_KERNEL);
 
-	core->c.claims = lc_claims_create();
-	core->discards = d;
-	if (!core->c.claims || !d)
-		return -ENOMEM;
-	d->core = core;
+	if (!d)
+		return NULL;
+	d->c = c;
 	spin_lock_init(&d->lock);
 	INIT_LIST_HEAD(&d->fresh);
 	INIT_LIST_HEAD(&d->waiting);
@@ -587,27 +545,38 @@ int lc_discard_create(struct lc_core *core)
 	INIT_WORK(&d->pass_work, pass_work);
 	INIT_WORK(&d->below_work, below_work);
 	d->wq = alloc_workqueue("lc-discard", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!d->wq)
+		goto free;
 	d->ranges = kcalloc(PASS_DISCARDS, sizeof(*d->ranges), GFP_KERNEL);
-	if (!d->wq || !d->ranges ||
-	    mempool_init_kmalloc_pool(&d->pool, DISCARDS, sizeof(struct discard)))
-		return -ENOMEM;
-	return bioset_init(&d->bios, BIOS, 0, 0);
+	if (!d->ranges)
+		goto destroy_wq;
+	if (mempool_init_kmalloc_pool(&d->pool, DISCARDS, sizeof(struct discard)))
+		goto free_ranges;
+	if (bioset_init(&d->bios, BIOS, 0, 0))
+		goto exit_pool;
+	c->claims->discards = (struct lc_kick){ d->wq, &d->pass_work };
+	return d;
+
+exit_pool:
+	mempool_exit(&d->pool);
+free_ranges:
+	kfree(d->ranges);
+destroy_wq:
+	destroy_workqueue(d->wq);
+free:
+	kfree(d);
+	return NULL;
 }
 
-/* After a lc_discard_create() that failed or was not called, too. */
-void lc_discard_destroy(struct lc_core *core)
+void lc_discard_destroy(struct lc_discards *d)
 {
-	struct lc_discards *d = core->discards;
-
-	if (d) {
-		if (d->wq)
-			destroy_workqueue(d->wq);
-		/* Pairs with discard_end(). */
-		synchronize_rcu();
-		mempool_exit(&d->pool);
-		bioset_exit(&d->bios);
-		kfree(d->ranges);
-		kfree(d);
-	}
-	lc_claims_destroy(core->c.claims);
+	if (!d)
+		return;
+	destroy_workqueue(d->wq);
+	/* Pairs with discard_end(). */
+	synchronize_rcu();
+	bioset_exit(&d->bios);
+	mempool_exit(&d->pool);
+	kfree(d->ranges);
+	kfree(d);
 }

@@ -4,17 +4,34 @@
 #define LC_DISCARD_H
 
 struct bio;
-struct lc_core;
+struct lc_cache;
 struct lc_discards;
 
 /* Sectors of the largest discard bio: bounds the time it claims its places. */
 #define LC_DISCARD_MAX_SECTORS	(1u << 21)
 
-int lc_discard_create(struct lc_core *core);
-void lc_discard_destroy(struct lc_core *core);
+/* @c: set up to the log and the claims, whose kick is set.  May sleep.  Return: the room or NULL. */
+struct lc_discards *lc_discard_create(struct lc_cache *c);
+/* No bio, no discard and no copy is left.  @d or NULL.  May sleep. */
+void lc_discard_destroy(struct lc_discards *d);
 
-int lc_discard_map(struct lc_core *core, struct bio *bio);
-void lc_discard_kick(struct lc_core *core);
-void lc_discard_settle(struct lc_core *core);
+/**
+ * lc_discard_map() - map a discard
+ * @d: the room
+ * @bio: device mapper's clone
+ *
+ * From map(): does not sleep.  The bio completes here or later.
+ */
+int lc_discard_map(struct lc_discards *d, struct bio *bio);
+
+/**
+ * lc_discard_settle() - wait until no discard is on its way, whether its bio has ended or not
+ * @d: the room; writeback rests.  No bio is in flight, or the SSD is being given up and the
+ *	log stopped
+ *
+ * May sleep, for as long as SSD and HDD need.  If the SSD is given up, those that wait end without
+ * effect, as do those that still come (S3).
+ */
+void lc_discard_settle(struct lc_discards *d);
 
 #endif /* LC_DISCARD_H */

@@ -273,6 +273,21 @@ bool lc_index_lock_slot(struct lc_index *index, u64 block, u32 slot, u32 *bucket
 	return lc_index_lookup(index, *bucket, block, map) && map->slot == slot;
 }
 
+bool lc_index_lose_slot(struct lc_index *index, u64 block, u32 slot)
+{
+	struct lc_mapping map;
+	u32 bucket;
+	bool lost;
+
+	lost = lc_index_lock_slot(index, block, slot, &bucket, &map) && map.dirty && map.mask;
+	if (lost) {
+		lc_index_lose(index, bucket, slot, map.mask);
+		lc_index_clean(index, bucket, slot);
+	}
+	lc_index_unlock(index, bucket);
+	return lost;
+}
+
 static void count(struct percpu_counter *counter, int change)
 {
 	if (change)

@@ -53,6 +53,13 @@ void lc_index_unlock(struct lc_index *index, u32 bucket);
 bool lc_index_lock_slot(struct lc_index *index, u64 block, u32 slot, u32 *bucket,
 			struct lc_mapping *map);
 
+/*
+ * The dirty sectors of a block cannot be had from a slot any more: they are lost.  Takes the lock;
+ * process context.  Return: false if nothing is lost by that: the slot is not the block's newest
+ * copy, or clean, or lost already.
+ */
+bool lc_index_lose_slot(struct lc_index *index, u64 block, u32 slot);
+
 /* [locked] */
 bool lc_index_lookup(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *map);
 bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc_mapping *map,

@@ -64,7 +64,7 @@ static u64 used(const struct lc_lanes *lanes)
 	u32 i = 0;
 
 	lockdep_assert_held(&lanes->all_lock);
-	while (i < lanes->nr && number > lanes->allot->start) {
+	while (i < lanes->nr && number > lanes->ring->life_start) {
 		const struct lc_lane *lane = lanes->lane[i++];
 
 		if (!lane->buf || lane->buf->segment != number - 1)
@@ -447,7 +447,7 @@ enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc
 			return LC_ORDER_OWN;
 		return in_segment > cur->rec->first_slot ? LC_ORDER_NEWER : LC_ORDER_OLDER;
 	}
-	if (lanes->nr > 1 && seg->number >= lanes->allot->start && seg->lane != buf->home)
+	if (lanes->nr > 1 && seg->number >= lanes->ring->life_start && seg->lane != buf->home)
 		return compare_lanes(cur, seg, in_segment, other);
 	/* Within a lane, records get their seqs in the order of their places. */
 	return seg->number > buf->segment ? LC_ORDER_NEWER : LC_ORDER_OLDER;

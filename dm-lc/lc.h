@@ -45,8 +45,9 @@
 struct lc_writeback;
 struct lc_bypass;
 struct lc_discards;
+struct lc_flush;
 struct lc_rescue;
-struct lc_park;
+struct lc_intake;
 
 /* Of a core in the registry (E2). */
 enum lc_stage {
@@ -67,8 +68,8 @@ struct lc_core {
 	struct lc_discards *discards;
 	struct lc_bypass *bypass;
 	struct lc_rescue *rescue;
-	struct lc_park *park;		/* writes that wait for room */
-	struct workqueue_struct *verify_wq;	/* reads to be checked */
+	struct lc_flush *flush;
+	struct lc_intake *intake;
 	struct workqueue_struct *event_wq;	/* mode events, and nothing they could wait for */
 
 	struct mutex life_lock;		/* start, stop, suspend, resume, options */
@@ -78,26 +79,8 @@ struct lc_core {
 
 	bool outdated;			/* devices of a later life (HB2); READ_ONCE() */
 
-	/* Has free buffers and segments at hand for the lanes; these three are its own. */
-	struct work_struct refill_work;
-	u64 refill_number;		/* segment to come next, if refill_taken */
-	bool refill_taken;
-	unsigned long refill_last;	/* jiffies when a segment was taken */
-	struct delayed_work pace_work;	/* queues refill_work while writes are slowed down */
-	struct delayed_work idle_work;
-	u64 idle_seen;			/* lane mark at the last tick; idle_work only */
-
-	/* FUA writes that met in a worker, all of whose data is in a lane: commit_later() */
-	struct workqueue_struct *commit_wq;
-	struct work_struct commit_work;
-	struct delayed_work commit_late;
-	/* Not in a line with what every write reads: each FLUSH writes this. */
-	struct llist_head commits ____cacheline_aligned_in_smp;
-	atomic_t nr_flushes;		/* since the last FUA write in a worker; a hint */
-
 	struct work_struct event_work ____cacheline_aligned_in_smp;
 	struct dm_table *table;		/* bound table, for events; under life_lock */
-	atomic64_t relogged;		/* blocks logged again by writeback */
 };
 
 #endif /* LC_H */

@@ -165,14 +165,6 @@ void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf)
 
 /* --- flush -------------------------------------------------------------- */
 
-static void io_done(struct lc_io *io, blk_status_t status)
-{
-	struct bio *bio = lc_io_bio(io);
-
-	bio->bi_status = status;
-	bio_endio(bio);
-}
-
 /* [lock] Is there anything a FLUSH now would make durable for someone? */
 static bool flush_wanted(struct lc_log *log)
 {
@@ -232,7 +224,7 @@ static void release_durable(struct lc_log *log, struct list_head *ios, struct li
 	list_for_each_entry_safe(buf, tmp, bufs, list)
 		buffer_retire(buf);
 	list_for_each_entry_safe(io, next, ios, list)
-		io_done(io, BLK_STS_OK);
+		lc_io_end(io, BLK_STS_OK);
 	wake_up_all(&log->wait);
 }
 
@@ -406,7 +398,7 @@ void lc_log_end_flushes(struct lc_log *log, blk_status_t status)
 	list_splice_init(&log->waiters, &ios);
 	spin_unlock_irqrestore(&log->lock, flags);
 	list_for_each_entry_safe(io, next, &ios, list)
-		io_done(io, status);
+		lc_io_end(io, status);
 }
 
 /* The very last access of a completion: the log may be freed right behind it. */
@@ -483,7 +475,7 @@ void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq)
 	}
 	spin_unlock_irqrestore(&log->lock, flags);
 	if (done)
-		io_done(io, status);
+		lc_io_end(io, status);
 }
 
 /**

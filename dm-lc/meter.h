@@ -18,7 +18,7 @@
  * Overwrites in place are charged although they need no space.  Writes that must first read an
  * old slot are not charged: they bypass the queue.
  *
- * Time is in jiffies.  All fields belong to the worker of park.c.
+ * Time is in jiffies.  All fields belong to the worker of intake.c.
  */
 #ifndef LC_METER_H
 #define LC_METER_H

@@ -19,19 +19,16 @@
 #include <linux/bio.h>
 #include <linux/mempool.h>
 
-#include "lc.h"
-#include "record.h"
-#include "bypass.h"
-#include "chain.h"
+#include "cache.h"
+#include "pool.h"
 #include "fit.h"
 #include "index.h"
 #include "io.h"
-#include "lanes.h"
 #include "mask.h"
 #include "read.h"
-#include "rescue.h"
+#include "request.h"
 #include "segment.h"
-#include "sums.h"
+#include "slot.h"
 
 enum place {
 	PLACE_NONE,
@@ -51,12 +48,12 @@ struct run {
 	u32 nr_sectors;
 };
 
-static bool ssd_continues(struct lc_core *core, const struct run *run, u32 slot, u32 first)
+static bool ssd_continues(struct lc_cache *c, const struct run *run, u32 slot, u32 first)
 {
 	if (run->place == PLACE_NONE)
 		return true;
 	return run->place == PLACE_SSD && !first && slot == run->next_slot &&
-	       lc_ring_slot_in_segment(core->c.ring, slot);
+	       lc_ring_slot_in_segment(c->ring, slot);
 }
 
 /* Where is sector @first of the block, and how far does that reach? */
@@ -75,9 +72,9 @@ static enum place find_place(const struct lc_mapping *map, bool found, bool in_r
 }
 
 /* [bucket locked] The mapping keeps the segment as it is until then. */
-static void enter_segment(struct lc_core *core, struct run *run, u32 slot)
+static void enter_segment(struct lc_cache *c, struct run *run, u32 slot)
 {
-	run->segment = READ_ONCE(lc_ring_segment(core->c.ring, slot)->number);
+	run->segment = READ_ONCE(lc_ring_segment(c->ring, slot)->number);
 	run->slot = slot;
 }
 
@@ -85,43 +82,43 @@ static void enter_segment(struct lc_core *core, struct run *run, u32 slot)
  * Look one block up and add it to the run if it comes from the same place.
  * Return: sectors added; fewer than @nr end the run.
  */
-static u32 extend_run(struct lc_core *core, struct bio *bio, struct bvec_iter *iter,
+static u32 extend_run(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter,
 		      struct run *run, u64 block, u32 first, u32 nr)
 {
-	u32 bucket = lc_index_lock(core->c.index, block);
+	u32 bucket = lc_index_lock(c->index, block);
 	struct lc_buffer *buf = NULL;
 	struct lc_mapping map;
 	enum place place;
 	bool found;
 	u32 n;
 
-	found = lc_index_lookup(core->c.index, bucket, block, &map);
+	found = lc_index_lookup(c->index, bucket, block, &map);
 	if (found) {
-		lc_bypass_view(core, &map);
-		buf = lc_buffer_pin(core->c.ring, map.slot);
+		lc_cache_view(c, &map);
+		buf = lc_buffer_pin(c->ring, map.slot);
 	}
 	place = find_place(&map, found, buf, first, nr, &n);
 	if (run->place != PLACE_NONE && run->place != place)
 		n = 0;
-	else if (place == PLACE_SSD && !ssd_continues(core, run, map.slot, first))
+	else if (place == PLACE_SSD && !ssd_continues(c, run, map.slot, first))
 		n = 0;
 	if (n && place == PLACE_RAM) {
 		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(buf, map.slot) + (first << 9),
 				  n << 9);
 	} else if (n && place == PLACE_SSD) {
 		if (run->place == PLACE_NONE)
-			enter_segment(core, run, map.slot);
+			enter_segment(c, run, map.slot);
 		run->next_slot = map.slot + 1;
 	}
 	if (n)
 		run->place = place;
-	lc_index_unlock(core->c.index, bucket);
+	lc_index_unlock(c->index, bucket);
 	if (buf)
 		lc_buffer_unpin(buf);
 	return n;
 }
 
-static void find_run(struct lc_core *core, struct bio *bio, struct run *run)
+static void find_run(struct lc_cache *c, struct bio *bio, struct run *run)
 {
 	struct bvec_iter iter = bio->bi_iter;
 	sector_t sector = bio->bi_iter.bi_sector;
@@ -130,7 +127,7 @@ static void find_run(struct lc_core *core, struct bio *bio, struct run *run)
 	while (left) {
 		u32 first = sector & (LC_BLOCK_SECTORS - 1);
 		u32 nr = min_t(u32, LC_BLOCK_SECTORS - first, left);
-		u32 n = extend_run(core, bio, &iter, run, sector >> LC_BLOCK_SHIFT, first, nr);
+		u32 n = extend_run(c, bio, &iter, run, sector >> LC_BLOCK_SHIFT, first, nr);
 
 		run->nr_sectors += n;
 		sector += n;
@@ -138,132 +135,6 @@ static void find_run(struct lc_core *core, struct bio *bio, struct run *run)
 		if (n < nr)
 			break;
 	}
-}
-
-/**
- * lc_read_put_segment() - a read of a slot is over
- * @core: the volume
- * @slot: slot number, over the whole SSD
- *
- * Any context.
- */
-void lc_read_put_segment(struct lc_core *core, u32 slot)
-{
-	if (lc_segment_put(core->c.ring, lc_ring_segment(core->c.ring, slot)))
-		lc_kick(&core->c.env.refill);
-}
-
-/* --- reading a slot back ------------------------------------------------ */
-
-/* Headers of a segment that cannot be read, before the SSD is taken to be gone. */
-#define MAX_BAD_HEADERS	4
-
-/* Keep the sums of all slots of a record whose segment is not reused meanwhile (V1). */
-static void learn_sums(struct lc_core *core, u32 base, struct lc_record_header *header,
-		       const struct lc_record_info *info)
-{
-	struct lc_entry_info entry;
-	u32 i;
-
-	if (!lc_sums_enabled(&core->c.sums))
-		return;
-	for (i = 0; i < info->nr_slots; i++) {
-		lc_entry_decode(header, i, &entry);
-		if (entry.type == LC_ENTRY_DATA)
-			lc_sums_put(&core->c.sums, base + i, entry.csum);
-	}
-}
-
-/*
- * Find the record that holds a slot: the headers of a segment form a chain from
- * its first slot.  @header gets it.  Return: 0, -EBADMSG, or an I/O error.
- */
-static int find_record(struct lc_core *core, u32 slot, struct lc_record_header *header,
-		       struct lc_record_info *info)
-{
-	struct lc_segment *seg = lc_ring_segment(core->c.ring, slot);
-	u32 wanted = lc_ring_slot_in_segment(core->c.ring, slot);
-	u32 base = slot - wanted, nr_bad = 0;
-	int error = -EBADMSG, ret;
-	struct lc_chain chain;
-
-	lc_chain_start(&chain, seg->number,
-		       seg->number >= core->c.allot->start ? core->c.sb.epoch : 0);
-	while (chain.slot < wanted && nr_bad < MAX_BAD_HEADERS) {
-		ret = lc_io_sync(core->c.env.cache, REQ_OP_READ,
-				 lc_slot_address(&core->c.sb.geo, base + chain.slot), header,
-				 LC_SLOT_BYTES);
-		if (ret) {
-			error = ret;
-			nr_bad++;
-		}
-		/* One that rotted, or cannot be read, does not hide those behind it (L13). */
-		if (ret || lc_chain_step(&chain, &core->c.sb, header, info, NULL)) {
-			lc_chain_skip(&chain);
-			continue;
-		}
-		learn_sums(core, base + info->first_slot + LC_HEADER_SLOTS, header, info);
-		if (wanted < chain.slot)
-			return 0;
-	}
-	return error;
-}
-
-/* What has the checksum of the slot to be?  Return: 0, -EBADMSG, or an I/O error. */
-static int find_sum(struct lc_core *core, u64 block, u32 slot, struct lc_record_header *header,
-		    u32 *csum)
-{
-	struct lc_record_info info;
-	struct lc_entry_info entry;
-	int ret;
-
-	*csum = lc_sums_get(&core->c.sums, slot);
-	if (*csum)
-		return 0;
-	ret = find_record(core, slot, header, &info);
-	if (ret)
-		return ret;
-	lc_entry_decode(header, lc_ring_slot_in_segment(core->c.ring, slot) - info.first_slot -
-			LC_HEADER_SLOTS, &entry);
-	*csum = entry.csum;
-	return entry.type == LC_ENTRY_DATA && entry.block == block ? 0 : -EBADMSG;
-}
-
-static int try_slot(struct lc_core *core, u64 block, u32 slot, void *pages)
-{
-	u32 csum;
-	int ret;
-
-	ret = find_sum(core, block, slot, pages + LC_SLOT_BYTES, &csum);
-	if (!ret)
-		ret = lc_io_sync(core->c.env.cache, REQ_OP_READ, lc_slot_address(&core->c.sb.geo, slot),
-				 pages, LC_SLOT_BYTES);
-	if (!ret && csum != lc_format_slot_csum(&core->c.sb, block, pages))
-		ret = -EBADMSG;
-	return ret;
-}
-
-/**
- * lc_read_slot() - read a slot from the SSD and verify it
- * @core: the volume
- * @block: that it should hold
- * @slot: whose segment the caller has referenced
- * @pages: two pages; the slot is in the first one afterwards
- *
- * May sleep.  Return: 0, -EBADMSG if slot or header are damaged, or an I/O error.
- */
-int lc_read_slot(struct lc_core *core, u64 block, u32 slot, void *pages)
-{
-	int ret = try_slot(core, block, slot, pages);
-
-	if (ret != -EBADMSG)
-		return ret;
-	/* It may have rotted on its way, or the sum in RAM. */
-	lc_sums_put(&core->c.sums, slot, 0);
-	if (!try_slot(core, block, slot, pages))
-		return 0;
-	lc_err_limit(&core->c.env, "block %llu is damaged on the cache device", block);
-	return ret;
 }
 
 /* --- the slow way: block by block, in a worker ---------------------------- */
@@ -281,57 +152,57 @@ struct piece {
 };
 
 /* Where is the piece?  What is in RAM is copied, a segment is referenced. */
-static void find_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *iter,
+static void find_piece(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter,
 		       struct piece *p)
 {
-	u32 bucket = lc_index_lock(core->c.index, p->block);
+	u32 bucket = lc_index_lock(c->index, p->block);
 	struct lc_buffer *buf = NULL;
 	bool found;
 
-	found = lc_index_lookup(core->c.index, bucket, p->block, &p->map);
+	found = lc_index_lookup(c->index, bucket, p->block, &p->map);
 	if (found) {
-		lc_bypass_view(core, &p->map);
-		buf = lc_buffer_pin(core->c.ring, p->map.slot);
+		lc_cache_view(c, &p->map);
+		buf = lc_buffer_pin(c->ring, p->map.slot);
 	}
 	p->place = find_place(&p->map, found, buf, p->first, p->nr, &p->nr);
 	if (p->place == PLACE_RAM)
 		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(buf, p->map.slot) +
 				  (p->first << 9), p->nr << 9);
 	else if (p->place == PLACE_SSD)
-		lc_segment_get(lc_ring_segment(core->c.ring, p->map.slot));
-	lc_index_unlock(core->c.index, bucket);
+		lc_segment_get(lc_ring_segment(c->ring, p->map.slot));
+	lc_index_unlock(c->index, bucket);
 	if (buf)
 		lc_buffer_unpin(buf);
 }
 
 /* One try.  Return: 0, -EBADMSG, or an I/O error that may pass. */
-static int read_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *iter,
+static int read_piece(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter,
 		      struct piece *p)
 {
 	void *pages;
 	int ret = 0;
 
-	find_piece(core, bio, iter, p);
+	find_piece(c, bio, iter, p);
 	if (p->place == PLACE_RAM)
 		return 0;
 	if (p->place == PLACE_LOST)
 		return -EBADMSG;
-	pages = page_address(mempool_alloc(&core->c.merge_pool, GFP_NOIO));
+	pages = page_address(mempool_alloc(&c->slot_pages, GFP_NOIO));
 	if (p->place == PLACE_SSD) {
-		ret = lc_read_slot(core, p->block, p->map.slot, pages);
-		lc_read_put_segment(core, p->map.slot);
+		ret = lc_slot_read(c, p->block, p->map.slot, pages);
+		lc_slot_put(c, p->map.slot);
 	}
 	if (p->place == PLACE_HDD || (ret && !p->map.dirty)) {
-		lc_stamp(&core->c.env.last_hdd_read);
-		ret = lc_io_sync(core->c.env.backing, REQ_OP_READ,
-				 lc_place_sector(&core->c.env.place,
+		lc_stamp(&c->env.last_hdd_read);
+		ret = lc_io_sync(c->env.backing, REQ_OP_READ,
+				 lc_place_sector(&c->env.place,
 						 (p->block << LC_BLOCK_SHIFT) + p->first) << 9,
 				 pages + (p->first << 9), p->nr << 9);
-		lc_stamp(&core->c.env.last_hdd_read);
+		lc_stamp(&c->env.last_hdd_read);
 	}
 	if (!ret)
 		lc_io_copy_to_bio(bio, iter, pages + (p->first << 9), p->nr << 9);
-	mempool_free(virt_to_page(pages), &core->c.merge_pool);
+	mempool_free(virt_to_page(pages), &c->slot_pages);
 	return ret;
 }
 
@@ -340,7 +211,7 @@ static int read_piece(struct lc_core *core, struct bio *bio, struct bvec_iter *i
  * then it is on the HDD, or lost, soon.  Once it was given up, what it fails to give
  * back is lost: who is told so must find it in the list.
  */
-static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bvec_iter *iter)
+static int read_piece_patiently(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter)
 {
 	unsigned long pause = PAUSE_FIRST;
 	enum lc_mode mode;
@@ -351,21 +222,21 @@ static int read_piece_patiently(struct lc_core *core, struct bio *bio, struct bv
 		p.block = iter->bi_sector >> LC_BLOCK_SHIFT;
 		p.first = iter->bi_sector & (LC_BLOCK_SECTORS - 1);
 		p.nr = min_t(u32, LC_BLOCK_SECTORS - p.first, iter->bi_size >> 9);
-		mode = lc_mode(&core->c.health);
-		ret = read_piece(core, bio, iter, &p);
+		mode = lc_mode(&c->health);
+		ret = read_piece(c, bio, iter, &p);
 		if (!ret || p.place != PLACE_SSD)
 			return ret;
 		/* What would be lost for good is asked for again, also if it does not fit (S-f). */
 		if (pause > PAUSE_LAST || mode == LC_MODE_FAIL ||
 		    (ret == -EBADMSG && mode != LC_MODE_DEGRADED)) {
 			if (mode != LC_MODE_DEGRADED || !p.map.dirty ||
-			    lc_rescue_lose(core, p.block, p.map.slot))
+			    lc_index_lose_slot(c->index, p.block, p.map.slot))
 				return ret;
 			/* It was saved, or written to, just now. */
 			continue;
 		}
 		schedule_timeout_idle(pause);
-		if (mode == LC_MODE_DEGRADED || !lc_ssd_failed(&core->c.health))
+		if (mode == LC_MODE_DEGRADED || !lc_ssd_failed(&c->health))
 			pause *= 2;
 	}
 }
@@ -382,15 +253,16 @@ static void slow_read_work(struct work_struct *work)
 	int ret = 0;
 
 	while (!ret && iter.bi_size)
-		ret = read_piece_patiently(io->core, bio, &iter);
+		ret = read_piece_patiently(io->room, bio, &iter);
 	bio->bi_status = ret ? BLK_STS_IOERR : BLK_STS_OK;
 	lc_io_end_again(bio);
 }
 
-static void read_slowly(struct lc_core *core, struct lc_io *io)
+static void read_slowly(struct lc_cache *c, struct lc_io *io)
 {
+	io->room = c;
 	INIT_WORK(&io->work, slow_read_work);
-	queue_work(core->c.patient_wq, &io->work);
+	queue_work(c->patient_wq, &io->work);
 }
 
 /* --- verify_reads -------------------------------------------------------- */
@@ -412,40 +284,40 @@ static u32 cut_to_slots(const struct bio *bio, u32 nr)
 }
 
 /* Does the next slot's worth of the bio hold the block?  Moves on. */
-static bool check_block(struct lc_core *core, struct bio *bio, struct bvec_iter *iter, u64 block,
+static bool check_block(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter, u64 block,
 			u32 slot, void *pages)
 {
 	u32 csum;
 
 	lc_io_copy_from_bio(bio, iter, pages, LC_SLOT_BYTES);
-	return !find_sum(core, block, slot, pages + LC_SLOT_BYTES, &csum) &&
-	       csum == lc_format_slot_csum(&core->c.sb, block, pages);
+	return !lc_slot_find_sum(c, block, slot, pages + LC_SLOT_BYTES, &csum) &&
+	       csum == lc_format_slot_csum(&c->sb, block, pages);
 }
 
 /*
  * Keep the segment, if it is what it was when the read was mapped, and one of its blocks is
  * still mapped there.  Until the put, neither slots nor sums change.
  */
-static bool hold_segment(struct lc_core *core, const struct lc_io *io)
+static bool hold_segment(struct lc_cache *c, const struct lc_io *io)
 {
-	struct lc_segment *seg = lc_ring_segment(core->c.ring, io->position);
+	struct lc_segment *seg = lc_ring_segment(c->ring, io->position);
 	u32 slot = io->position, end = slot + (io->iter.bi_size >> LC_SLOT_SHIFT), bucket;
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	struct lc_mapping map;
 	bool held = false;
 
 	for (; slot < end && !held; slot++, block++) {
-		held = lc_index_lock_slot(core->c.index, block, slot, &bucket, &map) &&
+		held = lc_index_lock_slot(c->index, block, slot, &bucket, &map) &&
 		       READ_ONCE(seg->number) == io->segment;
 		if (held)
 			lc_segment_get(seg);
-		lc_index_unlock(core->c.index, bucket);
+		lc_index_unlock(c->index, bucket);
 	}
 	return held;
 }
 
 /* Does the SSD hold all of the read as it was mapped, with the sums of the log? */
-static bool check_read(struct lc_core *core, struct bio *bio, const struct lc_io *io)
+static bool check_read(struct lc_cache *c, struct bio *bio, const struct lc_io *io)
 {
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	struct bvec_iter iter = io->iter;
@@ -454,13 +326,13 @@ static bool check_read(struct lc_core *core, struct bio *bio, const struct lc_io
 	void *pages;
 
 	/* Overwritten, or the segment was reused while others held the read back (H1). */
-	if (!hold_segment(core, io))
+	if (!hold_segment(c, io))
 		return false;
-	pages = page_address(mempool_alloc(&core->c.merge_pool, GFP_NOIO));
+	pages = page_address(mempool_alloc(&c->slot_pages, GFP_NOIO));
 	while (good && iter.bi_size)
-		good = check_block(core, bio, &iter, block++, slot++, pages);
-	mempool_free(virt_to_page(pages), &core->c.merge_pool);
-	lc_read_put_segment(core, io->position);
+		good = check_block(c, bio, &iter, block++, slot++, pages);
+	mempool_free(virt_to_page(pages), &c->slot_pages);
+	lc_slot_put(c, io->position);
 	return good;
 }
 
@@ -469,70 +341,63 @@ static void verify_work(struct work_struct *work)
 	struct lc_io *io = container_of(work, struct lc_io, work);
 	struct bio *bio = lc_io_bio(io);
 
-	if (check_read(io->core, bio, io))
+	if (check_read(io->room, bio, io))
 		lc_io_end_again(bio);
 	else
-		read_slowly(io->core, io);
+		read_slowly(io->room, io);
 }
 
 /* --- entry points ------------------------------------------------------- */
 
-static int map_to_hdd(struct lc_core *core, struct bio *bio)
+static int map_to_hdd(struct lc_cache *c, struct bio *bio)
 {
 	lc_bio_io(bio)->on_hdd = true;
-	lc_stamp(&core->c.env.last_hdd_read);
-	bio_set_dev(bio, core->c.env.backing);
-	bio->bi_iter.bi_sector = lc_place_sector(&core->c.env.place, bio->bi_iter.bi_sector);
+	lc_stamp(&c->env.last_hdd_read);
+	bio_set_dev(bio, c->env.backing);
+	bio->bi_iter.bi_sector = lc_place_sector(&c->env.place, bio->bi_iter.bi_sector);
 	return DM_MAPIO_REMAPPED;
 }
 
-static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
+static int map_to_ssd(struct lc_cache *c, struct bio *bio, struct lc_io *io,
 		      const struct run *run)
 {
 	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
-	u64 address = lc_slot_address(&core->c.sb.geo, run->slot) + ((u64)first << 9);
+	u64 address = lc_slot_address(&c->sb.geo, run->slot) + ((u64)first << 9);
 
-	if ((address | bio->bi_iter.bi_size) & (core->c.sb.cache_lbs - 1) ||
-	    !lc_fits_ssd(&core->c, bio) ||
+	if ((address | bio->bi_iter.bi_size) & (c->sb.cache_lbs - 1) ||
+	    !lc_fits_ssd(c, bio) ||
 	    (run->verify && !whole_slots(&bio->bi_iter))) {
-		read_slowly(core, io);
+		read_slowly(c, io);
 		return DM_MAPIO_SUBMITTED;
 	}
 	io->position = run->slot;
 	io->segment = run->segment;
 	io->on_ssd = true;
 	io->verify = run->verify;
-	bio_set_dev(bio, core->c.env.cache);
+	bio_set_dev(bio, c->env.cache);
 	bio->bi_iter.bi_sector = address >> 9;
 	return DM_MAPIO_REMAPPED;
 }
 
 /* Is nothing of it cached?  Without a lock, and false if that is not certain. */
-static bool all_absent(struct lc_core *core, const struct bio *bio)
+static bool all_absent(struct lc_cache *c, const struct bio *bio)
 {
 	u64 block = bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
 	u64 last = (bio_end_sector(bio) - 1) >> LC_BLOCK_SHIFT;
 
-	while (block <= last && lc_index_absent(core->c.index, block))
+	while (block <= last && lc_index_absent(c->index, block))
 		block++;
 	return block > last;
 }
 
-/**
- * lc_read_map() - map a read
- * @core: the volume
- * @bio: device mapper's clone
- *
- * From map(): does not sleep.
- */
-int lc_read_map(struct lc_core *core, struct bio *bio)
+int lc_read_map(struct lc_cache *c, struct bio *bio)
 {
 	struct lc_io *io = lc_bio_io(bio);
-	struct run run = { .verify = READ_ONCE(core->c.env.params.verify_reads) };
+	struct run run = { .verify = READ_ONCE(c->env.params.verify_reads) };
 
-	if (all_absent(core, bio))
-		return map_to_hdd(core, bio);
-	find_run(core, bio, &run);
+	if (all_absent(c, bio))
+		return map_to_hdd(c, bio);
+	find_run(c, bio, &run);
 	if (run.place == PLACE_SSD && run.verify)
 		run.nr_sectors = cut_to_slots(bio, run.nr_sectors);
 	if (run.nr_sectors < bio_sectors(bio))
@@ -543,53 +408,46 @@ int lc_read_map(struct lc_core *core, struct bio *bio)
 		bio_endio(bio);
 		return DM_MAPIO_SUBMITTED;
 	case PLACE_SSD:
-		return map_to_ssd(core, bio, io, &run);
+		return map_to_ssd(c, bio, io, &run);
 	case PLACE_HDD:
-		return map_to_hdd(core, bio);
+		return map_to_hdd(c, bio);
 	default:
-		lc_err_limit_atomic(&core->c.env, "read of lost sector %llu",
+		lc_err_limit_atomic(&c->env, "read of lost sector %llu",
 				    (unsigned long long)bio->bi_iter.bi_sector);
 		return DM_MAPIO_KILL;
 	}
 }
 
 /* Has the segment been given away since the read was mapped (H1)? */
-static bool reused(struct lc_core *core, const struct lc_io *io)
+static bool reused(struct lc_cache *c, const struct lc_io *io)
 {
 	/*
 	 * If the data is of the new content, its number is seen: it was stored before a writer
 	 * got slots there, and what was written is sent after the full barrier of lc_record_put().
 	 */
 	smp_rmb();
-	return READ_ONCE(lc_ring_segment(core->c.ring, io->position)->number) != io->segment;
+	return READ_ONCE(lc_ring_segment(c->ring, io->position)->number) != io->segment;
 }
 
-/**
- * lc_read_end() - end_io of a read
- * @core: the volume
- * @bio: device mapper's clone
- * @error: the bio's status
- *
- * Completion context.
- */
-int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
+int lc_read_end(struct lc_cache *c, struct bio *bio, blk_status_t *error)
 {
 	struct lc_io *io = lc_bio_io(bio);
 
 	if (io->on_hdd)
-		lc_stamp(&core->c.env.last_hdd_read);
+		lc_stamp(&c->env.last_hdd_read);
 	if (!io->on_ssd)
 		return DM_ENDIO_DONE;
 	io->on_ssd = false;
 	if (!*error && io->verify) {
+		io->room = c;
 		INIT_WORK(&io->work, verify_work);
-		queue_work(core->verify_wq, &io->work);
+		queue_work(c->verify_wq, &io->work);
 		return DM_ENDIO_INCOMPLETE;
 	}
-	if (*error == BLK_STS_AGAIN || (!*error && !reused(core, io)))
+	if (*error == BLK_STS_AGAIN || (!*error && !reused(c, io)))
 		return DM_ENDIO_DONE;
 	if (*error)
-		lc_err_limit_atomic(&core->c.env, "the cache device failed a read, trying again");
-	read_slowly(core, io);
+		lc_err_limit_atomic(&c->env, "the cache device failed a read, trying again");
+	read_slowly(c, io);
 	return DM_ENDIO_INCOMPLETE;
 }

@@ -1,17 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The way of a read, and reading a slot back with its checksum.  See read.c. */
+/* The way of a read.  See read.c. */
 #ifndef LC_READ_H
 #define LC_READ_H
 
 #include <linux/blk_types.h>
-#include <linux/types.h>
 
 struct bio;
-struct lc_core;
+struct lc_cache;
 
-int lc_read_map(struct lc_core *core, struct bio *bio);
-int lc_read_end(struct lc_core *core, struct bio *bio, blk_status_t *error);
-int lc_read_slot(struct lc_core *core, u64 block, u32 slot, void *pages);
-void lc_read_put_segment(struct lc_core *core, u32 slot);
+/**
+ * lc_read_map() - map a read
+ * @c: the cache
+ * @bio: device mapper's clone
+ *
+ * From map(): does not sleep.
+ */
+int lc_read_map(struct lc_cache *c, struct bio *bio);
+
+/**
+ * lc_read_end() - end_io of a read
+ * @c: the cache
+ * @bio: device mapper's clone
+ * @error: the bio's status
+ *
+ * Completion context.
+ */
+int lc_read_end(struct lc_cache *c, struct bio *bio, blk_status_t *error);
 
 #endif /* LC_READ_H */

@@ -11,19 +11,17 @@
 
 #include "queue.h"
 
-struct lc_core;
-
 /* Per-bio state; bio is the clone device mapper gave to map(). */
 struct lc_io {
 	union {
 		struct list_head list;
-		struct llist_node commit;	/* core->commits */
+		struct llist_node commit;	/* flush->commits */
 	};
-	struct lc_core *core;
+	void *room;			/* that has queued the work: what it needs is there */
 	struct bvec_iter iter;		/* write: what is left; read: as submitted */
 	union {
 		struct work_struct work;
-		struct lc_waiting waiting;	/* parked: of core->park */
+		struct lc_waiting waiting;	/* parked: of the intake */
 	};
 	union {
 		u64 target;		/* flush: seq that must be durable */
@@ -45,6 +43,15 @@ static inline struct bio *lc_io_bio(struct lc_io *io)
 static inline struct lc_io *lc_bio_io(struct bio *bio)
 {
 	return dm_per_bio_data(bio, sizeof(struct lc_io));
+}
+
+/* The bio has ended.  Any context; @io may be gone afterwards. */
+static inline void lc_io_end(struct lc_io *io, blk_status_t status)
+{
+	struct bio *bio = lc_io_bio(io);
+
+	bio->bi_status = status;
+	bio_endio(bio);
 }
 
 #endif /* LC_REQUEST_H */

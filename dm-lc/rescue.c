@@ -13,7 +13,7 @@
  *  4. FLUSH the HDD (F3).
  *  5. Mode `degraded`: parked writes and all that follow go straight to the HDD
  *     (bypass.c), flushes that waited end well.  Clean copies count for nothing from
- *     here on: lc_bypass_view().
+ *     here on: lc_cache_view().
  *  6. While they go on, the blocks that are only on the SSD are salvaged, if it still
  *     gives them back verified (salvage.c).  In the end what the SSD does not give back
  *     is lost; it stays in the index, and its list goes into the mark (S4).
@@ -45,7 +45,7 @@
 #include "lanes.h"
 #include "log.h"
 #include "mask.h"
-#include "park.h"
+#include "intake.h"
 #include "rescue.h"
 #include "salvage.h"
 #include "segment.h"
@@ -97,7 +97,7 @@ static int write_patiently(struct lc_rescue *rescue, u64 block, u8 mask, void *d
 	u32 tries = rescue->hopeless < MAX_HOPELESS ? max_tries(rescue) : 1;
 	int ret;
 
-	while ((ret = lc_wbcopy_write_block(rescue->core, block, mask, data)) && --tries)
+	while ((ret = lc_wbcopy_write_block(&rescue->core->c, block, mask, data)) && --tries)
 		schedule_timeout_idle(HZ);
 	rescue->hopeless += !!ret;
 	return ret;
@@ -161,31 +161,6 @@ static u32 collect(struct lc_rescue *rescue, u64 *position)
 	return nr;
 }
 
-/**
- * lc_rescue_lose() - a block cannot be had from the SSD any more
- * @core: the volume, degraded or about to be
- * @block: block number
- * @slot: that held it
- *
- * Any context but a completion's.  Return: false if there is nothing to lose: the slot
- * is not its newest copy, or not needed, or lost already.
- */
-bool lc_rescue_lose(struct lc_core *core, u64 block, u32 slot)
-{
-	struct lc_mapping map;
-	u32 bucket;
-	bool lost;
-
-	lost = lc_index_lock_slot(core->c.index, block, slot, &bucket, &map) && map.dirty &&
-	       map.mask;
-	if (lost) {
-		lc_index_lose(core->c.index, bucket, slot, map.mask);
-		lc_index_clean(core->c.index, bucket, slot);
-	}
-	lc_index_unlock(core->c.index, bucket);
-	return lost;
-}
-
 /* Before mode degraded: nobody but us changes a mapping.  Return: whether the HDD took it. */
 static bool save_block(struct lc_rescue *rescue, const struct item *item)
 {
@@ -201,7 +176,7 @@ static bool save_block(struct lc_rescue *rescue, const struct item *item)
 	lc_buffer_unpin(buf);
 	if (ret) {
 		rescue->ram_lost = true;
-		lc_rescue_lose(core, item->block, item->slot);
+		lc_index_lose_slot(core->c.index, item->block, item->slot);
 	}
 	return !ret;
 }
@@ -340,7 +315,7 @@ static int save_and_abandon(struct lc_rescue *rescue)
 		lc_writeback_pause(core->wb);
 	lc_lanes_stop(core->c.lanes);
 	lc_log_wait_stopped(core->c.log);
-	lc_discard_settle(core);
+	lc_discard_settle(core->discards);
 	/* Mode fail may have come meanwhile: then the SSD stays as it is, for the next start. */
 	ret = lc_mode(&core->c.health) == LC_MODE_RW ? abandon(rescue) : -EIO;
 	if (!ret) {
@@ -385,8 +360,13 @@ void lc_rescue_run(struct lc_rescue *rescue)
 	lc_err(&core->c.env, "mode degraded: going on without the cache, %llu blocks are lost, %llu are only there",
 	       lc_index_lost(core->c.index), lc_index_dirty(core->c.index));
 	lc_log_end_flushes(core->c.log, BLK_STS_OK);
-	lc_park_kick(core->park);
+	lc_intake_kick(core->intake);
 	lc_health_tell(&core->c.health);
+}
+
+static void salvaged(struct lc_core *core)
+{
+	lc_rescue_record_lost(core, false);
 }
 
 static void rescue_work(struct work_struct *work)
@@ -417,7 +397,7 @@ struct lc_rescue *lc_rescue_create(struct lc_core *core)
 	rescue->ranges = kvcalloc(MAX_RANGES, sizeof(*rescue->ranges), GFP_KERNEL);
 	rescue->wq = alloc_ordered_workqueue("lc-rescue", WQ_MEM_RECLAIM);
 	if (rescue->wq)
-		rescue->salvage = lc_salvage_create(core, rescue->wq);
+		rescue->salvage = lc_salvage_create(core, rescue->wq, salvaged);
 	if (rescue->items && rescue->ranges && rescue->salvage)
 		return rescue;
 	lc_rescue_destroy(rescue);

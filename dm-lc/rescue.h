@@ -16,7 +16,6 @@ void lc_rescue_wait(struct lc_rescue *rescue);
 bool lc_rescue_pause(struct lc_rescue *rescue);
 void lc_rescue_resume(struct lc_rescue *rescue);
 void lc_rescue_finish(struct lc_rescue *rescue, bool removing);
-bool lc_rescue_lose(struct lc_core *core, u64 block, u32 slot);
 void lc_rescue_record_lost(struct lc_core *core, bool ending);
 
 #endif /* LC_RESCUE_H */

@@ -36,7 +36,6 @@
 #include "index.h"
 #include "io.h"
 #include "lanes.h"
-#include "rescue.h"
 #include "salvage.h"
 #include "segment.h"
 #include "wbcollect.h"
@@ -57,6 +56,7 @@
 struct lc_salvage {
 	struct lc_core *core;
 	struct workqueue_struct *wq;
+	void (*done)(struct lc_core *core);
 	struct delayed_work work;
 	wait_queue_head_t wait;		/* stop was set */
 	u64 *blocks;			/* MAX_CLAIMED, while they are claimed */
@@ -112,7 +112,7 @@ static void note_unread(struct lc_salvage *salvage, const struct lc_wb_item *ite
 		salvage->dead_reads++;
 		return;
 	}
-	lc_rescue_lose(core, item->block, item->slot);
+	lc_index_lose_slot(core->c.index, item->block, item->slot);
 	if (salvage->ssd_gone || ++salvage->dead_reads % MAX_DEAD_READS)
 		return;
 	salvage->ssd_gone = lc_io_sync(core->c.env.cache, REQ_OP_READ | REQ_META, 0,
@@ -352,7 +352,7 @@ static void salvage_done(struct lc_salvage *salvage)
 
 	WRITE_ONCE(salvage->active, false);
 	lc_bypass_watch(core->bypass, false);
-	lc_rescue_record_lost(core, false);
+	salvage->done(core);
 	lc_warn(&core->c.env, "the cache device is not needed any more, %llu blocks are lost",
 		lc_index_lost(core->c.index));
 	lc_health_tell(&core->c.health);
@@ -448,7 +448,8 @@ void lc_salvage_finish(struct lc_salvage *salvage)
 		       lc_index_dirty(salvage->core->c.index));
 }
 
-struct lc_salvage *lc_salvage_create(struct lc_core *core, struct workqueue_struct *wq)
+struct lc_salvage *lc_salvage_create(struct lc_core *core, struct workqueue_struct *wq,
+				     void (*done)(struct lc_core *core))
 {
 	struct lc_salvage *salvage = kzalloc(sizeof(*salvage), GFP_KERNEL);
 
@@ -456,6 +457,7 @@ struct lc_salvage *lc_salvage_create(struct lc_core *core, struct workqueue_stru
 		return NULL;
 	salvage->core = core;
 	salvage->wq = wq;
+	salvage->done = done;
 	salvage->max_row = FIRST_ROW;
 	salvage->pause = PAUSE_FIRST;
 	INIT_DELAYED_WORK(&salvage->work, salvage_work);

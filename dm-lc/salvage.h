@@ -14,8 +14,12 @@ struct lc_core;
 struct lc_salvage;
 struct workqueue_struct;
 
-/* @wq: ordered, WQ_MEM_RECLAIM, outlives the room.  Return: the room or NULL. */
-struct lc_salvage *lc_salvage_create(struct lc_core *core, struct workqueue_struct *wq);
+/*
+ * @wq: ordered, WQ_MEM_RECLAIM, outlives the room.  @done: from the work, when all is salvaged or
+ * lost; may sleep.  Return: the room or NULL.
+ */
+struct lc_salvage *lc_salvage_create(struct lc_core *core, struct workqueue_struct *wq,
+				     void (*done)(struct lc_core *core));
 void lc_salvage_destroy(struct lc_salvage *salvage);
 
 /* The cache was abandoned: from here on there is something to salvage. */

@@ -103,6 +103,7 @@ void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head)
 	ring->tail = tail;
 	WRITE_ONCE(ring->tail_seq, tail_seq);
 	ring->head = head;
+	ring->life_start = head;
 	spin_unlock(&ring->lock);
 	/* Whatever the index maps lies in the last nr numbers. */
 	for (n = head > ring->nr ? head - ring->nr : 0; n < head; n++)

@@ -49,6 +49,7 @@ struct lc_ring {
 	u64 keep_least, keep_most;	/* it grows from one to the other; lock */
 	u64 keep_tail;			/* as the tail moves on from here; lock */
 	u32 slot_shift;			/* slots per segment, log2 */
+	u64 life_start;			/* first number of this life; set before it begins */
 	spinlock_t lock;
 	u64 head;			/* next number to hand out; lock */
 	u64 tail;			/* of the durable superblock; lock */

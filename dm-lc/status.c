@@ -12,7 +12,7 @@
 #include "index.h"
 #include "log.h"
 #include "mask.h"
-#include "park.h"
+#include "intake.h"
 #include "segment.h"
 #include "stats.h"
 #include "status.h"
@@ -65,7 +65,7 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" epoch %llu", data_race(core->c.sb.epoch));
 	DMEMIT(" lost %llu", lc_index_lost(core->c.index));
 	DMEMIT(" refused %llu", lc_index_refused(core->c.index));
-	DMEMIT(" relogged %lld", (long long)atomic64_read(&core->relogged));
+	DMEMIT(" relogged %lld", (long long)lc_writeback_relogged(core->wb));
 	DMEMIT(" writeback %s", lc_writeback_state(core->wb));
 	DMEMIT(" index_bytes %llu", lc_index_bytes(core->c.index) + lc_sums_bytes(&core->c.sums) +
 	       core->c.ring->nr * sizeof(struct lc_segment));
@@ -74,7 +74,7 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" copies_local %llu", sum.local);
 	DMEMIT(" copies_remote %llu", sum.remote);
 	DMEMIT(" parked %llu", sum.parked);
-	DMEMIT(" parked_blocks %llu", lc_park_blocks(core->park));
+	DMEMIT(" parked_blocks %llu", lc_intake_blocks(core->intake));
 	DMEMIT(" former_names %s", former);
 }
 

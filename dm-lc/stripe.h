@@ -23,7 +23,7 @@
 
 #include "format.h"
 #include "place.h"
-#include "wbcopy.h"
+#include "wbitem.h"
 
 #define LC_RUN_BLOCKS		64u	/* of a run, if a stripe is no longer; of a bio */
 #define LC_STRIPE_MOST		1024u	/* blocks; a longer io_opt is no stripe */

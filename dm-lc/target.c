@@ -22,7 +22,8 @@
 #include "status.h"
 #include "sums.h"
 #include "usable.h"
-#include "write.h"
+#include "intake.h"
+#include "flush.h"
 #include "writeback.h"
 
 /* One per table; the core is shared. */
@@ -190,7 +191,6 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 
 	if (unlikely(READ_ONCE(lc->core->outdated)))
 		return DM_MAPIO_KILL;
-	io->core = lc->core;
 	io->on_ssd = false;
 	io->on_hdd = false;
 	io->heals = false;
@@ -200,17 +200,17 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 		cut_at_seam(lc->core, bio);
 	}
 	if (lc_mode(&lc->core->c.health) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
-		return lc_bypass_map(lc->core, bio);
+		return lc_bypass_map(lc->core->bypass, bio);
 	if (bio->bi_opf & REQ_PREFLUSH)
-		return lc_write_flush_map(lc->core, bio,
-					  ti->len == dm_table_get_size(ti->table));
+		return lc_flush_map(lc->core->flush, bio,
+				    ti->len == dm_table_get_size(ti->table));
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
-		return lc_read_map(lc->core, bio);
+		return lc_read_map(&lc->core->c, bio);
 	case REQ_OP_WRITE:
-		return lc_write_map(lc->core, bio);
+		return lc_intake_map(lc->core->intake, bio);
 	case REQ_OP_DISCARD:
-		return lc_discard_map(lc->core, bio);
+		return lc_discard_map(lc->core->discards, bio);
 	default:
 		return DM_MAPIO_KILL;
 	}
@@ -221,8 +221,8 @@ static int lc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 	struct lc_target *lc = ti->private;
 
 	if (bio_op(bio) != REQ_OP_READ)
-		return lc_bypass_end(lc->core, bio, error);
-	return lc_read_end(lc->core, bio, error);
+		return lc_bypass_end(lc->core->bypass, bio, error);
+	return lc_read_end(&lc->core->c, bio, error);
 }
 
 static int lc_preresume(struct dm_target *ti)

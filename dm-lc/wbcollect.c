@@ -104,7 +104,7 @@ static int walk_segment(struct lc_cache *c, const struct lc_wb_source *source,
 	int ret;
 
 	lc_chain_start(&chain, source->number,
-		       source->number >= c->allot->start ? c->sb.epoch : 0);
+		       source->number >= c->ring->life_start ? c->sb.epoch : 0);
 	while (!lc_chain_at_end(&chain, &c->sb.geo)) {
 		ret = read_header(c, source, &chain,
 				  lc_chain_unbroken(&chain) ? HEADER_TRIES : 1, &info);

@@ -13,7 +13,7 @@
  *
  * Invariant
  *  Y  While others read the HDD, no run is started behind `depth` others before a rest is
- *     over, or no read has come or ended for YIELD_CALM.  It takes lc_writeback_rest(), a tick
+ *     over, or no read has come or ended for YIELD_CALM.  It takes how.backoff() jiffies, one
  *     more or less, and ends within YIELD_STEP when that becomes 0, or the batch is to be given up.
  *     A run counts as many as would be without stripes.
  *
@@ -31,16 +31,14 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "lc.h"
+#include "cache.h"
 #include "claims.h"
-#include "discard.h"
 #include "doubt.h"
 #include "index.h"
 #include "io.h"
 #include "mask.h"
 #include "stripe.h"
 #include "wbcopy.h"
-#include "writeback.h"
 
 #define YIELD_CALM	(HZ / 4 ?: 1)
 #define YIELD_STEP	(HZ / 100 ?: 1)	/* how often it is looked whether there is still reason */
@@ -59,7 +57,7 @@ struct run {
 };
 
 struct lc_wbcopy {
-	struct lc_core *core;
+	struct lc_cache *c;
 	struct workqueue_struct *wq;	/* verifies; the owner's */
 	struct bio_set bios;
 	spinlock_t lock;		/* in completion context too */
@@ -97,8 +95,7 @@ static void run_end(struct run *run, int error)
 	if (error && (!copy->error || error == -EIO))
 		WRITE_ONCE(copy->error, error);
 	/* Behind the error: who waits for a claim looks at that, too. */
-	lc_claims_drop(copy->core->c.claims, &run->claim);
-	lc_discard_kick(copy->core);
+	lc_claims_drop(copy->c->claims, &run->claim);
 	memcpy(copy->spare + copy->nr_spare, run->pages, run->nr * sizeof(*run->pages));
 	copy->nr_spare += run->nr;
 	list_add(&run->list, &copy->idle);
@@ -165,7 +162,7 @@ static bool must_submit(const struct bio *bio, sector_t at)
 /* Write the valid sectors, neighbours in the fewest bios (RS2). */
 static void run_write(struct run *run)
 {
-	struct lc_core *core = run->copy->core;
+	struct lc_cache *c = run->copy->c;
 	struct bio *bio = NULL;
 	struct blk_plug plug;
 	u32 i, j, n;
@@ -178,9 +175,9 @@ static void run_write(struct run *run)
 		const struct lc_wb_item *item = &run->items[i];
 		u8 mask = item->fate == LC_WB_COPIED ? item->mask : 0;
 
-		lc_doubt_sent(&core->c.doubt, item->block, mask);
+		lc_doubt_sent(&c->doubt, item->block, mask);
 		for (j = 0; lc_mask_next(mask, &j, &n); j += n) {
-			sector_t at = lc_place_sector(&core->c.env.place,
+			sector_t at = lc_place_sector(&c->env.place,
 						      (item->block << LC_BLOCK_SHIFT) + j);
 
 			if (must_submit(bio, at)) {
@@ -188,7 +185,7 @@ static void run_write(struct run *run)
 				bio = NULL;
 			}
 			if (!bio)
-				bio = run_bio(run, core->c.env.backing, REQ_OP_WRITE, at,
+				bio = run_bio(run, c->env.backing, REQ_OP_WRITE, at,
 					      write_bio_end);
 			__bio_add_page(bio, run->pages[i], n << 9, j << 9);
 		}
@@ -203,22 +200,22 @@ static void run_write(struct run *run)
 
 /**
  * lc_wbcopy_write_block() - write some sectors of a block to the HDD
- * @core: the volume
+ * @c: the volume
  * @block: block number
  * @mask: sectors
  * @data: of the whole block, physically contiguous
  *
  * May sleep; while the mode is rw, from a run only.  Return: 0 or a negative errno.
  */
-int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data)
+int lc_wbcopy_write_block(struct lc_cache *c, u64 block, u8 mask, void *data)
 {
-	u64 address = lc_place_sector(&core->c.env.place, block << LC_BLOCK_SHIFT) << 9;
+	u64 address = lc_place_sector(&c->env.place, block << LC_BLOCK_SHIFT) << 9;
 	u32 i, n;
 	int ret = 0;
 
-	lc_doubt_sent(&core->c.doubt, block, mask);
+	lc_doubt_sent(&c->doubt, block, mask);
 	for (i = 0; !ret && lc_mask_next(mask, &i, &n); i += n)
-		ret = lc_io_sync(core->c.env.backing, REQ_OP_WRITE, address + (i << 9),
+		ret = lc_io_sync(c->env.backing, REQ_OP_WRITE, address + (i << 9),
 				 data + (i << 9), n << 9);
 	return ret;
 }
@@ -236,7 +233,7 @@ static int judge_writes(struct run *run)
 			return -EINTR;
 		if (item->fate != LC_WB_COPIED || !item->mask)
 			continue;
-		if (!lc_wbcopy_write_block(copy->core, item->block, item->mask,
+		if (!lc_wbcopy_write_block(copy->c, item->block, item->mask,
 					   page_address(run->pages[i]))) {
 			atomic_set(&copy->row, 0);
 			continue;
@@ -244,8 +241,8 @@ static int judge_writes(struct run *run)
 		if (copy->how.judge < LC_WB_SKIP &&
 		    atomic_inc_return(&copy->row) > copy->how.max_row)
 			return -EIO;
-		lc_err_limit(&copy->core->c.env, "%pg refuses block %llu, which stays in the cache",
-			     copy->core->c.env.backing, item->block);
+		lc_err_limit(&copy->c->env, "%pg refuses block %llu, which stays in the cache",
+			     copy->c->env.backing, item->block);
 		item->fate = LC_WB_REFUSED;
 	}
 	return 0;
@@ -253,10 +250,10 @@ static int judge_writes(struct run *run)
 
 static int read_slot(struct run *run, u32 i)
 {
-	struct lc_core *core = run->copy->core;
+	struct lc_cache *c = run->copy->c;
 
-	return lc_io_sync(core->c.env.cache, REQ_OP_READ,
-			  lc_slot_address(&core->c.sb.geo, run->items[i].slot),
+	return lc_io_sync(c->env.cache, REQ_OP_READ,
+			  lc_slot_address(&c->sb.geo, run->items[i].slot),
 			  page_address(run->pages[i]), LC_SLOT_BYTES);
 }
 
@@ -277,7 +274,7 @@ static int slot_failed(struct run *run, struct lc_wb_item *item, const char *how
 	}
 	if (atomic_inc_return(&copy->nr_bad) > LC_WB_MAX_BAD)
 		return -ENODATA;
-	lc_err_limit(&copy->core->c.env, "block %llu %s the cache device: lost", item->block, how);
+	lc_err_limit(&copy->c->env, "block %llu %s the cache device: lost", item->block, how);
 	item->fate = LC_WB_DAMAGED;
 	return 0;
 }
@@ -303,7 +300,7 @@ static bool slot_whole(struct run *run, u32 i)
 {
 	const struct lc_wb_item *item = &run->items[i];
 
-	return item->csum == lc_format_slot_csum(&run->copy->core->c.sb, item->block,
+	return item->csum == lc_format_slot_csum(&run->copy->c->sb, item->block,
 						 page_address(run->pages[i]));
 }
 
@@ -367,7 +364,7 @@ static void read_bio_end(struct bio *bio)
 /* Read the slots, neighbours in the fewest bios. */
 static void run_start(struct run *run)
 {
-	struct lc_core *core = run->copy->core;
+	struct lc_cache *c = run->copy->c;
 	struct bio *bio = NULL;
 	u32 i;
 
@@ -375,14 +372,14 @@ static void run_start(struct run *run)
 	run->writing = false;
 	atomic_set(&run->pending, 1);
 	for (i = 0; i < run->nr; i++) {
-		sector_t at = lc_slot_address(&core->c.sb.geo, run->items[i].slot) >> 9;
+		sector_t at = lc_slot_address(&c->sb.geo, run->items[i].slot) >> 9;
 
 		if (must_submit(bio, at)) {
 			submit_bio(bio);
 			bio = NULL;
 		}
 		if (!bio)
-			bio = run_bio(run, core->c.env.cache, REQ_OP_READ, at, read_bio_end);
+			bio = run_bio(run, c->env.cache, REQ_OP_READ, at, read_bio_end);
 		__bio_add_page(bio, run->pages[i], LC_SLOT_BYTES, 0);
 	}
 	if (bio)
@@ -446,7 +443,7 @@ static bool run_given_up(const void *run)
  */
 static void run_claim(struct run *run)
 {
-	struct lc_claims *claims = run->copy->core->c.claims;
+	struct lc_claims *claims = run->copy->c->claims;
 	unsigned long begun = jiffies;
 
 	lc_claim_init(&run->claim, LC_CLAIM_COPY, run->items[0].block,
@@ -462,7 +459,7 @@ static void run_claim(struct run *run)
  */
 static void run_refresh(struct run *run)
 {
-	struct lc_index *index = run->copy->core->c.index;
+	struct lc_index *index = run->copy->c->index;
 	struct lc_mapping map;
 	u32 i, bucket;
 
@@ -479,9 +476,9 @@ static void run_refresh(struct run *run)
 }
 
 /* Do others read the HDD?  A stamp may be of a tick that we have not seen yet. */
-static bool reads_come(const struct lc_core *core)
+static bool reads_come(const struct lc_cache *c)
 {
-	return jiffies - READ_ONCE(core->c.env.last_hdd_read) + 1 <= YIELD_CALM;
+	return jiffies - READ_ONCE(c->env.last_hdd_read) + 1 <= YIELD_CALM;
 }
 
 /* Before a run is started (Y). */
@@ -491,10 +488,10 @@ static void yield_to_reads(struct lc_wbcopy *copy)
 
 	if (copy->streak < copy->depth || copy->how.judge == LC_WB_SKIP)
 		return;
-	while (!given_up(copy) && reads_come(copy->core)) {
+	while (!given_up(copy) && reads_come(copy->c)) {
 		/* Behind a rest the head has to come back. */
-		rest = lc_writeback_rest(copy->core->wb, copy->streak_moves ?: 1,
-					 copy->streak_blocks);
+		rest = copy->how.backoff(copy->how.arg, copy->streak_moves ?: 1,
+					  copy->streak_blocks);
 		if (elapsed >= rest)
 			break;
 		schedule_timeout_idle(min_t(unsigned long, YIELD_STEP, rest - elapsed));
@@ -519,7 +516,7 @@ static void count_run(struct lc_wbcopy *copy, const struct lc_wb_item *items, u3
 /* As the backing device is now; stripes longer than when the room was made are none. */
 static void look_at_stripes(struct lc_wbcopy *copy)
 {
-	struct block_device *bdev = copy->core->c.env.backing;
+	struct block_device *bdev = copy->c->env.backing;
 	u32 blocks = lc_stripe_blocks(bdev_io_opt(bdev));
 
 	copy->stripe = (struct lc_stripe) {
@@ -563,7 +560,7 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 		items[n].done = false;
 	while (i < nr) {
 		yield_to_reads(copy);
-		n = lc_stripe_run(&copy->stripe, &copy->core->c.env.place, items + i, nr - i,
+		n = lc_stripe_run(&copy->stripe, &copy->c->env.place, items + i, nr - i,
 				  copy->most);
 		wait_event(copy->wait, (run = take_run(copy, n)));
 		run->items = items + i;
@@ -626,22 +623,22 @@ static int alloc_runs(struct lc_wbcopy *copy)
 
 /**
  * lc_wbcopy_create() - preallocate everything for @depth runs in flight
- * @core: the volume
+ * @c: the volume
  * @wq: for verifying, WQ_MEM_RECLAIM, outlives the room
  * @depth: runs in flight
  *
  * May sleep.  Return: the room or NULL.
  */
-struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, struct workqueue_struct *wq, u32 depth)
+struct lc_wbcopy *lc_wbcopy_create(struct lc_cache *c, struct workqueue_struct *wq, u32 depth)
 {
 	struct lc_wbcopy *copy = kzalloc(sizeof(*copy), GFP_KERNEL);
 
 	if (!copy)
 		return NULL;
-	copy->core = core;
+	copy->c = c;
 	copy->wq = wq;
 	copy->depth = depth;
-	copy->most = max(LC_RUN_BLOCKS, lc_stripe_blocks(bdev_io_opt(core->c.env.backing)));
+	copy->most = max(LC_RUN_BLOCKS, lc_stripe_blocks(bdev_io_opt(c->env.backing)));
 	spin_lock_init(&copy->lock);
 	INIT_LIST_HEAD(&copy->idle);
 	init_waitqueue_head(&copy->wait);

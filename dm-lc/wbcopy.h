@@ -11,17 +11,11 @@
 
 #include <linux/types.h>
 
-struct lc_core;
+#include "wbitem.h"
+
+struct lc_cache;
 struct workqueue_struct;
 struct lc_wbcopy;
-
-/* What became of a block on its way to the HDD. */
-enum lc_wb_fate {
-	LC_WB_COPIED,
-	LC_WB_DAMAGED,		/* the SSD does not give it back as it was written */
-	LC_WB_REFUSED,		/* the HDD did not take it */
-	LC_WB_UNREAD,		/* as DAMAGED, but it may come back (LC_WB_SKIP) */
-};
 
 /*
  * What to do about errors: the first times it is better to stop and try again later.
@@ -40,24 +34,21 @@ struct lc_wb_how {
 	enum lc_wb_judge judge;
 	u32 max_row;		/* blocks the HDD may refuse, none taken in between */
 	const bool *stop;	/* give up early when this becomes true */
+	/*
+	 * For how many jiffies may the batch rest for the sake of reads?  @runs of neighbours it
+	 * has started since it rested last, with @blocks in them.  0: somebody waits for the batch.
+	 * Called by the task that copies; does not sleep.  NULL with LC_WB_SKIP, which never rests.
+	 */
+	unsigned long (*backoff)(const void *arg, u32 runs, u32 blocks);
+	const void *arg;
 };
 
-struct lc_wb_item {
-	u64 block;
-	u32 slot;
-	u32 csum;
-	u8 mask;
-	u8 lost;
-	u8 fate;	/* enum lc_wb_fate */
-	bool done;	/* the fate is final: with COPIED, the HDD took it */
-};
-
-struct lc_wbcopy *lc_wbcopy_create(struct lc_core *core, struct workqueue_struct *wq, u32 depth);
+struct lc_wbcopy *lc_wbcopy_create(struct lc_cache *c, struct workqueue_struct *wq, u32 depth);
 void lc_wbcopy_destroy(struct lc_wbcopy *copy);
 int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 		  const struct lc_wb_how *how);
 unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy);
 
-int lc_wbcopy_write_block(struct lc_core *core, u64 block, u8 mask, void *data);
+int lc_wbcopy_write_block(struct lc_cache *c, u64 block, u8 mask, void *data);
 
 #endif /* LC_WBCOPY_H */

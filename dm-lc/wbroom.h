@@ -11,7 +11,7 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 
-#include "lc.h"
+#include "cache.h"
 #include "pace.h"
 #include "patience.h"
 #include "wbcollect.h"
@@ -21,7 +21,7 @@
 #define LC_WB_RETRY_REFUSED_MAX	(3600 * HZ)
 
 struct lc_writeback {
-	struct lc_core *core;
+	struct lc_cache *c;
 	struct task_struct *task;
 	wait_queue_head_t wait;
 	struct mutex batch_lock;	/* held for steps 1 to 5 of a batch */
@@ -45,6 +45,7 @@ struct lc_writeback {
 	struct lc_patience patience;	/* thread only */
 	unsigned long retry_at;		/* jiffies: what the HDD refused is tried again */
 	unsigned long retry_pause;	/* 0: nothing is refused; thread only */
+	atomic64_t relogged;	/* blocks logged again */
 	u64 relog_rounds;	/* batches while writes are held off; thread only */
 	const char *state;	/* for status; READ_ONCE() */
 	void *header;		/* two slots; as the list */
@@ -60,7 +61,7 @@ struct lc_wb_batch {
 /* A slot is lost only after the SSD has failed for as long as it may (L18). */
 static inline enum lc_wb_judge lc_wb_judge(const struct lc_writeback *wb)
 {
-	if (lc_patience_reads_over(&wb->patience, READ_ONCE(wb->core->c.env.params.ssd_patience_ms)))
+	if (lc_patience_reads_over(&wb->patience, READ_ONCE(wb->c->env.params.ssd_patience_ms)))
 		return LC_WB_JUDGE_BOTH;
 	return wb->patience.hdd || wb->patience.reads ? LC_WB_JUDGE_HDD : LC_WB_STOP;
 }

@@ -28,19 +28,16 @@
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
 
-#include "lc.h"
+#include "cache.h"
 #include "claims.h"
 #include "index.h"
 #include "io.h"
 #include "lanes.h"
 #include "log.h"
 #include "pace.h"
-#include "park.h"
 #include "patience.h"
-#include "read.h"
-#include "rescue.h"
+#include "refill.h"
 #include "segment.h"
-#include "superblock.h"
 #include "wbcollect.h"
 #include "wbcopy.h"
 #include "wbroom.h"
@@ -55,74 +52,74 @@ static bool must_stop(struct lc_writeback *wb)
 	return READ_ONCE(wb->paused) || kthread_should_stop();
 }
 
-static u64 used_percent(struct lc_core *core)
+static u64 used_percent(struct lc_cache *c)
 {
-	u64 nr = core->c.sb.geo.nr_segments;
+	u64 nr = c->sb.geo.nr_segments;
 
-	return div64_u64((nr - min(lc_ring_free(core->c.ring), nr)) * 100, nr);
+	return div64_u64((nr - min(lc_ring_free(c->ring), nr)) * 100, nr);
 }
 
-static bool is_idle(struct lc_core *core)
+static bool is_idle(struct lc_cache *c)
 {
-	return time_after(jiffies, READ_ONCE(core->c.env.last_write) + IDLE_AFTER);
+	return time_after(jiffies, READ_ONCE(c->env.last_write) + IDLE_AFTER);
 }
 
 /* Segments that must stay free for the log to go on at all (D2). */
-static u64 reserve(struct lc_core *core)
+static u64 reserve(struct lc_cache *c)
 {
-	u64 nr = core->c.sb.geo.nr_segments;
+	u64 nr = c->sb.geo.nr_segments;
 
-	return max(nr / 8, READ_ONCE(core->c.ring->reserve) + nr / 16);
+	return max(nr / 8, READ_ONCE(c->ring->reserve) + nr / 16);
 }
 
 /* Is the segment's content durable and final? */
-static bool segment_settled(struct lc_core *core, u64 number)
+static bool segment_settled(struct lc_cache *c, u64 number)
 {
-	struct lc_segment *seg = &core->c.ring->segments[lc_ring_position(core->c.ring, number)];
+	struct lc_segment *seg = &c->ring->segments[lc_ring_position(c->ring, number)];
 
 	/* Pairs with take(): what is below has its buffer, if it has one. */
-	return number < smp_load_acquire(&core->c.allot->next) && !rcu_access_pointer(seg->buf);
+	return number < smp_load_acquire(&c->allot->next) && !rcu_access_pointer(seg->buf);
 }
 
 /* Lost blocks stay dirty for ever, refused ones for a while: alone they are no reason. */
 static bool worth_draining(struct lc_writeback *wb)
 {
-	struct lc_core *core = wb->core;
-	u64 refused = lc_index_refused(core->c.index);
+	struct lc_cache *c = wb->c;
+	u64 refused = lc_index_refused(c->index);
 
 	if (refused && time_after_eq(jiffies, READ_ONCE(wb->retry_at)))
 		return true;
-	return lc_index_dirty(core->c.index) > lc_index_lost(core->c.index) + refused;
+	return lc_index_dirty(c->index) > lc_index_lost(c->index) + refused;
 }
 
 /* Is there a reason to drain, if there is anything?  Takes no lock of the lanes. */
 static bool wants_to_run(struct lc_writeback *wb)
 {
-	struct lc_core *core = wb->core;
+	struct lc_cache *c = wb->c;
 	u64 used;
 
-	if (lc_mode(&core->c.health) != LC_MODE_RW || lc_ssd_failed(&core->c.health))
+	if (lc_mode(&c->health) != LC_MODE_RW || lc_ssd_failed(&c->health))
 		return false;
-	if (lc_ring_tail(core->c.ring) < READ_ONCE(wb->drain_to))
+	if (lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to))
 		return true;
-	if (READ_ONCE(core->c.allot->relog_wanted))	/* writes are parked until that is done */
+	if (READ_ONCE(c->allot->relog_wanted))	/* writes are parked until that is done */
 		return true;
-	if (lc_ring_free(core->c.ring) <= reserve(core))
+	if (lc_ring_free(c->ring) <= reserve(c))
 		return true;
-	if (!READ_ONCE(core->c.env.params.writeback))
+	if (!READ_ONCE(c->env.params.writeback))
 		return false;
-	used = used_percent(core);
-	if (used >= READ_ONCE(core->c.env.params.high_watermark))
+	used = used_percent(c);
+	if (used >= READ_ONCE(c->env.params.high_watermark))
 		wb->filling = true;
-	else if (used <= READ_ONCE(core->c.env.params.low_watermark))
+	else if (used <= READ_ONCE(c->env.params.low_watermark))
 		wb->filling = false;
-	return wb->filling || (is_idle(core) && worth_draining(wb));
+	return wb->filling || (is_idle(c) && worth_draining(wb));
 }
 
 /* Looked at with each kick, of which there are many: the lanes are locked last. */
 static bool should_run(struct lc_writeback *wb)
 {
-	return wants_to_run(wb) && lc_ring_tail(wb->core->c.ring) < lc_lanes_used(wb->core->c.lanes);
+	return wants_to_run(wb) && lc_ring_tail(wb->c->ring) < lc_lanes_used(wb->c->lanes);
 }
 
 /* --- step 1: collect ---------------------------------------------------- */
@@ -133,7 +130,7 @@ static bool should_run(struct lc_writeback *wb)
  */
 static u32 batch_max(const struct lc_writeback *wb)
 {
-	const struct lc_geometry *geo = &wb->core->c.sb.geo;
+	const struct lc_geometry *geo = &wb->c->sb.geo;
 
 	return clamp_t(u64, geo->nr_slots / 8, geo->seg_slots, READ_ONCE(wb->list.max));
 }
@@ -145,11 +142,11 @@ static u32 batch_max(const struct lc_writeback *wb)
  */
 static bool must_end_soon(const struct lc_writeback *wb, const struct lc_wb_batch *b, u64 number)
 {
-	struct lc_core *core = wb->core;
+	struct lc_cache *c = wb->c;
 
-	return READ_ONCE(core->c.allot->relog_wanted) ||
-	       lc_ring_free(core->c.ring) < READ_ONCE(core->c.ring->reserve) ||
-	       number - b->first >= core->c.sb.geo.nr_segments / 8;
+	return READ_ONCE(c->allot->relog_wanted) ||
+	       lc_ring_free(c->ring) < READ_ONCE(c->ring->reserve) ||
+	       number - b->first >= c->sb.geo.nr_segments / 8;
 }
 
 /* Behind what holds something already, only if the tail could not move there. */
@@ -162,8 +159,8 @@ static bool may_go_on(struct lc_writeback *wb, const struct lc_wb_batch *b, u64 
 
 static int collect(struct lc_writeback *wb, struct lc_wb_batch *b)
 {
-	struct lc_core *core = wb->core;
-	u64 number = lc_ring_tail(core->c.ring), limit = number;
+	struct lc_cache *c = wb->c;
+	u64 number = lc_ring_tail(c->ring), limit = number;
 	struct lc_wb_source source = {
 		.header = wb->header, .stop = &wb->paused,
 		.patient = lc_wb_judge(wb) < LC_WB_JUDGE_BOTH,
@@ -175,16 +172,16 @@ static int collect(struct lc_writeback *wb, struct lc_wb_batch *b)
 	 * Only what is settled now.  A block that is overwritten while we collect
 	 * goes to a segment that is not, so no block is listed twice (W2).
 	 */
-	while (segment_settled(core, limit))
+	while (segment_settled(c, limit))
 		limit++;
 	b->first = number;
 	b->end = number;
 	wb->list.nr = 0;
 	wb->list.nr_bad = 0;
 	while (number < limit && (!must_end_soon(wb, b, number) || may_go_on(wb, b, number)) &&
-	       wb->list.nr + core->c.sb.geo.seg_slots <= max) {
+	       wb->list.nr + c->sb.geo.seg_slots <= max) {
 		source.number = number;
-		ret = lc_wbcollect_segment(&core->c, &source, &wb->list);
+		ret = lc_wbcollect_segment(c, &source, &wb->list);
 		if (ret)
 			return ret;
 		/* Not headers, the device fails. */
@@ -196,11 +193,66 @@ static int collect(struct lc_writeback *wb, struct lc_wb_batch *b)
 	return 0;
 }
 
+/* --- how fast ------------------------------------------------------------- */
+
+/* The last free segments, as many as two batches free (pace.h). */
+static u64 zone(const struct lc_writeback *wb)
+{
+	u32 batch = max(batch_max(wb) / wb->c->sb.geo.seg_slots, READ_ONCE(wb->frees));
+
+	return 2 * max(batch, wb->c->allot->round_len);
+}
+
+/* Segments that are free, but for those kept back. */
+static u64 room(const struct lc_writeback *wb)
+{
+	const struct lc_ring *ring = wb->c->ring;
+	u64 free = lc_ring_free(wb->c->ring);
+
+	return free - min(free, READ_ONCE(ring->reserve));
+}
+
+/*
+ * How long may a batch rest for the sake of reads?  Not at all if somebody waits for it, or would:
+ * it was told to drain, the log is filling up in spite of it, or kept for relogging, or other
+ * options are to be taken over.
+ */
+static unsigned long backoff(const void *arg, u32 runs, u32 blocks)
+{
+	const struct lc_writeback *wb = arg;
+	struct lc_cache *c = wb->c;
+
+	if (atomic_read(&wb->wanted) || READ_ONCE(c->allot->relog_wanted) ||
+	    lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to) || room(wb) <= zone(wb) ||
+	    used_percent(c) > (100 + READ_ONCE(c->env.params.high_watermark)) / 2)
+		return 0;
+	return lc_pace_rest(&wb->pace, runs, blocks);
+}
+
+static unsigned long pace(const void *owner)
+{
+	const struct lc_writeback *wb = owner;
+
+	if (!READ_ONCE(wb->working))
+		return 0;
+	return lc_pace_wait(&wb->pace, wb->c->sb.geo.seg_slots, room(wb), zone(wb));
+}
+
+static void refill_ran(void *owner)
+{
+	lc_writeback_kick(owner);
+}
+
+static const struct lc_refill_ops refill_ops = {
+	.pace = pace,
+	.ran = refill_ran,
+};
+
 /* --- the thread ---------------------------------------------------------- */
 
 static void pause_after(struct lc_writeback *wb, int ret)
 {
-	lc_err_limit(&wb->core->c.env, "writeback failed with error %d, trying again", ret);
+	lc_err_limit(&wb->c->env, "writeback failed with error %d, trying again", ret);
 	WRITE_ONCE(wb->state, "retrying");
 	wait_event_idle_timeout(wb->wait, must_stop(wb), lc_patience_pause(&wb->patience));
 }
@@ -208,17 +260,17 @@ static void pause_after(struct lc_writeback *wb, int ret)
 /* Steps 1 to 5 ended with an error. */
 static void note_failure(struct lc_writeback *wb, int ret)
 {
-	struct lc_core *core = wb->core;
+	struct lc_cache *c = wb->c;
 
 	if (ret == -ENODATA) {
-		lc_health_ssd_failed(&core->c.health,
+		lc_health_ssd_failed(&c->health,
 				     "the cache device cannot be used for writeback");
 		return;
 	}
 	if (ret == -EREMOTEIO) {
 		lc_patience_read(&wb->patience);
-	} else if (lc_patience_hdd(&wb->patience, READ_ONCE(core->c.env.params.hdd_patience_ms))) {
-		lc_health_fail(&core->c.health,
+	} else if (lc_patience_hdd(&wb->patience, READ_ONCE(c->env.params.hdd_patience_ms))) {
+		lc_health_fail(&c->health,
 			       "the backing device has failed writeback for hdd_patience_ms");
 		return;
 	}
@@ -229,7 +281,7 @@ static void note_failure(struct lc_writeback *wb, int ret)
 static void note_tail_failure(struct lc_writeback *wb, int ret)
 {
 	if (lc_patience_sb(&wb->patience))
-		lc_health_ssd_failed(&wb->core->c.health,
+		lc_health_ssd_failed(&wb->c->health,
 				     "the cache device does not take its superblock");
 	else
 		pause_after(wb, ret);
@@ -239,15 +291,17 @@ static void note_tail_failure(struct lc_writeback *wb, int ret)
 static bool cache_unreadable(struct lc_writeback *wb)
 {
 	return lc_wb_judge(wb) == LC_WB_JUDGE_BOTH &&
-	       lc_io_sync(wb->core->c.env.cache, REQ_OP_READ | REQ_META, 0, wb->header,
+	       lc_io_sync(wb->c->env.cache, REQ_OP_READ | REQ_META, 0, wb->header,
 			  LC_SLOT_BYTES);
 }
 
 /* Steps 1 to 5.  Return: 0, -EINTR if told to stop, or an error. */
 static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 {
-	struct lc_core *core = wb->core;
-	struct lc_wb_how how = { .judge = lc_wb_judge(wb), .stop = &wb->paused };
+	struct lc_cache *c = wb->c;
+	struct lc_wb_how how = {
+		.judge = lc_wb_judge(wb), .stop = &wb->paused, .backoff = backoff, .arg = wb,
+	};
 	unsigned long begun;
 	u32 runs;
 	int ret;
@@ -261,8 +315,8 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	runs = lc_wbcollect_sort(&wb->list);
 	if (runs) {
 		WRITE_ONCE(wb->frees, b->end - b->first);
-		lc_pace_begin(&wb->pace, wb->list.nr, runs, wb->frees * core->c.sb.geo.seg_slots);
-		lc_kick(&core->c.env.refill);
+		lc_pace_begin(&wb->pace, wb->list.nr, runs, wb->frees * c->sb.geo.seg_slots);
+		lc_kick(&c->env.refill);
 	}
 	begun = jiffies;
 	how.max_row = lc_patience_row(&wb->patience, wb->list.nr);
@@ -281,19 +335,19 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 /* No slot to log a block again in: the next segment is ours alone (D1, B5). */
 static void relog_wait(struct lc_writeback *wb)
 {
-	struct lc_core *core = wb->core;
+	struct lc_cache *c = wb->c;
 
-	WRITE_ONCE(core->c.allot->relog_wanted, true);
+	WRITE_ONCE(c->allot->relog_wanted, true);
 	/* Pairs with refill_segment(): it takes nothing kept back before the wish. */
-	smp_store_release(&core->c.allot->relog_starved, true);
-	lc_kick(&core->c.env.refill);
-	flush_work(&core->refill_work);
+	smp_store_release(&c->allot->relog_starved, true);
+	lc_kick(&c->env.refill);
+	lc_refill_wait(c->refill);
 	/* A device that is slow or fails is not the log's lack of room. */
-	if (lc_log_in_trouble(core->c.log) || lc_ssd_failed(&core->c.health) ||
-	    READ_ONCE(core->c.ring->waiting))
+	if (lc_log_in_trouble(c->log) || lc_ssd_failed(&c->health) ||
+	    READ_ONCE(c->ring->waiting))
 		lc_patience_relogged(&wb->patience);
 	if (lc_patience_relog(&wb->patience))
-		lc_health_fail(&core->c.health, "no room to log lost blocks again");
+		lc_health_fail(&c->health, "no room to log lost blocks again");
 	schedule_timeout_idle(1);
 }
 
@@ -303,17 +357,17 @@ static void relog_wait(struct lc_writeback *wb)
  */
 static void relog_done(struct lc_writeback *wb)
 {
-	struct lc_core *core = wb->core;
+	struct lc_cache *c = wb->c;
 
-	if (!READ_ONCE(core->c.allot->relog_wanted))
+	if (!READ_ONCE(c->allot->relog_wanted))
 		return;
-	WRITE_ONCE(core->c.allot->relog_starved, false);
-	if (lc_ring_free(core->c.ring) < READ_ONCE(core->c.ring->reserve) &&
-	    ++wb->relog_rounds < core->c.ring->nr)
+	WRITE_ONCE(c->allot->relog_starved, false);
+	if (lc_ring_free(c->ring) < READ_ONCE(c->ring->reserve) &&
+	    ++wb->relog_rounds < c->ring->nr)
 		return;
 	wb->relog_rounds = 0;
-	WRITE_ONCE(core->c.allot->relog_wanted, false);
-	lc_park_kick(core->park);
+	WRITE_ONCE(c->allot->relog_wanted, false);
+	lc_kick(&c->env.unpark);
 }
 
 /*
@@ -322,23 +376,23 @@ static void relog_done(struct lc_writeback *wb)
  */
 static void await_cut(struct lc_writeback *wb)
 {
-	struct lc_core *core = wb->core;
+	struct lc_cache *c = wb->c;
 
-	if (is_idle(core) || lc_ring_tail(core->c.ring) < READ_ONCE(wb->drain_to))
-		lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, true));
+	if (is_idle(c) || lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to))
+		lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, true));
 	wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
 }
 
 static void run_batch(struct lc_writeback *wb)
 {
-	struct lc_core *core = wb->core;
+	struct lc_cache *c = wb->c;
 	struct lc_wb_batch b;
 	int ret;
 
 	/* What is asked to be drained must not stay in an open segment. */
-	if (lc_ring_tail(core->c.ring) < READ_ONCE(wb->drain_to) &&
-	    !segment_settled(core, lc_ring_tail(core->c.ring))) {
-		ret = lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, true));
+	if (lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to) &&
+	    !segment_settled(c, lc_ring_tail(c->ring))) {
+		ret = lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, true));
 		if (ret)
 			return;
 	}
@@ -374,9 +428,9 @@ static void run_batch(struct lc_writeback *wb)
 	}
 	lc_patience_success(&wb->patience);
 	/* The oldest segment is still in RAM: its flush must come first. */
-	if (lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, is_idle(core))))
+	if (lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, is_idle(c))))
 		return;
-	if (!segment_settled(core, b.first))
+	if (!segment_settled(c, b.first))
 		wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
 }
 
@@ -387,9 +441,9 @@ static void set_state(struct lc_writeback *wb, bool running)
 	if (running && wb->patience.hdd)
 		state = "retrying";
 	else if (running)
-		state = lc_ring_tail(wb->core->c.ring) < READ_ONCE(wb->drain_to) ? "draining" :
+		state = lc_ring_tail(wb->c->ring) < READ_ONCE(wb->drain_to) ? "draining" :
 										 "running";
-	else if (!READ_ONCE(wb->core->c.env.params.writeback))
+	else if (!READ_ONCE(wb->c->env.params.writeback))
 		state = "off";
 	WRITE_ONCE(wb->state, state);
 	WRITE_ONCE(wb->working, running);
@@ -428,17 +482,17 @@ static int writeback_thread(void *data)
 
 /**
  * lc_writeback_create() - allocate, and start the thread resting
- * @core: the volume
+ * @c: the volume
  *
  * May sleep.  Return: the room or NULL.
  */
-struct lc_writeback *lc_writeback_create(struct lc_core *core)
+struct lc_writeback *lc_writeback_create(struct lc_cache *c)
 {
 	struct lc_writeback *wb = kzalloc(sizeof(*wb), GFP_KERNEL);
 
 	if (!wb)
 		return NULL;
-	wb->core = core;
+	wb->c = c;
 	wb->paused = true;
 	wb->state = "idle";
 	lc_pace_init(&wb->pace);
@@ -450,9 +504,10 @@ struct lc_writeback *lc_writeback_create(struct lc_core *core)
 	wb->wq = alloc_workqueue("lc-wbcopy", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (!wb->wq)
 		goto free_header;
-	if (lc_writeback_resize(wb, core->c.env.params.writeback_batch,
-				core->c.env.params.writeback_depth))
+	if (lc_writeback_resize(wb, c->env.params.writeback_batch,
+				c->env.params.writeback_depth))
 		goto destroy_wq;
+	lc_refill_attach(c->refill, &refill_ops, wb);
 	wb->task = kthread_run(writeback_thread, wb, "lc-writeback");
 	if (IS_ERR(wb->task))
 		goto free_items;
@@ -494,18 +549,15 @@ void lc_writeback_destroy(struct lc_writeback *wb)
  */
 int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
 {
-	u32 max = max(batch, wb->core->c.sb.geo.seg_slots);
+	u32 max = max(batch, wb->c->sb.geo.seg_slots);
 	struct lc_wb_item *items = __vmalloc(max * sizeof(*items), GFP_KERNEL);
-	struct lc_wbcopy *copy = lc_wbcopy_create(wb->core, wb->wq, depth);
-	bool salvaging = false;
+	struct lc_wbcopy *copy = lc_wbcopy_create(wb->c, wb->wq, depth);
 
 	if (!items || !copy) {
 		vfree(items);
 		lc_wbcopy_destroy(copy);
 		return -ENOMEM;
 	}
-	if (wb->core->rescue)
-		salvaging = lc_rescue_pause(wb->core->rescue);
 	atomic_inc(&wb->wanted);
 	mutex_lock(&wb->batch_lock);
 	atomic_dec(&wb->wanted);
@@ -513,8 +565,6 @@ int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
 	swap(wb->copy, copy);
 	WRITE_ONCE(wb->list.max, max);
 	mutex_unlock(&wb->batch_lock);
-	if (salvaging)
-		lc_rescue_resume(wb->core->rescue);
 	vfree(items);
 	lc_wbcopy_destroy(copy);
 	return 0;
@@ -543,7 +593,7 @@ void lc_writeback_pause(struct lc_writeback *wb)
 	/* Pairs with the thread: it sees paused, or we see it not resting. */
 	smp_mb();
 	wake_up_all(&wb->wait);
-	lc_claims_wake(wb->core->c.claims);
+	lc_claims_wake(wb->c->claims);
 	wait_event(wb->wait, READ_ONCE(wb->resting));
 }
 
@@ -555,8 +605,8 @@ void lc_writeback_pause(struct lc_writeback *wb)
  */
 void lc_writeback_drain(struct lc_writeback *wb)
 {
-	lc_lanes_close_used(wb->core->c.lanes, true);
-	WRITE_ONCE(wb->drain_to, lc_lanes_used(wb->core->c.lanes));
+	lc_lanes_close_used(wb->c->lanes, true);
+	WRITE_ONCE(wb->drain_to, lc_lanes_used(wb->c->lanes));
 	wake_up_all(&wb->wait);
 }
 
@@ -580,53 +630,7 @@ const char *lc_writeback_state(struct lc_writeback *wb)
 	return READ_ONCE(wb->state);
 }
 
-/* The last free segments, as many as two batches free (pace.h). */
-static u64 zone(const struct lc_writeback *wb)
+u64 lc_writeback_relogged(const struct lc_writeback *wb)
 {
-	u32 batch = max(batch_max(wb) / wb->core->c.sb.geo.seg_slots, READ_ONCE(wb->frees));
-
-	return 2 * max(batch, wb->core->c.allot->round_len);
-}
-
-/* Segments that are free, but for those kept back. */
-static u64 room(const struct lc_writeback *wb)
-{
-	const struct lc_ring *ring = wb->core->c.ring;
-	u64 free = lc_ring_free(wb->core->c.ring);
-
-	return free - min(free, READ_ONCE(ring->reserve));
-}
-
-/**
- * lc_writeback_pace() - how long after a segment was taken may the next one be?
- * @wb: the room
- *
- * Process context, does not sleep.  Return: jiffies.
- */
-unsigned long lc_writeback_pace(const struct lc_writeback *wb)
-{
-	if (!READ_ONCE(wb->working))
-		return 0;
-	return lc_pace_wait(&wb->pace, wb->core->c.sb.geo.seg_slots, room(wb), zone(wb));
-}
-
-/**
- * lc_writeback_rest() - how long may a batch rest for the sake of reads?
- * @wb: the room
- * @runs: of neighbours, that it has started since it rested last
- * @blocks: in these
- *
- * From the thread, does not sleep.  Return: jiffies; 0 if somebody waits for the batch, or
- * would: it was told to drain, the log is filling up in spite of it, or kept for relogging, or
- * other options are to be taken over.
- */
-unsigned long lc_writeback_rest(const struct lc_writeback *wb, u32 runs, u32 blocks)
-{
-	struct lc_core *core = wb->core;
-
-	if (atomic_read(&wb->wanted) || READ_ONCE(core->c.allot->relog_wanted) ||
-	    lc_ring_tail(core->c.ring) < READ_ONCE(wb->drain_to) || room(wb) <= zone(wb) ||
-	    used_percent(core) > (100 + READ_ONCE(core->c.env.params.high_watermark)) / 2)
-		return 0;
-	return lc_pace_rest(&wb->pace, runs, blocks);
+	return atomic64_read(&wb->relogged);
 }

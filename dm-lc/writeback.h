@@ -17,12 +17,12 @@
 
 #include <linux/types.h>
 
-struct lc_core;
+struct lc_cache;
 struct lc_wb_list;
 struct lc_wbcopy;
 struct lc_writeback;
 
-struct lc_writeback *lc_writeback_create(struct lc_core *core);
+struct lc_writeback *lc_writeback_create(struct lc_cache *c);
 void lc_writeback_destroy(struct lc_writeback *wb);
 
 int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth);
@@ -31,8 +31,7 @@ void lc_writeback_pause(struct lc_writeback *wb);
 void lc_writeback_kick(struct lc_writeback *wb);
 void lc_writeback_drain(struct lc_writeback *wb);
 const char *lc_writeback_state(struct lc_writeback *wb);
-unsigned long lc_writeback_pace(const struct lc_writeback *wb);
-unsigned long lc_writeback_rest(const struct lc_writeback *wb, u32 runs, u32 blocks);
+u64 lc_writeback_relogged(const struct lc_writeback *wb);	/* blocks logged again */
 
 /*
  * What a batch needs, for the rescue, once the mode is not rw any more: writeback begins no batch

@@ -6,12 +6,40 @@
 #define NR	40
 #define STEPS	20000
 
+static u32 nr_kicks;
+
+static void count_kick(struct work_struct *work)
+{
+	nr_kicks++;
+}
+
+static DECLARE_WORK(kicked, count_kick);
+
 static struct lc_claims *claims_create(struct kunit *test)
 {
 	struct lc_claims *claims = lc_claims_create();
 
 	KUNIT_ASSERT_NOT_NULL(test, claims);
+	claims->discards = (struct lc_kick){ system_wq, &kicked };
+	nr_kicks = 0;
 	return claims;
+}
+
+/* Kicks since the last call. */
+static u32 kicks(void)
+{
+	u32 nr;
+
+	flush_work(&kicked);
+	nr = nr_kicks;
+	nr_kicks = 0;
+	return nr;
+}
+
+static void claims_destroy(struct lc_claims *claims)
+{
+	flush_work(&kicked);
+	lc_claims_destroy(claims);
 }
 
 static void add(struct lc_claims *claims, struct lc_claim *claim, enum lc_claim_kind kind,
@@ -39,7 +67,7 @@ static void free_way(struct kunit *test)
 	/* Again: harmless. */
 	lc_claims_drop(claims, &claim[0]);
 	lc_claims_wait_discards(claims);
-	lc_claims_destroy(claims);
+	claims_destroy(claims);
 }
 
 /* A copy that waits for a discard comes before a discard that was added behind it. */
@@ -60,7 +88,7 @@ static void first_come(struct kunit *test)
 	lc_claims_drop(claims, &copy);
 	KUNIT_EXPECT_TRUE(test, lc_claims_turn(claims, &late));
 	lc_claims_drop(claims, &late);
-	lc_claims_destroy(claims);
+	claims_destroy(claims);
 }
 
 /* Of all claims, compared one by one. */
@@ -103,7 +131,7 @@ static void random_claims(struct kunit *test)
 	KUNIT_EXPECT_GT(test, turns, 0);
 	for (i = 0; i < NR; i++)
 		lc_claims_drop(claims, &claim[i]);
-	lc_claims_destroy(claims);
+	claims_destroy(claims);
 }
 
 /* Whoever holds writes of its blocks back lets them go, or is dropped (CL3). */
@@ -132,7 +160,27 @@ static void holding(struct kunit *test)
 	lc_claims_drop(claims, &claim[0]);
 	lc_claims_drop(claims, &claim[2]);
 	lc_claims_drop(claims, &copy);
-	lc_claims_destroy(claims);
+	claims_destroy(claims);
+}
+
+/* Discards look at their turns when a copy has ended, and only if there are any. */
+static void copy_kicks_discards(struct kunit *test)
+{
+	struct lc_claims *claims = claims_create(test);
+	struct lc_claim copy, other, discard;
+
+	add(claims, &copy, LC_CLAIM_COPY, 0, 10);
+	add(claims, &other, LC_CLAIM_COPY, 10, 10);
+	lc_claims_drop(claims, &other);
+	KUNIT_EXPECT_EQ(test, kicks(), 0);
+	add(claims, &discard, LC_CLAIM_DISCARD, 5, 1);
+	KUNIT_EXPECT_FALSE(test, lc_claims_turn(claims, &discard));
+	lc_claims_drop(claims, &copy);
+	KUNIT_EXPECT_EQ(test, kicks(), 1);
+	KUNIT_EXPECT_TRUE(test, lc_claims_turn(claims, &discard));
+	lc_claims_drop(claims, &discard);
+	KUNIT_EXPECT_EQ(test, kicks(), 0);
+	claims_destroy(claims);
 }
 
 static struct kunit_case claims_cases[] = {
@@ -140,6 +188,7 @@ static struct kunit_case claims_cases[] = {
 	KUNIT_CASE(first_come),
 	KUNIT_CASE(random_claims),
 	KUNIT_CASE(holding),
+	KUNIT_CASE(copy_kicks_discards),
 	{}
 };
 

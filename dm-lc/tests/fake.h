@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A core without device mapper: the rooms from the index to the log are real, the
+ * A cache without device mapper: the rooms from the index to the log are real, the
  * SSD is a disk that hands every bio to the test, which ends it when and how it
  * likes.  Nothing in the module knows of this.
  *
@@ -15,24 +15,23 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
-#include "../lc.h"
+#include "../cache.h"
 #include "../record.h"
-#include "../core.h"
+#include "../request.h"
 #include "../index.h"
 #include "../lanes.h"
 #include "../log.h"
-#include "../park.h"
 #include "../segment.h"
 #include "../submit.h"
 #include "../superblock.h"
-#include "../writeback.h"
 #include "example.h"
 
 #define FAKE_PATIENCE	(30 * HZ)
 
 struct fake {
 	struct kunit *test;
-	struct lc_core core;
+	struct lc_cache c;
+	struct work_struct refill_work;
 	struct gendisk *disk;
 
 	spinlock_t lock;		/* bios, pass, counters */
@@ -116,7 +115,7 @@ static inline int fake_disk_create(struct fake *fake, u64 bytes,
 		return ret;
 	}
 	fake->disk = disk;
-	fake->core.c.env.cache = disk->part0;
+	fake->c.env.cache = disk->part0;
 	return 0;
 }
 
@@ -159,12 +158,12 @@ static inline struct lc_record_header *fake_header(const struct bio *bio)
 static inline int fake_decode(struct fake *fake, const struct bio *bio,
 			      struct lc_record_info *info)
 {
-	const struct lc_geometry *geo = &fake->core.c.sb.geo;
+	const struct lc_geometry *geo = &fake->c.sb.geo;
 	struct lc_record_header *raw = fake_header(bio);
 	u64 in_ring = (bio->bi_iter.bi_sector << SECTOR_SHIFT) - geo->segments_offset;
 	u32 slot = in_ring % geo->segment_bytes / LC_SLOT_BYTES;
 
-	return lc_record_decode(raw, &fake->core.c.sb, le64_to_cpu(raw->segment), slot, info, NULL);
+	return lc_record_decode(raw, &fake->c.sb, le64_to_cpu(raw->segment), slot, info, NULL);
 }
 
 /* Take a held bio: the record with @seq, or a FLUSH if @seq is 0.  Waits for it. */
@@ -231,44 +230,55 @@ static inline void fake_pass(struct fake *fake)
 	}
 }
 
-/* --- the core ------------------------------------------------------------ */
+/* --- the cache ----------------------------------------------------------- */
 
 static void fake_refill_work(struct work_struct *work)
 {
-	struct lc_core *core = container_of(work, struct lc_core, refill_work);
-
-	atomic_inc(&container_of(core, struct fake, core)->refills);
+	atomic_inc(&container_of(work, struct fake, refill_work)->refills);
 }
 
-static void fake_no_work(struct work_struct *work)
+static void fake_refuse_flushes(struct lc_health *health)
+{
+	lc_log_fail(container_of(health, struct fake, c.health)->c.log);
+}
+
+static void fake_give_up_ssd(struct lc_health *health)
+{
+	lc_log_stop(container_of(health, struct fake, c.health)->c.log);
+}
+
+/* Nothing waits for the mode here, and userland is not told. */
+static void fake_no_op(struct lc_health *health)
 {
 }
+
+static const struct lc_health_ops fake_health_ops = {
+	.refuse_flushes = fake_refuse_flushes,
+	.give_up_ssd = fake_give_up_ssd,
+	.wake = fake_no_op,
+	.tell = fake_no_op,
+};
 
 static void fake_destroy(void *data)
 {
 	struct fake *fake = data;
-	struct lc_core *core = &fake->core;
+	struct lc_cache *c = &fake->c;
 
 	if (fake->disk)
 		fake_pass(fake);
-	lc_writeback_destroy(core->wb);
-	lc_park_stop(core->park);
-	if (core->c.log)
-		lc_log_quiesce(core->c.log);
-	lc_name_stop(&core->c.env.name);
-	lc_log_destroy(core->c.log);
-	lc_submit_destroy(core->c.submit);
-	if (core->event_wq)
-		destroy_workqueue(core->event_wq);
-	if (core->c.env.wq)
-		destroy_workqueue(core->c.env.wq);
-	lc_park_destroy(core->park);
-	lc_lanes_destroy(core->c.lanes);
-	lc_allot_destroy(core->c.allot);
-	lc_pool_destroy(core->c.pool);
-	lc_ring_destroy(core->c.ring);
-	lc_index_destroy(core->c.index);
-	lc_meta_destroy(core->c.meta);
+	if (c->log)
+		lc_log_quiesce(c->log);
+	lc_name_stop(&c->env.name);
+	lc_log_destroy(c->log);
+	lc_submit_destroy(c->submit);
+	if (c->env.wq)
+		destroy_workqueue(c->env.wq);
+	lc_lanes_destroy(c->lanes);
+	lc_allot_destroy(c->allot);
+	lc_pool_destroy(c->pool);
+	lc_ring_destroy(c->ring);
+	lc_index_destroy(c->index);
+	lc_meta_destroy(c->meta);
 	if (fake->disk) {
 		del_gendisk(fake->disk);
 		put_disk(fake->disk);
@@ -278,43 +288,39 @@ static void fake_destroy(void *data)
 
 static inline void fake_rooms(struct fake *fake, const struct fake_options *options)
 {
-	struct lc_core *core = &fake->core;
+	struct lc_cache *c = &fake->c;
 	struct kunit *test = fake->test;
 	LIST_HEAD(buffers);
 
-	core->c.env.wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
-	core->c.env.refill = (struct lc_kick){ core->c.env.wq, &core->refill_work };
-	core->event_wq = alloc_ordered_workqueue("lc-test-event", 0);
-	core->c.meta = lc_meta_create(&core->c);
-	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
-	core->c.ring = lc_ring_create(&core->c.sb.geo);
-	core->c.pool = lc_pool_create(&core->c.env, core->c.ring, options->lanes ?: 1);
-	KUNIT_ASSERT_TRUE(test, core->c.env.wq && core->event_wq && core->c.meta && core->c.index &&
-			  core->c.ring && core->c.pool);
-	core->c.nr_lanes = options->lanes ?: 1;
-	core->c.sums.nr_slots = core->c.sb.geo.nr_slots;
-	core->c.submit = lc_submit_create(&core->c.env, core->c.ring, core->c.pool, &core->c.sums,
-					  core->c.nr_lanes);
-	KUNIT_ASSERT_NOT_NULL(test, core->c.submit);
-	core->c.log = lc_log_create(&core->c.env, core->c.submit);
-	KUNIT_ASSERT_NOT_NULL(test, core->c.log);
-	core->c.allot = lc_allot_create(&core->c.env, core->c.ring, core->c.log, core->c.nr_lanes);
-	KUNIT_ASSERT_NOT_NULL(test, core->c.allot);
-	core->c.lanes = lc_lanes_create(&core->c.env, core->c.allot, core->c.log, core->c.submit,
-					core->c.pool);
-	KUNIT_ASSERT_NOT_NULL(test, core->c.lanes);
-	core->c.lanes->lane[0]->max_ready = 4;
-	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(core->c.pool, options->buffers ?: 8, &buffers), 0);
-	lc_pool_add(core->c.pool, &buffers);
-	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, core->c.sb.geo.cache_bytes, options), 0);
-	core->c.env.backing = core->c.env.cache;
-	core->park = lc_park_create(core);
-	core->wb = lc_writeback_create(core);
-	KUNIT_ASSERT_TRUE(test, core->park && core->wb);
-	lc_ring_start(core->c.ring, options->segment ?: 1, core->c.sb.tail_seq,
+	c->env.wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
+	c->env.refill = (struct lc_kick){ c->env.wq, &fake->refill_work };
+	c->meta = lc_meta_create(c);
+	c->index = lc_index_create(c->sb.geo.nr_slots, c->sb.geo.seg_slots);
+	c->ring = lc_ring_create(&c->sb.geo);
+	c->pool = lc_pool_create(&c->env, c->ring, options->lanes ?: 1);
+	KUNIT_ASSERT_TRUE(test, c->env.wq && c->meta && c->index &&
+			  c->ring && c->pool);
+	c->nr_lanes = options->lanes ?: 1;
+	c->sums.nr_slots = c->sb.geo.nr_slots;
+	c->submit = lc_submit_create(&c->env, c->ring, c->pool, &c->sums,
+					  c->nr_lanes);
+	KUNIT_ASSERT_NOT_NULL(test, c->submit);
+	c->log = lc_log_create(&c->env, c->submit);
+	KUNIT_ASSERT_NOT_NULL(test, c->log);
+	c->allot = lc_allot_create(&c->env, c->ring, c->log, c->nr_lanes);
+	KUNIT_ASSERT_NOT_NULL(test, c->allot);
+	c->lanes = lc_lanes_create(&c->env, c->allot, c->log, c->submit,
+					c->pool);
+	KUNIT_ASSERT_NOT_NULL(test, c->lanes);
+	c->lanes->lane[0]->max_ready = 4;
+	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(c->pool, options->buffers ?: 8, &buffers), 0);
+	lc_pool_add(c->pool, &buffers);
+	KUNIT_ASSERT_EQ(test, fake_disk_create(fake, c->sb.geo.cache_bytes, options), 0);
+	c->env.backing = c->env.cache;
+	lc_ring_start(c->ring, options->segment ?: 1, c->sb.tail_seq,
 		      options->segment ?: 1);
-	lc_allot_start(core->c.allot, options->segment ?: 1, options->next_seq ?: 1);
-	lc_log_start(core->c.log, options->next_seq ?: 1);
+	lc_allot_start(c->allot, options->segment ?: 1, options->next_seq ?: 1);
+	lc_log_start(c->log, options->next_seq ?: 1);
 }
 
 /* Gone when the test ends, whatever state it is in. */
@@ -322,34 +328,30 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 {
 	static const struct fake_options usual;
 	struct fake *fake = kzalloc(sizeof(*fake), GFP_KERNEL);
-	struct lc_core *core;
+	struct lc_cache *c;
 
 	KUNIT_ASSERT_NOT_NULL(test, fake);
 	options = options ?: &usual;
-	core = &fake->core;
+	c = &fake->c;
 	fake->test = test;
 	spin_lock_init(&fake->lock);
 	bio_list_init(&fake->bios);
 	init_waitqueue_head(&fake->wait);
-	mutex_init(&core->life_lock);
-	INIT_WORK(&core->refill_work, fake_refill_work);
-	INIT_WORK(&core->event_work, fake_no_work);
-	core->c.env.sb = &core->c.sb;
-	core->c.env.health = &core->c.health;
-	lc_name_init(&core->c.env.name, NULL, "kunit");
-	lc_health_init(&core->c.health, &core->c.env, &lc_core_health_ops);
-	lc_params_defaults(&core->c.env.params);
-	core->c.env.params.writeback_batch = 64;
-	core->c.env.params.writeback_depth = 1;
-	example_sb(&core->c.sb, LC_CSUM_CRC32C);
-	core->c.sb.mark_offset = LC_NO_MARK;	/* no HDD to save anything to */
+	INIT_WORK(&fake->refill_work, fake_refill_work);
+	c->env.sb = &c->sb;
+	c->env.health = &c->health;
+	lc_name_init(&c->env.name, NULL, "kunit");
+	lc_health_init(&c->health, &c->env, &fake_health_ops);
+	lc_params_defaults(&c->env.params);
+	example_sb(&c->sb, LC_CSUM_CRC32C);
+	c->sb.mark_offset = LC_NO_MARK;	/* no HDD to save anything to */
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, fake_destroy, fake), 0);
-	KUNIT_ASSERT_EQ(test, lc_geometry_compute(&core->c.sb.geo, 64 << 20,
+	KUNIT_ASSERT_EQ(test, lc_geometry_compute(&c->sb.geo, 64 << 20,
 						  options->segment_bytes ?:
 						  LC_SEGMENT_BYTES_MIN), 0);
-	core->c.sb.epoch_first_seq = options->next_seq ?: 1;
-	core->c.sb.tail_seq = core->c.sb.epoch_first_seq;
-	core->c.env.nr_blocks = core->c.sb.volume_sectors >> LC_BLOCK_SHIFT;
+	c->sb.epoch_first_seq = options->next_seq ?: 1;
+	c->sb.tail_seq = c->sb.epoch_first_seq;
+	c->env.nr_blocks = c->sb.volume_sectors >> LC_BLOCK_SHIFT;
 	fake_rooms(fake, options);
 	return fake;
 }
@@ -357,7 +359,7 @@ static inline struct fake *fake_create(struct kunit *test, const struct fake_opt
 /* Slots of a lane, as a writer gets them. */
 static inline int fake_reserve(struct fake *fake, u32 lane, u32 want, struct lc_cursor *cur)
 {
-	struct lc_lanes *lanes = fake->core.c.lanes;
+	struct lc_lanes *lanes = fake->c.lanes;
 
 	return lc_lanes_reserve(lanes, lanes->lane[lane], want, cur);
 }
@@ -365,20 +367,20 @@ static inline int fake_reserve(struct fake *fake, u32 lane, u32 want, struct lc_
 /* Give the lanes the next segment.  Return: whether there was one. */
 static inline bool fake_feed_head(struct fake *fake)
 {
-	struct lc_core *core = &fake->core;
+	struct lc_cache *c = &fake->c;
 	u64 number;
 
-	if (!lc_ring_take(core->c.ring, 0, &number))
+	if (!lc_ring_take(c->ring, 0, &number))
 		return false;
-	lc_allot_add(core->c.allot, number);
+	lc_allot_add(c->allot, number);
 	return true;
 }
 
 /* And a lane one buffer for it.  Return: whether there were both. */
 static inline bool fake_feed_lane(struct fake *fake, u32 lane)
 {
-	struct lc_core *core = &fake->core;
-	struct lc_buffer *buf = lc_pool_get(core->c.pool, lane);
+	struct lc_cache *c = &fake->c;
+	struct lc_buffer *buf = lc_pool_get(c->pool, lane);
 
 	if (!buf)
 		return false;
@@ -386,7 +388,7 @@ static inline bool fake_feed_lane(struct fake *fake, u32 lane)
 		lc_buffer_unpin(buf);
 		return false;
 	}
-	lc_lane_add_ready(core->c.lanes->lane[lane], buf);
+	lc_lane_add_ready(c->lanes->lane[lane], buf);
 	return true;
 }
 
@@ -427,10 +429,9 @@ static inline struct fake_io *fake_io(struct fake *fake)
 	fio->dm_magic = FAKE_DM_TIO_MAGIC;
 	fio->bio = lc_io_bio(&fio->io);
 	KUNIT_ASSERT_TRUE(fake->test, (u8 *)(fio->bio + 1) <= fio->dm_rest + sizeof(fio->dm_rest));
-	bio_init(fio->bio, fake->core.c.env.cache, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH);
+	bio_init(fio->bio, fake->c.env.cache, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH);
 	fio->bio->bi_private = fio;
 	fio->bio->bi_end_io = fake_io_end;
-	fio->io.core = &fake->core;
 	fio->ended = FAKE_PENDING;
 	return fio;
 }
@@ -440,7 +441,7 @@ static inline struct fake_io *fake_flush(struct fake *fake)
 {
 	struct fake_io *fio = fake_io(fake);
 
-	lc_log_flush_io(fake->core.c.log, &fio->io, lc_lanes_close_all(fake->core.c.lanes, false));
+	lc_log_flush_io(fake->c.log, &fio->io, lc_lanes_close_all(fake->c.lanes, false));
 	return fio;
 }
 
@@ -449,7 +450,7 @@ static inline struct fake_io *fake_flush_direct(struct fake *fake)
 {
 	struct fake_io *fio = fake_io(fake);
 
-	lc_log_flush_io(fake->core.c.log, &fio->io, lc_lanes_close_all(fake->core.c.lanes, true));
+	lc_log_flush_io(fake->c.log, &fio->io, lc_lanes_close_all(fake->c.lanes, true));
 	return fio;
 }
 
@@ -459,13 +460,13 @@ static inline struct fake_io *fake_flush_direct(struct fake *fake)
 static inline u32 fake_put_block(struct fake *fake, struct lc_cursor *cur, u64 block, u8 fill)
 {
 	struct lc_mapping map = { .slot = lc_cursor_slot(cur), .mask = 0xff, .dirty = true };
-	u32 bucket = lc_index_lock(fake->core.c.index, block);
+	u32 bucket = lc_index_lock(fake->c.index, block);
 	struct lc_mapping old;
 
 	memset(lc_cursor_image(cur, map.slot), fill, LC_SLOT_BYTES);
 	lc_cursor_describe(cur, map.slot, block, 0xff, 0);
-	lc_index_set(fake->core.c.index, bucket, block, &map, &old);
-	lc_index_unlock(fake->core.c.index, bucket);
+	lc_index_set(fake->c.index, bucket, block, &map, &old);
+	lc_index_unlock(fake->c.index, bucket);
 	cur->next++;
 	return map.slot;
 }
@@ -499,13 +500,13 @@ static inline u64 fake_record(struct fake *fake, u32 nr)
 
 	block = (block + 16) % 4096;
 	fake_write(fake, block, nr);
-	seq = lc_lane_seal(fake->core.c.lanes->lane[0], false, false);
+	seq = lc_lane_seal(fake->c.lanes->lane[0], false, false);
 	return seq;
 }
 
 static inline u64 fake_durable(struct fake *fake)
 {
-	return lc_log_durable_seq(fake->core.c.log);
+	return lc_log_durable_seq(fake->c.log);
 }
 
 static inline void fake_expect_flushes(struct fake *fake, u32 nr)

@@ -73,7 +73,7 @@ static void look_at_slot(struct storm *storm, struct lc_record_header *raw, u32 
 	atomic_inc(&storm->nr_data);
 	if (atomic_xchg(&storm->taken[slot], 0) != 1)
 		atomic_inc(&storm->twice);
-	if (entry.csum != lc_format_slot_csum(&storm->fake->core.c.sb, entry.block, data))
+	if (entry.csum != lc_format_slot_csum(&storm->fake->c.sb, entry.block, data))
 		atomic_inc(&storm->torn);
 	if (*(u64 *)data != entry.block || *(u64 *)(data + LC_SLOT_BYTES - 8) != entry.block)
 		atomic_inc(&storm->alien);
@@ -100,9 +100,9 @@ static void look(struct fake *fake, struct bio *bio)
 	storm->places[info.seq] = (struct place) {
 		.segment = info.segment,
 		.cut = info.cut ?: info.segment,
-		.cut_seq = lc_allot_cut_seq(fake->core.c.allot, info.segment),
+		.cut_seq = lc_allot_cut_seq(fake->c.allot, info.segment),
 	};
-	slot = (lc_ring_position(fake->core.c.ring, info.segment) << fake->core.c.ring->slot_shift) +
+	slot = (lc_ring_position(fake->c.ring, info.segment) << fake->c.ring->slot_shift) +
 	       info.first_slot;
 	if (atomic_read(&storm->inside[slot]))
 		atomic_inc(&storm->early);
@@ -155,15 +155,15 @@ static int writer_thread(void *data)
 {
 	struct writer *w = data;
 	struct storm *storm = w->storm;
-	struct lc_core *core = &storm->fake->core;
+	struct lc_cache *c = &storm->fake->c;
 	struct lc_cursor cur = {};
 	u32 round = 0;
 
 	while (round < ROUNDS && !kthread_should_stop()) {
-		u32 lane = prandom_u32_state(&w->rnd) % core->c.nr_lanes;
+		u32 lane = prandom_u32_state(&w->rnd) % c->nr_lanes;
 		u32 want = 1 + prandom_u32_state(&w->rnd) % 20;
 
-		if (lc_lanes_reserve(core->c.lanes, core->c.lanes->lane[lane], want, &cur)) {
+		if (lc_lanes_reserve(c->lanes, c->lanes->lane[lane], want, &cur)) {
 			usleep_range(50, 100);
 			continue;
 		}
@@ -182,23 +182,23 @@ static int writer_thread(void *data)
 static int feeder_thread(void *data)
 {
 	struct storm *storm = data;
-	struct lc_core *core = &storm->fake->core;
+	struct lc_cache *c = &storm->fake->c;
 
 	while (!kthread_should_stop()) {
-		u64 head = lc_ring_head(core->c.ring);
+		u64 head = lc_ring_head(c->ring);
 		bool fed = false;
 		u32 i;
 
-		if (head > 64 * core->c.nr_lanes)
-			lc_ring_set_tail(core->c.ring, head - 64 * core->c.nr_lanes, 1);
-		for (i = 0; i < core->c.nr_lanes; i++)
-			fed |= READ_ONCE(core->c.lanes->lane[i]->nr_ready) < 3 &&
+		if (head > 64 * c->nr_lanes)
+			lc_ring_set_tail(c->ring, head - 64 * c->nr_lanes, 1);
+		for (i = 0; i < c->nr_lanes; i++)
+			fed |= READ_ONCE(c->lanes->lane[i]->nr_ready) < 3 &&
 			       fake_feed_lane(storm->fake, i);
 		/* A segment that nothing was put into gives back its buffer only. */
-		if (!lc_allot_ready(core->c.allot))
+		if (!lc_allot_ready(c->allot))
 			fed |= fake_feed_head(storm->fake);
 		if (!fed) {
-			lc_log_relieve(core->c.log);
+			lc_log_relieve(c->log);
 			usleep_range(50, 200);
 		}
 	}
@@ -209,7 +209,7 @@ static int sealer_thread(void *data)
 {
 	struct lc_entry_info range = { .nr_blocks = 1, .type = LC_ENTRY_RANGE_TOMBSTONE };
 	struct storm *storm = data;
-	struct lc_core *core = &storm->fake->core;
+	struct lc_cache *c = &storm->fake->c;
 
 	while (!kthread_should_stop()) {
 		u32 random = prandom_u32_state(&storm->rnd);
@@ -217,17 +217,17 @@ static int sealer_thread(void *data)
 		switch (random % 8) {
 		case 0:
 			range.block = random >> 20;
-			lc_lanes_append_ranges(core->c.lanes, &range, 1);
+			lc_lanes_append_ranges(c->lanes, &range, 1);
 			break;
 		case 1:
-			lc_lanes_close_used(core->c.lanes, true);
+			lc_lanes_close_used(c->lanes, true);
 			break;
 		case 2:
 		case 3:
-			lc_log_want_durable(core->c.log, lc_lanes_close_all(core->c.lanes, true));
+			lc_log_want_durable(c->log, lc_lanes_close_all(c->lanes, true));
 			break;
 		default:
-			lc_log_want_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
+			lc_log_want_durable(c->log, lc_lanes_close_used(c->lanes, false));
 			break;
 		}
 		usleep_range(random >> 28, 30 * (random >> 28) + 20);
@@ -239,16 +239,16 @@ static int sealer_thread(void *data)
 static int resizer_thread(void *data)
 {
 	struct storm *storm = data;
-	struct lc_core *core = &storm->fake->core;
+	struct lc_cache *c = &storm->fake->c;
 
 	while (!kthread_should_stop()) {
 		LIST_HEAD(more);
 
-		lc_pool_shrink(core->c.pool, 4 * core->c.nr_lanes);
+		lc_pool_shrink(c->pool, 4 * c->nr_lanes);
 		usleep_range(500, 2000);
-		if (!lc_buffers_alloc(core->c.pool, 4 * core->c.nr_lanes, &more))
-			lc_pool_add(core->c.pool, &more);
-		lc_pool_shrink(core->c.pool, 8 * core->c.nr_lanes);
+		if (!lc_buffers_alloc(c->pool, 4 * c->nr_lanes, &more))
+			lc_pool_add(c->pool, &more);
+		lc_pool_shrink(c->pool, 8 * c->nr_lanes);
 		usleep_range(500, 2000);
 	}
 	return 0;
@@ -278,7 +278,7 @@ static struct storm *storm_create(struct kunit *test, u32 lanes)
 	/* Registered before the core, so freed after it. */
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, free_arrays, storm), 0);
 	storm->fake = fake_create(test, &options);
-	nr_slots = storm->fake->core.c.sb.geo.nr_slots;
+	nr_slots = storm->fake->c.sb.geo.nr_slots;
 	storm->taken = vzalloc(nr_slots * sizeof(atomic_t));
 	storm->inside = vzalloc(nr_slots * sizeof(atomic_t));
 	storm->seqs = bitmap_zalloc(MAX_SEQ, GFP_KERNEL);
@@ -371,13 +371,13 @@ static void check_cuts(struct kunit *test, struct place *places, u64 last)
 
 static void check_storm(struct kunit *test, struct storm *storm)
 {
-	struct lc_core *core = &storm->fake->core;
-	u64 last = lc_lanes_close_used(core->c.lanes, true);
+	struct lc_cache *c = &storm->fake->c;
+	u64 last = lc_lanes_close_used(c->lanes, true);
 	u32 i, ready = 0;
 
-	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(core->c.log, last), 0);
-	KUNIT_EXPECT_EQ(test, lc_log_last_seq(core->c.log), last);
-	KUNIT_EXPECT_EQ(test, lc_log_durable_seq(core->c.log), last);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(c->log, last), 0);
+	KUNIT_EXPECT_EQ(test, lc_log_last_seq(c->log), last);
+	KUNIT_EXPECT_EQ(test, lc_log_durable_seq(c->log), last);
 	KUNIT_ASSERT_LT(test, last + 1, (u64)MAX_SEQ);
 	KUNIT_EXPECT_EQ(test, bitmap_weight(storm->seqs, MAX_SEQ), last);
 	KUNIT_EXPECT_EQ(test, find_next_zero_bit(storm->seqs, MAX_SEQ, 1), last + 1);
@@ -390,9 +390,9 @@ static void check_storm(struct kunit *test, struct storm *storm)
 	KUNIT_EXPECT_EQ(test, atomic_read(&storm->odd_seq), 0);
 	check_cuts(test, storm->places, last);
 	/* Only those that wait for a writer, and one that a retracted record left open. */
-	for (i = 0; i < core->c.nr_lanes; i++)
-		ready += READ_ONCE(core->c.lanes->lane[i]->nr_ready) + 1;
-	KUNIT_EXPECT_LE(test, lc_pool_used(core->c.pool), ready);
+	for (i = 0; i < c->nr_lanes; i++)
+		ready += READ_ONCE(c->lanes->lane[i]->nr_ready) + 1;
+	KUNIT_EXPECT_LE(test, lc_pool_used(c->pool), ready);
 	kunit_info(test, "%llu records, %d slots, %u flushes", last,
 		   atomic_read(&storm->nr_used), storm->fake->nr_flushes);
 }
@@ -464,7 +464,7 @@ static void late_writer(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 	struct late *late = kunit_kzalloc(test, sizeof(*late), GFP_KERNEL);
-	struct lc_lane *lane = fake->core.c.lanes->lane[0];
+	struct lc_lane *lane = fake->c.lanes->lane[0];
 	struct task_struct *task;
 	struct lc_cursor cur = {};
 

@@ -14,8 +14,8 @@ static struct fake *several(struct kunit *test, u32 lanes, u32 round)
 	const struct fake_options options = { .lanes = lanes, .buffers = 8 * lanes };
 	struct fake *fake = fake_create(test, &options);
 
-	KUNIT_ASSERT_EQ(test, fake->core.c.nr_lanes, lanes);
-	fake->core.c.allot->round_len = round;
+	KUNIT_ASSERT_EQ(test, fake->c.nr_lanes, lanes);
+	fake->c.allot->round_len = round;
 	return fake;
 }
 
@@ -71,11 +71,11 @@ static void seqs_over_lanes(struct kunit *test)
 
 	put(fake, 0, 1, 1);
 	put(fake, 1, 2, 2);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.c.lanes->lane[1], false, false), 1);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.c.lanes->lane[0], false, false), 2);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->c.lanes->lane[1], false, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->c.lanes->lane[0], false, false), 2);
 	put(fake, 0, 3, 3);
 	put(fake, 1, 4, 4);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_used(fake->core.c.lanes, false), 4);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_used(fake->c.lanes, false), 4);
 	expect_place(fake, 1, 2, 1);
 	expect_place(fake, 2, 1, 1);
 	expect_place(fake, 3, 1, 1);
@@ -99,18 +99,18 @@ static void flush_closes_what_is_owed(struct kunit *test)
 
 	put(fake, 0, 1, 1);
 	put(fake, 1, 2, 2);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->core.c.lanes, false), 0);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->c.lanes, false), 0);
 	put_owed(fake, 1, 3, 3);
 	put(fake, 1, 4, 4);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->core.c.lanes, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->c.lanes, false), 1);
 	fake_finish(fake, 1, BLK_STS_OK);
 	/* The next record of the same lane begins without debts. */
 	put(fake, 1, 5, 5);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->core.c.lanes, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->c.lanes, false), 1);
 	/* Who waits for his own data closes all, and so does whoever is no bio's FLUSH. */
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_all(fake->core.c.lanes, false), 3);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_all(fake->c.lanes, false), 3);
 	put(fake, 0, 6, 6);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_used(fake->core.c.lanes, false), 4);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_used(fake->c.lanes, false), 4);
 }
 
 /* G7, B6: a write without FUA lands in a record that another lane has open for one with it. */
@@ -124,12 +124,12 @@ static void owed_elsewhere(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, lc_cursor_compare(&fua, slot, &other), LC_ORDER_OPEN);
 	lc_cursor_release(&other);
 	lc_cursor_release(&fua);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->core.c.lanes, false), 0);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->c.lanes, false), 0);
 	reserve(fake, 0, 1, &plain);
 	KUNIT_ASSERT_EQ(test, lc_cursor_compare(&plain, slot, &other), LC_ORDER_OPEN);
 	lc_cursor_release(&other);
 	lc_cursor_release(&plain);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->core.c.lanes, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->c.lanes, false), 1);
 	expect_place(fake, 1, 1, 1);
 }
 
@@ -143,8 +143,8 @@ static void open_elsewhere(struct kunit *test)
 	reserve(fake, 0, 1, &cur);
 	KUNIT_ASSERT_EQ(test, lc_cursor_compare(&cur, slot, &other), LC_ORDER_OPEN);
 	KUNIT_ASSERT_NOT_NULL(test, other.rec);
-	KUNIT_EXPECT_PTR_EQ(test, other.rec->buf, fake->core.c.lanes->lane[1]->buf);
-	lc_lane_seal(fake->core.c.lanes->lane[1], false, false);
+	KUNIT_EXPECT_PTR_EQ(test, other.rec->buf, fake->c.lanes->lane[1]->buf);
+	lc_lane_seal(fake->c.lanes->lane[1], false, false);
 	memset(lc_cursor_image(&other, slot), 9, LC_SLOT_BYTES);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, fake->nr_records, 0);
@@ -163,9 +163,9 @@ static void closed_elsewhere(struct kunit *test)
 
 	reserve(fake, 0, 2, &cur);
 	fake_put_block(fake, &cur, 8, 1);
-	lc_lane_seal(fake->core.c.lanes->lane[1], false, false);
+	lc_lane_seal(fake->c.lanes->lane[1], false, false);
 	KUNIT_EXPECT_EQ(test, lc_cursor_compare(&cur, slot, &other), LC_ORDER_OLDER);
-	lc_lane_seal(fake->core.c.lanes->lane[0], false, false);
+	lc_lane_seal(fake->c.lanes->lane[0], false, false);
 	KUNIT_EXPECT_EQ(test, lc_cursor_compare(&cur, slot, &other), LC_ORDER_NEWER);
 	KUNIT_EXPECT_NULL(test, other.rec);
 	lc_cursor_release(&cur);
@@ -178,9 +178,9 @@ static void durable_elsewhere(struct kunit *test)
 	struct lc_cursor cur = {}, other = {};
 	u32 slot = put(fake, 1, 7, 1);
 
-	lc_lanes_close_used(fake->core.c.lanes, true);
+	lc_lanes_close_used(fake->c.lanes, true);
 	fake_finish(fake, 1, BLK_STS_OK);
-	lc_log_want_durable(fake->core.c.log, 1);
+	lc_log_want_durable(fake->c.log, 1);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
 	reserve(fake, 0, 1, &cur);
@@ -192,49 +192,49 @@ static void durable_elsewhere(struct kunit *test)
 static void turn(struct kunit *test)
 {
 	struct fake *fake = several(test, 2, 3);
-	struct lc_core *core = &fake->core;
+	struct lc_cache *c = &fake->c;
 
 	fake_pass(fake);
 	put(fake, 1, 1, 1);
 	fill(fake, 0);
 	fill(fake, 0);
-	KUNIT_EXPECT_EQ(test, core->c.allot->next, 4);
-	KUNIT_EXPECT_EQ(test, core->c.allot->cut, 1);
-	KUNIT_EXPECT_PTR_NE(test, core->c.lanes->lane[1]->buf, NULL);
-	KUNIT_EXPECT_EQ(test, lc_allot_cut_seq(core->c.allot, 3), 0);
+	KUNIT_EXPECT_EQ(test, c->allot->next, 4);
+	KUNIT_EXPECT_EQ(test, c->allot->cut, 1);
+	KUNIT_EXPECT_PTR_NE(test, c->lanes->lane[1]->buf, NULL);
+	KUNIT_EXPECT_EQ(test, lc_allot_cut_seq(c->allot, 3), 0);
 	put(fake, 0, 2, 2);
-	KUNIT_EXPECT_EQ(test, core->c.allot->cut, 4);
-	KUNIT_EXPECT_PTR_EQ(test, core->c.lanes->lane[1]->buf, NULL);
+	KUNIT_EXPECT_EQ(test, c->allot->cut, 4);
+	KUNIT_EXPECT_PTR_EQ(test, c->lanes->lane[1]->buf, NULL);
 	/* Two of the first lane's, and what the second one had open. */
-	KUNIT_EXPECT_EQ(test, lc_log_last_seq(core->c.log), 3);
-	KUNIT_EXPECT_EQ(test, core->c.allot->cut_seq, 4);
-	KUNIT_EXPECT_EQ(test, lc_allot_cut_seq(core->c.allot, 4), 4);
-	KUNIT_EXPECT_EQ(test, core->c.lanes->lane[0]->buf->cut, 4);
+	KUNIT_EXPECT_EQ(test, lc_log_last_seq(c->log), 3);
+	KUNIT_EXPECT_EQ(test, c->allot->cut_seq, 4);
+	KUNIT_EXPECT_EQ(test, lc_allot_cut_seq(c->allot, 4), 4);
+	KUNIT_EXPECT_EQ(test, c->lanes->lane[0]->buf->cut, 4);
 	put(fake, 1, 3, 3);
-	KUNIT_EXPECT_EQ(test, core->c.lanes->lane[1]->buf->segment, 5);
-	KUNIT_EXPECT_EQ(test, lc_allot_cut_seq(core->c.allot, 5), 0);
+	KUNIT_EXPECT_EQ(test, c->lanes->lane[1]->buf->segment, 5);
+	KUNIT_EXPECT_EQ(test, lc_allot_cut_seq(c->allot, 5), 0);
 }
 
 /* A segment that nothing was put into stays without a record, its buffer is used again. */
 static void untouched(struct kunit *test)
 {
 	struct fake *fake = several(test, 2, 8);
-	struct lc_core *core = &fake->core;
+	struct lc_cache *c = &fake->c;
 	struct lc_cursor cur = {};
 
 	reserve(fake, 1, 1, &cur);
 	lc_cursor_release(&cur);
-	KUNIT_EXPECT_EQ(test, lc_lanes_used(core->c.lanes), 1);
-	lc_lanes_close_used(core->c.lanes, true);
-	KUNIT_EXPECT_EQ(test, core->c.allot->cut, 1);	/* no reason for one */
+	KUNIT_EXPECT_EQ(test, lc_lanes_used(c->lanes), 1);
+	lc_lanes_close_used(c->lanes, true);
+	KUNIT_EXPECT_EQ(test, c->allot->cut, 1);	/* no reason for one */
 	put(fake, 0, 1, 1);
-	KUNIT_EXPECT_EQ(test, lc_lanes_used(core->c.lanes), 3);
-	lc_lanes_close_used(core->c.lanes, true);
-	KUNIT_EXPECT_EQ(test, core->c.allot->cut, 3);
-	KUNIT_EXPECT_EQ(test, core->c.lanes->lane[1]->nr_ready, 1);
-	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(core->c.ring->segments[1].buf), NULL);
-	KUNIT_EXPECT_EQ(test, lc_allot_cut_seq(core->c.allot, 3), 2);
-	KUNIT_EXPECT_EQ(test, lc_lanes_used(core->c.lanes), 3);
+	KUNIT_EXPECT_EQ(test, lc_lanes_used(c->lanes), 3);
+	lc_lanes_close_used(c->lanes, true);
+	KUNIT_EXPECT_EQ(test, c->allot->cut, 3);
+	KUNIT_EXPECT_EQ(test, c->lanes->lane[1]->nr_ready, 1);
+	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(c->ring->segments[1].buf), NULL);
+	KUNIT_EXPECT_EQ(test, lc_allot_cut_seq(c->allot, 3), 2);
+	KUNIT_EXPECT_EQ(test, lc_lanes_used(c->lanes), 3);
 }
 
 /* N3: a FLUSH waits for what is in any lane. */
@@ -262,41 +262,41 @@ static void tombstone(struct kunit *test)
 {
 	struct fake *fake = several(test, 2, 8);
 	const struct lc_entry_info range = { .nr_blocks = 9, .type = LC_ENTRY_RANGE_TOMBSTONE };
-	const struct lc_bound *bounds = fake->core.c.lanes->bounds;
+	const struct lc_bound *bounds = fake->c.lanes->bounds;
 	u32 before[2], behind[2], i;
 
 	for (i = 0; i < 2; i++)
 		before[i] = put(fake, i, i, 1);
-	KUNIT_ASSERT_EQ(test, lc_lanes_append_ranges(fake->core.c.lanes, &range, 1), 0);
+	KUNIT_ASSERT_EQ(test, lc_lanes_append_ranges(fake->c.lanes, &range, 1), 0);
 	/* Both that were open, then the tombstone. */
-	KUNIT_EXPECT_EQ(test, lc_log_last_seq(fake->core.c.log), 3);
+	KUNIT_EXPECT_EQ(test, lc_log_last_seq(fake->c.log), 3);
 	for (i = 0; i < 2; i++) {
 		behind[i] = put(fake, i, i, 2);
 		KUNIT_EXPECT_EQ(test, bounds[i].segment, 1 + i);
 		KUNIT_EXPECT_LT(test, before[i] % SEG, bounds[i].slot);
 		KUNIT_EXPECT_GE(test, behind[i] % SEG, bounds[i].slot);
 	}
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_used(fake->core.c.lanes, false), 5);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_used(fake->c.lanes, false), 5);
 }
 
 /* B5: while something is logged again nobody else opens a segment or closes one. */
 static void relogging(struct kunit *test)
 {
 	struct fake *fake = several(test, 2, 8);
-	struct lc_core *core = &fake->core;
+	struct lc_cache *c = &fake->c;
 	struct lc_cursor cur = {};
 
 	put(fake, 0, 1, 1);
 	fake_feed_lane(fake, 1);
-	WRITE_ONCE(core->c.allot->relog_wanted, true);
+	WRITE_ONCE(c->allot->relog_wanted, true);
 	KUNIT_EXPECT_EQ(test, fake_reserve(fake, 1, 1, &cur), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, core->c.allot->next, 2);
-	lc_lanes_close_used(core->c.lanes, true);
-	KUNIT_EXPECT_EQ(test, core->c.allot->cut, 1);
-	KUNIT_EXPECT_PTR_NE(test, core->c.lanes->lane[0]->buf, NULL);
-	KUNIT_EXPECT_EQ(test, lc_lanes_relog(core->c.lanes, &cur), 0);
+	KUNIT_EXPECT_EQ(test, c->allot->next, 2);
+	lc_lanes_close_used(c->lanes, true);
+	KUNIT_EXPECT_EQ(test, c->allot->cut, 1);
+	KUNIT_EXPECT_PTR_NE(test, c->lanes->lane[0]->buf, NULL);
+	KUNIT_EXPECT_EQ(test, lc_lanes_relog(c->lanes, &cur), 0);
 	lc_cursor_release(&cur);
-	WRITE_ONCE(core->c.allot->relog_wanted, false);
+	WRITE_ONCE(c->allot->relog_wanted, false);
 	KUNIT_EXPECT_EQ(test, fake_reserve(fake, 1, 1, &cur), 0);
 	lc_cursor_release(&cur);
 }
@@ -305,42 +305,42 @@ static void relogging(struct kunit *test)
 static void joined(struct kunit *test)
 {
 	struct fake *fake = several(test, 2, 8);
-	struct lc_core *core = &fake->core;
+	struct lc_cache *c = &fake->c;
 	struct lc_cursor cur = { .owes = true };
 	u32 slots[2], i;
 
 	for (i = 0; i < 2; i++)
 		slots[i] = put(fake, i, 1 + i, i);
 	for (i = 0; i < 2; i++) {
-		KUNIT_ASSERT_TRUE(test, lc_cursor_join(core->c.lanes, slots[i], &cur));
-		KUNIT_EXPECT_PTR_EQ(test, cur.rec, core->c.lanes->lane[i]->open);
+		KUNIT_ASSERT_TRUE(test, lc_cursor_join(c->lanes, slots[i], &cur));
+		KUNIT_EXPECT_PTR_EQ(test, cur.rec, c->lanes->lane[i]->open);
 		KUNIT_EXPECT_EQ(test, cur.end, 0);
 		KUNIT_EXPECT_EQ(test, lc_cursor_compare(&cur, slots[i], NULL), LC_ORDER_OWN);
 		lc_cursor_release(&cur);
-		KUNIT_EXPECT_TRUE(test, core->c.lanes->lane[i]->open->owed);
+		KUNIT_EXPECT_TRUE(test, c->lanes->lane[i]->open->owed);
 	}
 	/* The next slot is the one behind: none was used. */
 	KUNIT_EXPECT_EQ(test, put(fake, 0, 3, 3), slots[0] + 1);
 	/* As for who wants a slot (B5). */
-	WRITE_ONCE(core->c.allot->relog_wanted, true);
-	KUNIT_EXPECT_FALSE(test, lc_cursor_join(core->c.lanes, slots[0], &cur));
-	WRITE_ONCE(core->c.allot->relog_wanted, false);
+	WRITE_ONCE(c->allot->relog_wanted, true);
+	KUNIT_EXPECT_FALSE(test, lc_cursor_join(c->lanes, slots[0], &cur));
+	WRITE_ONCE(c->allot->relog_wanted, false);
 	/* Closed, with another one open behind it; then durable. */
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(core->c.lanes->lane[0], false, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(c->lanes->lane[0], false, false), 1);
 	put(fake, 0, 4, 4);
-	KUNIT_EXPECT_FALSE(test, lc_cursor_join(core->c.lanes, slots[0], &cur));
+	KUNIT_EXPECT_FALSE(test, lc_cursor_join(c->lanes, slots[0], &cur));
 	fake_pass(fake);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_used(core->c.lanes, true), 3);
-	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(core->c.log, 3), 0);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_used(c->lanes, true), 3);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(c->log, 3), 0);
 	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_FALSE(test, lc_cursor_join(core->c.lanes, slots[i], &cur));
+		KUNIT_EXPECT_FALSE(test, lc_cursor_join(c->lanes, slots[i], &cur));
 }
 
 /* Each lane keeps its share of the buffers. */
 static void homes(struct kunit *test)
 {
 	struct fake *fake = several(test, 3, 8);
-	struct lc_pool *pool = fake->core.c.pool;
+	struct lc_pool *pool = fake->c.pool;
 
 	KUNIT_EXPECT_EQ(test, pool->nr, 24);
 	lc_pool_shrink(pool, 13);

@@ -14,7 +14,7 @@ static struct fake_io *flush_to(struct fake *fake, u64 seq)
 {
 	struct fake_io *fio = fake_io(fake);
 
-	lc_log_flush_io(fake->core.c.log, &fio->io, seq);
+	lc_log_flush_io(fake->c.log, &fio->io, seq);
 	return fio;
 }
 
@@ -33,7 +33,7 @@ static void headers(struct kunit *test)
 		bio = fake_take(fake, seq);
 		KUNIT_ASSERT_EQ(test, fake_decode(fake, bio, &info), 0);
 		KUNIT_EXPECT_EQ(test, info.seq, seq);
-		KUNIT_EXPECT_EQ(test, info.epoch, fake->core.c.sb.epoch);
+		KUNIT_EXPECT_EQ(test, info.epoch, fake->c.sb.epoch);
 		KUNIT_EXPECT_EQ(test, info.epoch_first_seq, 700);
 		KUNIT_EXPECT_EQ(test, info.tail_seq, 700);
 		KUNIT_EXPECT_EQ(test, info.durable_seq, seq == 705 ? 704 : 699);
@@ -41,7 +41,7 @@ static void headers(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, info.lane, 0);
 		fake_end(bio, BLK_STS_OK);
 		if (seq == 704) {
-			lc_log_want_durable(fake->core.c.log, 704);
+			lc_log_want_durable(fake->c.log, 704);
 			fake_finish(fake, 0, BLK_STS_OK);
 		}
 	}
@@ -80,7 +80,7 @@ static void held_back(struct kunit *test)
 	fake_feed(fake);
 	KUNIT_ASSERT_EQ(test, fake_reserve(fake, 0, 1, &cur), 0);
 	fake_put_block(fake, &cur, 5, 5);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.c.lanes->lane[0], false, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->c.lanes->lane[0], false, false), 1);
 	KUNIT_EXPECT_EQ(test, fake_record(fake, 1), 2);
 	fio = fake_flush(fake);
 	fake_finish(fake, 2, BLK_STS_OK);
@@ -102,9 +102,9 @@ static void flush_nothing(struct kunit *test)
 	struct fake *fake = fake_create(test, &options);
 
 	KUNIT_EXPECT_EQ(test, fake_flush(fake)->ended, 0);
-	lc_log_want_durable(fake->core.c.log, 9);
-	lc_log_relieve(fake->core.c.log);
-	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.c.log, 9), 0);
+	lc_log_want_durable(fake->c.log, 9);
+	lc_log_relieve(fake->c.log);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 9), 0);
 	KUNIT_EXPECT_EQ(test, fake_flush(fake)->ended, 0);
 	fake_expect_flushes(fake, 0);
 }
@@ -149,7 +149,7 @@ static void flush_covers(struct kunit *test)
 
 	fake_record(fake, 1);
 	fake_finish(fake, 1, BLK_STS_OK);
-	lc_log_want_durable(fake->core.c.log, 1);
+	lc_log_want_durable(fake->c.log, 1);
 	fake_wait(fake, 1);
 	fake_record(fake, 1);
 	fake_finish(fake, 2, BLK_STS_OK);
@@ -193,8 +193,8 @@ static void wishes(struct kunit *test)
 	fake_record(fake, 1);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_expect_flushes(fake, 0);
-	lc_log_want_durable(fake->core.c.log, 2);
-	lc_log_want_durable(fake->core.c.log, 1);
+	lc_log_want_durable(fake->c.log, 2);
+	lc_log_want_durable(fake->c.log, 1);
 	fake_expect_flushes(fake, 0);	/* 2 is not written yet */
 	fake_finish(fake, 2, BLK_STS_OK);
 	fake_expect_flushes(fake, 1);
@@ -208,9 +208,9 @@ static void relief(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 
 	fake_record(fake, 1);
-	lc_log_relieve(fake->core.c.log);
+	lc_log_relieve(fake->c.log);
 	fake_record(fake, 1);
-	lc_log_relieve(fake->core.c.log);
+	lc_log_relieve(fake->c.log);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_expect_flushes(fake, 1);
 	fake_finish(fake, 2, BLK_STS_OK);
@@ -219,7 +219,7 @@ static void relief(struct kunit *test)
 	fake_expect_flushes(fake, 2);
 	/* This one comes while the FLUSH runs, which does not cover it. */
 	fake_record(fake, 1);
-	lc_log_relieve(fake->core.c.log);
+	lc_log_relieve(fake->c.log);
 	fake_record(fake, 1);		/* nobody wished for it */
 	fake_finish(fake, 3, BLK_STS_OK);
 	fake_expect_flushes(fake, 2);
@@ -232,7 +232,7 @@ static void relief(struct kunit *test)
 	fake_expect_flushes(fake, 3);
 	/* Not for what may still be written: the FLUSH waits for nothing. */
 	fake_record(fake, 1);
-	lc_log_relieve(fake->core.c.log);
+	lc_log_relieve(fake->c.log);
 	fake_expect_flushes(fake, 4);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 4);
@@ -248,20 +248,20 @@ static void relieved(struct kunit *test)
 	int refills;
 
 	fake_record(fake, 1);
-	lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
-	lc_log_relieve(fake->core.c.log);
+	lc_lane_seal(fake->c.lanes->lane[0], true, false);
+	lc_log_relieve(fake->c.log);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_expect_flushes(fake, 1);
 	fake_record(fake, 1);
 	fake_finish(fake, 2, BLK_STS_OK);
-	lc_log_relieve(fake->core.c.log);
-	flush_workqueue(fake->core.c.env.wq);
+	lc_log_relieve(fake->c.log);
+	flush_workqueue(fake->c.env.wq);
 	refills = atomic_read(&fake->refills);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
 	fake_expect_flushes(fake, 1);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
-	lc_log_relieve(fake->core.c.log);
+	lc_log_relieve(fake->c.log);
 	fake_expect_flushes(fake, 2);
 }
 
@@ -275,7 +275,7 @@ static int sleeper_thread(void *data)
 {
 	struct sleeper *s = data;
 
-	s->ret = lc_log_wait_durable(s->fake->core.c.log, s->seq);
+	s->ret = lc_log_wait_durable(s->fake->c.log, s->seq);
 	while (!kthread_should_stop())
 		schedule_timeout_uninterruptible(1);
 	return 0;
@@ -304,7 +304,7 @@ static void sleepers(struct kunit *test)
 	fake_finish(fake, 2, BLK_STS_IOERR);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, READ_ONCE(s[1].ret), 1);
-	lc_log_stop(fake->core.c.log);
+	lc_log_stop(fake->c.log);
 	fake_pass(fake);
 	for (i = 0; i < 2; i++)
 		kthread_stop(tasks[i]);
@@ -348,7 +348,7 @@ static void fua_not_alone(struct kunit *test)
 	struct bio *first, *second;
 
 	fake_write(fake, 0, 1);
-	lc_lane_seal(fake->core.c.lanes->lane[0], false, false);
+	lc_lane_seal(fake->c.lanes->lane[0], false, false);
 	first = fake_take(fake, 1);
 	fake_write(fake, 10, 1);
 	fio = fake_flush(fake);
@@ -484,14 +484,14 @@ static void fua_overtaken(struct kunit *test)
 /* G4: from now on nothing becomes durable and everybody is told so. */
 static void expect_failed(struct fake *fake, u64 durable_seq)
 {
-	u64 last = lc_log_last_seq(fake->core.c.log);
+	u64 last = lc_log_last_seq(fake->c.log);
 
-	KUNIT_EXPECT_EQ(fake->test, lc_mode(&fake->core.c.health), LC_MODE_FAIL);
+	KUNIT_EXPECT_EQ(fake->test, lc_mode(&fake->c.health), LC_MODE_FAIL);
 	KUNIT_EXPECT_EQ(fake->test, fake_durable(fake), durable_seq);
 	KUNIT_EXPECT_EQ(fake->test, flush_to(fake, last)->ended, -EIO);
 	KUNIT_EXPECT_EQ(fake->test, flush_to(fake, 0)->ended, -EIO);
-	KUNIT_EXPECT_EQ(fake->test, lc_log_wait_durable(fake->core.c.log, last + 1), -EIO);
-	KUNIT_EXPECT_EQ(fake->test, lc_log_wait_durable(fake->core.c.log, durable_seq), 0);
+	KUNIT_EXPECT_EQ(fake->test, lc_log_wait_durable(fake->c.log, last + 1), -EIO);
+	KUNIT_EXPECT_EQ(fake->test, lc_log_wait_durable(fake->c.log, durable_seq), 0);
 }
 
 /* L7, G4: a failed record holds back all above it until it has been written again. */
@@ -520,7 +520,7 @@ static void failed_record(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fio[1]->ended, 0);
 	KUNIT_EXPECT_EQ(test, fio[2]->ended, 0);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 3);
-	KUNIT_EXPECT_EQ(test, lc_mode(&fake->core.c.health), LC_MODE_RW);
+	KUNIT_EXPECT_EQ(test, lc_mode(&fake->c.health), LC_MODE_RW);
 }
 
 /*
@@ -555,10 +555,10 @@ static void glitch_at_rest(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 
-	lc_log_void(fake->core.c.log);
-	KUNIT_EXPECT_TRUE(test, lc_log_in_trouble(fake->core.c.log));
-	lc_log_quiesce(fake->core.c.log);
-	KUNIT_EXPECT_FALSE(test, lc_log_in_trouble(fake->core.c.log));
+	lc_log_void(fake->c.log);
+	KUNIT_EXPECT_TRUE(test, lc_log_in_trouble(fake->c.log));
+	lc_log_quiesce(fake->c.log);
+	KUNIT_EXPECT_FALSE(test, lc_log_in_trouble(fake->c.log));
 }
 
 /* The same, if it was not the log's own: a superblock's PREFLUSH. */
@@ -571,7 +571,7 @@ static void failed_foreign_flush(struct kunit *test)
 	fio = fake_flush(fake);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_wait(fake, 1);
-	lc_log_void(fake->core.c.log);
+	lc_log_void(fake->c.log);
 	/* This one began before: it says nothing about what was dropped. */
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
@@ -603,13 +603,13 @@ static void failed_for_good(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 	struct fake_io *fio;
 
-	fake->core.c.env.params.ssd_patience_ms = 0;
+	fake->c.env.params.ssd_patience_ms = 0;
 	fake_write(fake, 0, 1);
 	fio = fake_flush(fake);
 	fake_finish(fake, 1, BLK_STS_IOERR);
-	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.c.log, 1), -EIO);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 1), -EIO);
 	/* Whoever waits may be told a moment before the bio is ended and the mode set. */
-	while (lc_mode(&fake->core.c.health) == LC_MODE_RW)
+	while (lc_mode(&fake->c.health) == LC_MODE_RW)
 		schedule_timeout_uninterruptible(1);
 	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
 	expect_failed(fake, 0);
@@ -624,15 +624,15 @@ static void stopped(struct kunit *test)
 	fake_record(fake, 1);
 	fake_wait(fake, 1);
 	fake_write(fake, 10, 1);
-	lc_log_stop(fake->core.c.log);
-	lc_lanes_stop(fake->core.c.lanes);
+	lc_log_stop(fake->c.log);
+	lc_lanes_stop(fake->c.lanes);
 	fio = fake_flush(fake);
 	fake_finish(fake, 1, BLK_STS_OK);
-	lc_log_wait_stopped(fake->core.c.log);
+	lc_log_wait_stopped(fake->c.log);
 	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
-	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.c.log, 2), -EIO);
-	lc_log_end_flushes(fake->core.c.log, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 2), -EIO);
+	lc_log_end_flushes(fake->c.log, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
 	KUNIT_EXPECT_EQ(test, fake_flush(fake)->ended, 0);
 }
@@ -651,14 +651,14 @@ static void stopped_midway(struct kunit *test, bool fua)
 		fake_finish(fake, 1, BLK_STS_OK);
 	bio = fake_take(fake, fua);
 	KUNIT_EXPECT_EQ(test, is_fua(bio), fua);
-	lc_log_stop(fake->core.c.log);
+	lc_log_stop(fake->c.log);
 	fake_end(bio, BLK_STS_OK);
-	lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
-	lc_log_wait_stopped(fake->core.c.log);
+	lc_lane_seal(fake->c.lanes->lane[0], true, false);
+	lc_log_wait_stopped(fake->c.log);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.c.pool), 1);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->c.pool), 1);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
-	lc_log_end_flushes(fake->core.c.log, BLK_STS_OK);
+	lc_log_end_flushes(fake->c.log, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
 }
 
@@ -678,13 +678,13 @@ static void stopped_close(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 
 	fake_record(fake, 2);
-	lc_log_want_durable(fake->core.c.log, 1);
+	lc_log_want_durable(fake->c.log, 1);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
-	lc_log_stop(fake->core.c.log);
-	lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.c.pool), 1);
+	lc_log_stop(fake->c.log);
+	lc_lane_seal(fake->c.lanes->lane[0], true, false);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->c.pool), 1);
 }
 
 /* What was durable before stays so. */
@@ -702,11 +702,11 @@ static void failed_later(struct kunit *test)
 	fio = fake_flush(fake);
 	fake_finish(fake, 2, BLK_STS_OK);
 	fake_wait(fake, 1);
-	lc_health_fail(&fake->core.c.health, "a test says so");
+	lc_health_fail(&fake->c.health, "a test says so");
 	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
 	fake_pass(fake);
 	fake_settle(fake);
-	KUNIT_EXPECT_STREQ(test, fake->core.c.health.reason, "a test says so");
+	KUNIT_EXPECT_STREQ(test, fake->c.health.reason, "a test says so");
 	KUNIT_EXPECT_EQ(test, flush_to(fake, 2)->ended, -EIO);
 }
 
@@ -716,44 +716,44 @@ static void failed_later(struct kunit *test)
 static void retire(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
-	struct lc_core *core = &fake->core;
+	struct lc_cache *c = &fake->c;
 
 	fake_record(fake, 2);
 	fake_record(fake, 2);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 2, BLK_STS_OK);
-	lc_log_want_durable(core->c.log, 2);
+	lc_log_want_durable(c->log, 2);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(core->c.pool), 1);	/* open */
-	KUNIT_EXPECT_NOT_NULL(test, rcu_access_pointer(core->c.ring->segments[1].buf));
-	lc_lane_seal(core->c.lanes->lane[0], true, false);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(core->c.pool), 0);
-	KUNIT_EXPECT_NULL(test, rcu_access_pointer(core->c.ring->segments[1].buf));
+	KUNIT_EXPECT_EQ(test, lc_pool_used(c->pool), 1);	/* open */
+	KUNIT_EXPECT_NOT_NULL(test, rcu_access_pointer(c->ring->segments[1].buf));
+	lc_lane_seal(c->lanes->lane[0], true, false);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(c->pool), 0);
+	KUNIT_EXPECT_NULL(test, rcu_access_pointer(c->ring->segments[1].buf));
 
 	fake_record(fake, 2);
-	lc_lane_seal(core->c.lanes->lane[0], true, false);
+	lc_lane_seal(c->lanes->lane[0], true, false);
 	fake_finish(fake, 3, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(core->c.pool), 1);	/* written, not durable */
-	lc_log_want_durable(core->c.log, 3);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(c->pool), 1);	/* written, not durable */
+	lc_log_want_durable(c->log, 3);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(core->c.pool), 0);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(c->pool), 0);
 }
 
 /* After a failure RAM is the only good copy: it stays. */
 static void retire_failed(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
-	struct lc_core *core = &fake->core;
+	struct lc_cache *c = &fake->c;
 	struct lc_buffer *buf;
 
 	fake_record(fake, 2);
-	lc_lane_seal(core->c.lanes->lane[0], true, false);
+	lc_lane_seal(c->lanes->lane[0], true, false);
 	fake_finish(fake, 1, BLK_STS_IOERR);
-	buf = lc_buffer_pin(core->c.ring, 16 + 1);
+	buf = lc_buffer_pin(c->ring, 16 + 1);
 	KUNIT_ASSERT_NOT_NULL(test, buf);
 	lc_buffer_unpin(buf);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(core->c.pool), 1);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(c->pool), 1);
 }
 
 static struct kunit_case log_cases[] = {

@@ -44,7 +44,7 @@ static bool is_outdated(const struct lc_cursor *cur, u32 slot)
 
 static u64 seal(struct fake *fake)
 {
-	return lc_lane_seal(fake->core.c.lanes->lane[0], false, false);
+	return lc_lane_seal(fake->c.lanes->lane[0], false, false);
 }
 
 static u32 slot_of(u64 segment, u32 in_segment)
@@ -76,10 +76,10 @@ static void no_buffer(struct kunit *test)
 	struct lc_cursor cur = {};
 
 	KUNIT_EXPECT_EQ(test, fake_reserve(fake, 0, 1, &cur), -EAGAIN);
-	flush_workqueue(fake->core.c.env.wq);
+	flush_workqueue(fake->c.env.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), 0);
 	KUNIT_EXPECT_EQ(test, seal(fake), 0);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.c.lanes->lane[0], true, false), 0);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->c.lanes->lane[0], true, false), 0);
 	lc_cursor_release(&cur);
 }
 
@@ -132,7 +132,7 @@ static void give_all_back(struct kunit *test)
 	reserve(fake, 5, &cur);
 	lc_cursor_release(&cur);
 	KUNIT_EXPECT_EQ(test, seal(fake), 0);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.c.lanes->lane[0], true, false), 0);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->c.lanes->lane[0], true, false), 0);
 	reserve(fake, 2, &cur);
 	KUNIT_EXPECT_EQ(test, lc_cursor_slot(&cur), slot_of(1, 1));
 	lc_cursor_release(&cur);
@@ -277,7 +277,7 @@ static void outdated(struct kunit *test)
 	seal(fake);
 	reserve(fake, 2, &second);
 	in_second = fake_put_block(fake, &second, 2, 1);
-	lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
+	lc_lane_seal(fake->c.lanes->lane[0], true, false);
 	reserve(fake, 2, &third);
 	in_third = fake_put_block(fake, &third, 3, 1);
 	KUNIT_ASSERT_NE(test, third.rec->buf->segment, second.rec->buf->segment);
@@ -304,10 +304,10 @@ static void outdated_wrap(struct kunit *test)
 	struct lc_cursor last = {}, first = {};
 	u32 in_last, in_first;
 
-	KUNIT_ASSERT_EQ(test, fake->core.c.sb.geo.nr_segments, 989);
+	KUNIT_ASSERT_EQ(test, fake->c.sb.geo.nr_segments, 989);
 	reserve(fake, 1, &last);
 	in_last = fake_put_block(fake, &last, 1, 1);
-	lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
+	lc_lane_seal(fake->c.lanes->lane[0], true, false);
 	reserve(fake, 1, &first);
 	in_first = fake_put_block(fake, &first, 2, 1);
 	KUNIT_EXPECT_EQ(test, in_last, slot_of(988, 1));
@@ -330,8 +330,8 @@ static void seal_nothing(struct kunit *test)
 	fake_write(fake, 0, 1);
 	KUNIT_EXPECT_EQ(test, seal(fake), 500);
 	KUNIT_EXPECT_EQ(test, seal(fake), 500);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.c.lanes->lane[0], true, false), 500);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.c.lanes->lane[0], true, false), 500);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->c.lanes->lane[0], true, false), 500);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->c.lanes->lane[0], true, false), 500);
 	expect_record(fake, 500, 1, 0, 1);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, fake->nr_records, 1);
@@ -408,12 +408,12 @@ static void close_segment(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 
 	fake_write(fake, 0, 2);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.c.lanes->lane[0], true, false), 1);
-	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->core.c.lanes), 2);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->c.lanes->lane[0], true, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->c.lanes), 2);
 	fake_write(fake, 10, 2);
 	KUNIT_EXPECT_EQ(test, seal(fake), 2);
 	/* The open record behind it is untouched: taken back, then the segment closes. */
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.c.lanes->lane[0], true, false), 2);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->c.lanes->lane[0], true, false), 2);
 	fake_write(fake, 20, 1);
 	KUNIT_EXPECT_EQ(test, seal(fake), 3);
 	expect_record(fake, 1, 1, 0, 2);
@@ -431,8 +431,8 @@ static void close_empty_segment(struct kunit *test)
 	reserve(fake, 1, &cur);
 	lc_cursor_release(&cur);
 	for (i = 0; i < 5; i++) {
-		lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
-		KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->core.c.lanes), 1);
+		lc_lane_seal(fake->c.lanes->lane[0], true, false);
+		KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->c.lanes), 1);
 	}
 	fake_write(fake, 0, 1);
 	KUNIT_EXPECT_EQ(test, seal(fake), 1);
@@ -447,7 +447,7 @@ static void close_held(struct kunit *test)
 
 	reserve(fake, 2, &cur);
 	fake_put_block(fake, &cur, 1, 1);
-	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->core.c.lanes->lane[0], true, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->c.lanes->lane[0], true, false), 1);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, fake->nr_records, 0);
 	lc_cursor_release(&cur);
@@ -458,7 +458,7 @@ static void close_held(struct kunit *test)
 static void incarnation(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
-	struct lc_lane *lane = fake->core.c.lanes->lane[0];
+	struct lc_lane *lane = fake->c.lanes->lane[0];
 	struct lc_cursor cur = {};
 	struct lc_record *rec;
 	LIST_HEAD(closed);
@@ -489,19 +489,19 @@ static void next_segment(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 
-	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->core.c.lanes), 1);
+	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->c.lanes), 1);
 	fake_feed(fake);
-	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->core.c.lanes), 1);
+	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->c.lanes), 1);
 	fake_write(fake, 0, 1);
 	seal(fake);
-	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->core.c.lanes), 2);
+	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->c.lanes), 2);
 	fake_feed(fake);
 	fake_write(fake, 10, DATA - 2);	/* two slots were used: fills segment 1 */
 	KUNIT_EXPECT_EQ(test, seal(fake), 2);
-	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->core.c.lanes), 2);
+	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->c.lanes), 2);
 	fake_write(fake, 40, 1);
 	seal(fake);
-	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->core.c.lanes), 3);
+	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->c.lanes), 3);
 }
 
 static void mark_changes(struct kunit *test)
@@ -510,13 +510,13 @@ static void mark_changes(struct kunit *test)
 	u64 before, after;
 
 	fake_write(fake, 0, 1);
-	before = lc_lane_activity(fake->core.c.lanes->lane[0]);
-	KUNIT_EXPECT_EQ(test, lc_lane_activity(fake->core.c.lanes->lane[0]), before);
+	before = lc_lane_activity(fake->c.lanes->lane[0]);
+	KUNIT_EXPECT_EQ(test, lc_lane_activity(fake->c.lanes->lane[0]), before);
 	fake_write(fake, 10, 1);
-	after = lc_lane_activity(fake->core.c.lanes->lane[0]);
+	after = lc_lane_activity(fake->c.lanes->lane[0]);
 	KUNIT_EXPECT_NE(test, before, after);
 	seal(fake);
-	KUNIT_EXPECT_NE(test, lc_lane_activity(fake->core.c.lanes->lane[0]), after);
+	KUNIT_EXPECT_NE(test, lc_lane_activity(fake->c.lanes->lane[0]), after);
 }
 
 /* --- RANGE records ---------------------------------------------------------- */
@@ -528,7 +528,7 @@ static int append(struct fake *fake, u64 block)
 		{ .block = block + 100, .nr_blocks = 1, .type = LC_ENTRY_RANGE_TOMBSTONE },
 	};
 
-	return lc_lanes_append_ranges(fake->core.c.lanes, ranges, ARRAY_SIZE(ranges));
+	return lc_lanes_append_ranges(fake->c.lanes, ranges, ARRAY_SIZE(ranges));
 }
 
 static void expect_range(struct fake *fake, u64 seq, u64 segment, u32 first_slot, u64 block)
@@ -562,15 +562,15 @@ static void ranges(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, append(fake, 7), -EAGAIN);
 	fake_feed(fake);
 	KUNIT_EXPECT_EQ(test, append(fake, 7), 0);
-	KUNIT_EXPECT_EQ(test, fake->core.c.lanes->bounds[0].segment, 1);
-	KUNIT_EXPECT_EQ(test, fake->core.c.lanes->bounds[0].slot, 1);
+	KUNIT_EXPECT_EQ(test, fake->c.lanes->bounds[0].segment, 1);
+	KUNIT_EXPECT_EQ(test, fake->c.lanes->bounds[0].slot, 1);
 	/* Retracts the untouched record that it left open. */
 	KUNIT_EXPECT_EQ(test, append(fake, 8), 0);
-	KUNIT_EXPECT_EQ(test, fake->core.c.lanes->bounds[0].slot, 2);
+	KUNIT_EXPECT_EQ(test, fake->c.lanes->bounds[0].slot, 2);
 	fake_write(fake, 0, 4);
 	KUNIT_EXPECT_EQ(test, append(fake, 9), 0);
-	KUNIT_EXPECT_EQ(test, fake->core.c.lanes->bounds[0].slot, 8);
-	KUNIT_EXPECT_EQ(test, lc_log_last_seq(fake->core.c.log), 4);
+	KUNIT_EXPECT_EQ(test, fake->c.lanes->bounds[0].slot, 8);
+	KUNIT_EXPECT_EQ(test, lc_log_last_seq(fake->c.log), 4);
 	expect_range(fake, 1, 1, 0, 7);
 	expect_range(fake, 2, 1, 1, 8);
 	expect_record(fake, 3, 1, 2, 4);
@@ -629,7 +629,7 @@ static void expect_relogged(struct fake *fake, u64 block, u32 slot)
 {
 	struct lc_cursor cur = {};
 
-	KUNIT_ASSERT_EQ(fake->test, lc_lanes_relog(fake->core.c.lanes, &cur), 0);
+	KUNIT_ASSERT_EQ(fake->test, lc_lanes_relog(fake->c.lanes, &cur), 0);
 	KUNIT_EXPECT_EQ(fake->test, lc_cursor_slot(&cur), slot);
 	fake_put_block(fake, &cur, block, block);
 	lc_cursor_release(&cur);
@@ -640,13 +640,13 @@ static void expect_relogged(struct fake *fake, u64 block, u32 slot)
 static void relogging(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
-	struct lc_lane *lane = fake->core.c.lanes->lane[0];
+	struct lc_lane *lane = fake->c.lanes->lane[0];
 	struct lc_cursor under_way = {}, cur = {};
 	u32 i;
 
 	reserve(fake, DATA, &under_way);
 	KUNIT_EXPECT_EQ(test, lc_lanes_relog(lane->lanes, &cur), -EAGAIN);
-	WRITE_ONCE(fake->core.c.allot->relog_wanted, true);
+	WRITE_ONCE(fake->c.allot->relog_wanted, true);
 	KUNIT_ASSERT_TRUE(test, fake_feed(fake));
 	while (under_way.next < under_way.end)
 		fake_put_block(fake, &under_way, 100 + under_way.next, 1);
@@ -659,12 +659,12 @@ static void relogging(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, true, false), 2);
 	expect_refused(fake);
 	expect_relogged(fake, 205, slot_of(2, 7));
-	WRITE_ONCE(fake->core.c.allot->relog_wanted, false);
+	WRITE_ONCE(fake->c.allot->relog_wanted, false);
 	KUNIT_ASSERT_EQ(test, lc_lanes_reserve(lane->lanes, lane, 1, &cur), 0);
 	KUNIT_EXPECT_EQ(test, lc_cursor_slot(&cur), slot_of(2, 8));
 	lc_cursor_release(&cur);
 	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, true, false), 3);
-	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->core.c.lanes), 3);
+	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->c.lanes), 3);
 }
 
 /* --- pool -------------------------------------------------------------------- */
@@ -672,7 +672,7 @@ static void relogging(struct kunit *test)
 static void pool(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
-	struct lc_pool *pool = fake->core.c.pool;
+	struct lc_pool *pool = fake->c.pool;
 	struct lc_buffer *bufs[9];
 	LIST_HEAD(more);
 	u32 i;
@@ -688,7 +688,7 @@ static void pool(struct kunit *test)
 	bufs[0] = lc_pool_get(pool, 0);
 	KUNIT_ASSERT_NOT_NULL(test, bufs[0]);
 	/* More buffers are added while all are in use. */
-	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(fake->core.c.pool, 1, &more), 0);
+	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(fake->c.pool, 1, &more), 0);
 	lc_pool_add(pool, &more);
 	KUNIT_EXPECT_EQ(test, pool->nr, 9);
 	bufs[8] = lc_pool_get(pool, 0);
@@ -701,7 +701,7 @@ static void pool(struct kunit *test)
 static void pool_shrink(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
-	struct lc_pool *pool = fake->core.c.pool;
+	struct lc_pool *pool = fake->c.pool;
 	struct lc_buffer *bufs[6];
 	u32 i;
 
@@ -729,27 +729,27 @@ static void pool_shrink(struct kunit *test)
 static void pins(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
-	struct lc_core *core = &fake->core;
+	struct lc_cache *c = &fake->c;
 	struct lc_buffer *buf, *again;
 	u64 seq;
 
-	KUNIT_EXPECT_NULL(test, lc_buffer_pin(core->c.ring, slot_of(1, 1)));
+	KUNIT_EXPECT_NULL(test, lc_buffer_pin(c->ring, slot_of(1, 1)));
 	fake_write(fake, 0, 1);
-	buf = lc_buffer_pin(core->c.ring, slot_of(1, 1));
+	buf = lc_buffer_pin(c->ring, slot_of(1, 1));
 	KUNIT_ASSERT_NOT_NULL(test, buf);
 	KUNIT_EXPECT_EQ(test, *(u8 *)lc_buffer_slot(buf, slot_of(1, 1)), 0);
-	KUNIT_EXPECT_NULL(test, lc_buffer_pin(core->c.ring, slot_of(2, 1)));
-	seq = lc_lane_seal(core->c.lanes->lane[0], true, false);
+	KUNIT_EXPECT_NULL(test, lc_buffer_pin(c->ring, slot_of(2, 1)));
+	seq = lc_lane_seal(c->lanes->lane[0], true, false);
 	fake_finish(fake, 1, BLK_STS_OK);
-	again = lc_buffer_pin(core->c.ring, slot_of(1, 1));	/* written, not durable */
+	again = lc_buffer_pin(c->ring, slot_of(1, 1));	/* written, not durable */
 	KUNIT_EXPECT_PTR_EQ(test, again, buf);
 	lc_buffer_unpin(again);
-	lc_log_want_durable(core->c.log, seq);
+	lc_log_want_durable(c->log, seq);
 	fake_finish(fake, 0, BLK_STS_OK);
-	KUNIT_EXPECT_NULL(test, lc_buffer_pin(core->c.ring, slot_of(1, 1)));
-	KUNIT_EXPECT_EQ(test, lc_pool_used(core->c.pool), 1);
+	KUNIT_EXPECT_NULL(test, lc_buffer_pin(c->ring, slot_of(1, 1)));
+	KUNIT_EXPECT_EQ(test, lc_pool_used(c->pool), 1);
 	lc_buffer_unpin(buf);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(core->c.pool), 0);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(c->pool), 0);
 }
 
 static struct kunit_case record_cases[] = {

@@ -43,10 +43,10 @@ static void direct(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
 	/* Large ones are the worker's. */
 	KUNIT_EXPECT_TRUE(test, sent_from_here(fake, 8, 2));
-	lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
+	lc_lane_seal(fake->c.lanes->lane[0], true, false);
 	KUNIT_EXPECT_FALSE(test, sent_from_here(fake, 9, 3));
 	fake_pass(fake);
-	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.c.log, 3), 0);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 3), 0);
 }
 
 static bool passes_throttle(const struct bio *bio)
@@ -67,13 +67,13 @@ static void not_throttled(struct kunit *test)
 	bio = fake_take(fake, 0);
 	KUNIT_EXPECT_TRUE(test, passes_throttle(bio));
 	fake_end(bio, BLK_STS_OK);
-	lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
+	lc_lane_seal(fake->c.lanes->lane[0], true, false);
 	KUNIT_EXPECT_FALSE(test, sent_from_here(fake, 9, 2));
 	bio = fake_take(fake, 2);
 	KUNIT_EXPECT_TRUE(test, passes_throttle(bio));
 	fake_end(bio, BLK_STS_OK);
 	fake_pass(fake);
-	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.c.log, 2), 0);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 2), 0);
 }
 
 /* So many at a time, then the worker again. */
@@ -92,7 +92,7 @@ static void direct_many(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sent_from_here(fake, 1, 19));
 	KUNIT_EXPECT_FALSE(test, sent_from_here(fake, 1, 20));
 	fake_pass(fake);
-	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.c.log, 20), 0);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 20), 0);
 }
 
 /* Whoever seals is not the last one out: the worker sends it. */
@@ -104,7 +104,7 @@ static void direct_not_last(struct kunit *test)
 	fake_feed(fake);
 	KUNIT_ASSERT_EQ(test, fake_reserve(fake, 0, 1, &cur), 0);
 	fake_put_block(fake, &cur, 5, 5);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_all(fake->core.c.lanes, true), 1);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_all(fake->c.lanes, true), 1);
 	fake_settle(fake);
 	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
 	lc_cursor_release(&cur);
@@ -118,16 +118,16 @@ static void direct_stopped(struct kunit *test)
 	struct fake *fake = fake_create(test, NULL);
 	u64 seq;
 
-	lc_log_stop(fake->core.c.log);
+	lc_log_stop(fake->c.log);
 	for (seq = 1; seq <= 20; seq++) {
 		fake_write(fake, seq, 1);
 		KUNIT_EXPECT_EQ(test, fake_flush_direct(fake)->ended, FAKE_PENDING);
 	}
-	lc_lanes_stop(fake->core.c.lanes);
-	lc_log_wait_stopped(fake->core.c.log);
+	lc_lanes_stop(fake->c.lanes);
+	lc_log_wait_stopped(fake->c.log);
 	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
-	lc_log_end_flushes(fake->core.c.log, BLK_STS_OK);
+	lc_log_end_flushes(fake->c.log, BLK_STS_OK);
 }
 
 /* --- whose turn it is ------------------------------------------------------------------ */
@@ -172,7 +172,7 @@ static void turns(struct kunit *test)
 	}
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
-	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->core.c.submit));
+	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->c.submit));
 }
 
 /* Of records that fill a segment, @on_way are on their way. */
@@ -188,8 +188,8 @@ static void turns_of_large_ones(struct kunit *test, u32 buffers, u32 on_way)
 	fake_finish(fake, 1, BLK_STS_OK);
 	expect_on_way(fake, on_way);
 	fake_pass(fake);
-	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.c.log, 2 * on_way), 0);
-	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->core.c.submit));
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 2 * on_way), 0);
+	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->c.submit));
 }
 
 static void turns_few_buffers(struct kunit *test)
@@ -216,8 +216,8 @@ static void turn_after_failure(struct kunit *test)
 	expect_on_way(fake, 3);			/* four again, with it */
 	fake_end(bio, BLK_STS_OK);
 	fake_pass(fake);
-	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->core.c.log, 6), 0);
-	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->core.c.submit));
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 6), 0);
+	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->c.submit));
 }
 
 /* G5: those that wait learn of the stop as their turns come. */
@@ -225,19 +225,19 @@ static void turns_stopped(struct kunit *test)
 {
 	struct fake *fake = with_records(test, 8);
 
-	lc_log_stop(fake->core.c.log);
+	lc_log_stop(fake->c.log);
 	expect_on_way(fake, 4);
-	lc_lanes_stop(fake->core.c.lanes);
+	lc_lanes_stop(fake->c.lanes);
 	fake_finish(fake, 4, BLK_STS_OK);
 	fake_finish(fake, 1, BLK_STS_IOERR);
 	fake_finish(fake, 2, BLK_STS_OK);
 	fake_finish(fake, 3, BLK_STS_OK);
-	lc_log_wait_stopped(fake->core.c.log);
+	lc_log_wait_stopped(fake->c.log);
 	KUNIT_EXPECT_EQ(test, fake_held(fake), 0);
-	lc_log_quiesce(fake->core.c.log);
-	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->core.c.submit));
+	lc_log_quiesce(fake->c.log);
+	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->c.submit));
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
-	lc_log_end_flushes(fake->core.c.log, BLK_STS_OK);
+	lc_log_end_flushes(fake->c.log, BLK_STS_OK);
 }
 
 /* Those that wait are own I/O, too. */
@@ -246,8 +246,8 @@ static void turns_quiesced(struct kunit *test)
 	struct fake *fake = with_records(test, 8);
 
 	fake_pass(fake);
-	lc_log_quiesce(fake->core.c.log);
-	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->core.c.submit));
+	lc_log_quiesce(fake->c.log);
+	KUNIT_EXPECT_TRUE(test, lc_submit_idle(fake->c.submit));
 	KUNIT_EXPECT_EQ(test, fake->nr_records, 8);
 }
 
@@ -255,42 +255,42 @@ static void turns_quiesced(struct kunit *test)
 static void unflushed(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
-	struct lc_log *log = fake->core.c.log;
+	struct lc_log *log = fake->c.log;
 	int refills;
 
 	fake_record(fake, 3);
 	fake_record(fake, 3);
 	fake_finish(fake, 2, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, fake->core.c.pool->homes[0].nr_unflushed, 0);
-	lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
-	KUNIT_EXPECT_EQ(test, fake->core.c.pool->homes[0].nr_unflushed, 0);
-	flush_workqueue(fake->core.c.env.wq);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 0);
+	lc_lane_seal(fake->c.lanes->lane[0], true, false);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 0);
+	flush_workqueue(fake->c.env.wq);
 	refills = atomic_read(&fake->refills);
 	fake_finish(fake, 1, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, fake->core.c.pool->homes[0].nr_unflushed, 1);
-	flush_workqueue(fake->core.c.env.wq);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 1);
+	flush_workqueue(fake->c.env.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
 	/* Another one, written before it is closed. */
 	fake_record(fake, 3);
 	fake_finish(fake, 3, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, fake->core.c.pool->homes[0].nr_unflushed, 1);
-	flush_workqueue(fake->core.c.env.wq);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 1);
+	flush_workqueue(fake->c.env.wq);
 	refills = atomic_read(&fake->refills);
-	lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
-	KUNIT_EXPECT_EQ(test, fake->core.c.pool->homes[0].nr_unflushed, 2);
-	flush_workqueue(fake->core.c.env.wq);
+	lc_lane_seal(fake->c.lanes->lane[0], true, false);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 2);
+	flush_workqueue(fake->c.env.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
 	lc_log_relieve(log);
 	fake_finish(fake, 0, BLK_STS_IOERR);
-	KUNIT_EXPECT_EQ(test, fake->core.c.pool->homes[0].nr_unflushed, 0);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 0);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 3, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, fake->core.c.pool->homes[0].nr_unflushed, 1);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 1);
 	fake_pass(fake);
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(log, 3), 0);
 	lc_log_quiesce(log);
-	KUNIT_EXPECT_EQ(test, fake->core.c.pool->homes[0].nr_unflushed, 0);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.c.pool), 0);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 0);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->c.pool), 0);
 }
 
 /* --- no volatile cache ---------------------------------------------------------------- */
@@ -334,12 +334,12 @@ static void through_failed(struct kunit *test)
 	fake_finish(fake, 1, BLK_STS_IOERR);
 	fake_finish(fake, 2, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
-	KUNIT_EXPECT_TRUE(test, lc_log_in_trouble(fake->core.c.log));
+	KUNIT_EXPECT_TRUE(test, lc_log_in_trouble(fake->c.log));
 	fake_finish(fake, 1, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, one->ended, 0);
 	KUNIT_EXPECT_EQ(test, two->ended, 0);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
-	KUNIT_EXPECT_FALSE(test, lc_log_in_trouble(fake->core.c.log));
+	KUNIT_EXPECT_FALSE(test, lc_log_in_trouble(fake->c.log));
 	fake_expect_flushes(fake, 0);
 }
 
@@ -353,7 +353,7 @@ static void through_void(struct kunit *test)
 	fake_write(fake, 0, 1);
 	fio = fake_flush_direct(fake);
 	bio = fake_take(fake, 1);
-	lc_log_void(fake->core.c.log);
+	lc_log_void(fake->c.log);
 	fake_end(bio, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
@@ -399,11 +399,11 @@ static void through_dead(struct kunit *test)
 
 	fake_write(fake, 0, 1);
 	fio = fake_flush_direct(fake);
-	lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
-	lc_health_fail(&fake->core.c.health, "a test says so");
+	lc_lane_seal(fake->c.lanes->lane[0], true, false);
+	lc_health_fail(&fake->c.health, "a test says so");
 	fake_finish(fake, 1, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.c.pool), 1);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->c.pool), 1);
 	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
 }
 
@@ -417,14 +417,14 @@ static void through_stopped(struct kunit *test)
 	fake_write(fake, 0, 1);
 	fio = fake_flush_direct(fake);
 	bio = fake_take(fake, 1);
-	lc_log_stop(fake->core.c.log);
+	lc_log_stop(fake->c.log);
 	fake_end(bio, BLK_STS_OK);
-	lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
-	lc_log_wait_stopped(fake->core.c.log);
+	lc_lane_seal(fake->c.lanes->lane[0], true, false);
+	lc_log_wait_stopped(fake->c.log);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.c.pool), 1);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->c.pool), 1);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
-	lc_log_end_flushes(fake->core.c.log, BLK_STS_OK);
+	lc_log_end_flushes(fake->c.log, BLK_STS_OK);
 }
 
 /* A closed buffer is free once its last record is written. */
@@ -434,12 +434,12 @@ static void through_retire(struct kunit *test)
 
 	fake_record(fake, 2);
 	fake_record(fake, 2);
-	lc_lane_seal(fake->core.c.lanes->lane[0], true, false);
+	lc_lane_seal(fake->c.lanes->lane[0], true, false);
 	fake_finish(fake, 2, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.c.pool), 1);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->c.pool), 1);
 	fake_finish(fake, 1, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
-	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->core.c.pool), 0);
+	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->c.pool), 0);
 }
 
 static struct kunit_case submit_cases[] = {

@@ -156,11 +156,11 @@ static bool do_inner(struct life *life, const struct action *a)
 		log_flush_submit();
 		break;
 	case ACTION_REFILL:
-		if (!core->refill_work.queued)
+		if (!core->c.env.refill.work->queued)
 			return false;
-		core->refill_work.queued = false;
+		core->c.env.refill.work->queued = false;
 		log_count_unflushed();
-		core->refill_work.func(&core->refill_work);
+		core->c.env.refill.work->func(core->c.env.refill.work);
 		break;
 	case ACTION_REWRITE:
 		if (!rewrite_possible())
@@ -398,7 +398,7 @@ static bool draw_inner(struct action *a)
 		};
 	if (w->flush_queued)
 		can[nr++] = (struct action) { .kind = ACTION_FLUSHER };
-	if (world->core->refill_work.queued)
+	if (world->core->c.env.refill.work->queued)
 		can[nr++] = (struct action) { .kind = ACTION_REFILL };
 	if (rewrite_possible())
 		can[nr++] = (struct action) { .kind = ACTION_REWRITE };

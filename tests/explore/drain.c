@@ -15,6 +15,7 @@
 #include "history.h"
 #include "index.h"
 #include "segment.h"
+#include "refill.h"
 #include "stripe.h"
 #include "superblock.h"
 #include "writer.h"
@@ -287,7 +288,7 @@ static bool tail_at_cut(u64 first, u64 end, u64 *segment, u64 *tail_seq)
 		return false;
 	*segment = end;
 	world->writer->nr_cuts++;
-	world->writer->nr_old_cuts += end < allot->start;
+	world->writer->nr_old_cuts += end < world->core->c.ring->life_start;
 	tail_for(end, &low_segment, &low_seq);
 	if (low_seq != *tail_seq || low_segment < end)
 		trouble(BAD_INDEX, "segment %llu is no cut from record %llu on: %llu in %llu", end,
@@ -587,27 +588,57 @@ struct lc_writeback {
 	int unused;
 };
 
-int lc_discard_create(struct lc_core *core)
+struct lc_discards *lc_discard_create(struct lc_cache *c)
 {
-	(void)core;
-	return 0;
+	return (struct lc_discards *)c;
 }
 
 /* The user's discard ends when all of it has: none goes on without its bio. */
-void lc_discard_settle(struct lc_core *core)
+void lc_discard_settle(struct lc_discards *d)
 {
-	(void)core;
+	(void)d;
 }
 
-void lc_discard_destroy(struct lc_core *core)
+void lc_discard_destroy(struct lc_discards *d)
 {
-	(void)core;
+	(void)d;
 }
 
-struct lc_writeback *lc_writeback_create(struct lc_core *core)
+struct lc_claims *lc_claims_create(void)
 {
-	(void)core;
-	return kzalloc(sizeof(struct lc_writeback), GFP_KERNEL);
+	static u64 unused;
+
+	return (struct lc_claims *)&unused;
+}
+
+void lc_claims_destroy(struct lc_claims *claims)
+{
+	(void)claims;
+}
+
+static unsigned long pace(const void *owner)
+{
+	(void)owner;
+	return 0;
+}
+
+static void refill_ran(void *owner)
+{
+	(void)owner;
+}
+
+static const struct lc_refill_ops refill_ops = {
+	.pace = pace,
+	.ran = refill_ran,
+};
+
+struct lc_writeback *lc_writeback_create(struct lc_cache *c)
+{
+	struct lc_writeback *wb = kzalloc(sizeof(*wb), GFP_KERNEL);
+
+	if (wb)
+		lc_refill_attach(c->refill, &refill_ops, wb);
+	return wb;
 }
 
 void lc_writeback_destroy(struct lc_writeback *wb)
@@ -632,12 +663,6 @@ void lc_writeback_resume(struct lc_writeback *wb)
 void lc_writeback_kick(struct lc_writeback *wb)
 {
 	(void)wb;
-}
-
-unsigned long lc_writeback_pace(const struct lc_writeback *wb)
-{
-	(void)wb;
-	return 0;
 }
 
 static bool resting(const void *arg)

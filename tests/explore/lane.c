@@ -193,7 +193,6 @@ void lc_lanes_destroy(struct lc_lanes *lanes)
 
 void lc_allot_start(struct lc_allot *allot, u64 segment, u64 next_seq)
 {
-	allot->start = segment;
 	allot->next = segment;
 	allot->end = segment;
 	allot->cut = segment;
@@ -588,7 +587,7 @@ void lc_stats_destroy(struct lc_cache *c)
 /* First segment without a record: none of this life's records is in it or behind it. */
 u64 first_unused_segment(void)
 {
-	u64 number = world->core->c.allot->start, seq;
+	u64 number = world->core->c.ring->life_start, seq;
 
 	for (seq = world->life->start_seq + 1; seq <= world->writer->last_seq; seq++) {
 		const struct rec *rec = rec_of_seq(seq);

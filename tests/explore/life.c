@@ -15,7 +15,7 @@
 #include "io.h"
 #include "life.h"
 #include "log.h"
-#include "park.h"
+#include "intake.h"
 #include "segment.h"
 #include "writer.h"
 
@@ -168,50 +168,67 @@ void lc_name_stop(struct lc_name *name)
 	(void)name;
 }
 
-struct lc_park *lc_park_create(struct lc_core *core)
+/* Only their addresses matter: no bio comes here. */
+struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
+				   struct lc_bypass *bypass)
 {
-	return (struct lc_park *)core;
+	static struct work_struct unpark;
+
+	(void)flush;
+	(void)bypass;
+	c->env.unpark = (struct lc_kick){ c->env.wq, &unpark };
+	return (struct lc_intake *)c;
 }
 
-void lc_park_destroy(struct lc_park *park)
+void lc_intake_destroy(struct lc_intake *intake)
 {
-	(void)park;
+	(void)intake;
 }
 
-void lc_park_kick(struct lc_park *park)
+void lc_intake_kick(struct lc_intake *intake)
 {
-	(void)park;
+	(void)intake;
 }
 
-void lc_park_presuspend(struct lc_park *park, struct dm_target *ti)
+void lc_intake_presuspend(struct lc_intake *intake, struct dm_target *ti)
 {
-	(void)park;
+	(void)intake;
 	(void)ti;
 }
 
-void lc_park_resume(struct lc_park *park)
+void lc_intake_resume(struct lc_intake *intake)
 {
-	(void)park;
+	(void)intake;
 }
 
-void lc_park_rest(struct lc_park *park)
+void lc_intake_rest(struct lc_intake *intake)
 {
-	(void)park;
+	(void)intake;
 }
 
-void lc_park_stop(struct lc_park *park)
+void lc_intake_stop(struct lc_intake *intake)
 {
-	(void)park;
+	(void)intake;
 }
 
-void lc_write_commit_work(struct work_struct *work)
+struct lc_flush *lc_flush_create(struct lc_cache *c)
 {
-	(void)work;
+	return (struct lc_flush *)c;
 }
 
-void lc_write_commit_late(struct work_struct *work)
+void lc_flush_destroy(struct lc_flush *flush)
 {
-	(void)work;
+	(void)flush;
+}
+
+void lc_flush_resume(struct lc_flush *flush)
+{
+	(void)flush;
+}
+
+void lc_flush_quiesce(struct lc_flush *flush)
+{
+	(void)flush;
 }
 
 /* --- format -------------------------------------------------------------------- */

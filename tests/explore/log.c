@@ -463,6 +463,12 @@ void lc_rescue_run(struct lc_rescue *rescue)
 	(void)rescue;
 }
 
+bool lc_rescue_pause(struct lc_rescue *rescue)
+{
+	(void)rescue;
+	return false;
+}
+
 void lc_rescue_resume(struct lc_rescue *rescue)
 {
 	(void)rescue;
@@ -474,9 +480,9 @@ void lc_rescue_finish(struct lc_rescue *rescue, bool removing)
 	(void)removing;
 }
 
-struct lc_bypass *lc_bypass_create(struct lc_core *core)
+struct lc_bypass *lc_bypass_create(struct lc_cache *c)
 {
-	(void)core;
+	(void)c;
 	return kzalloc(16, GFP_KERNEL);
 }
 
@@ -485,9 +491,9 @@ void lc_bypass_destroy(struct lc_bypass *bypass)
 	kfree(bypass);
 }
 
-int lc_bypass_flush(struct lc_core *core)
+int lc_bypass_flush(struct lc_bypass *bypass)
 {
-	(void)core;
+	(void)bypass;
 	return -EIO;
 }
 

@@ -337,7 +337,8 @@ struct bio;
 struct completion { int unused; };
 struct bvec_iter { int unused; };
 struct bio_vec { int unused; };
-struct bio { int unused; };
+typedef struct { int unused; } wait_queue_head_t;
+struct bio { blk_status_t bi_status; };
 struct mapped_device;
 struct dm_table;
 
@@ -355,6 +356,7 @@ struct dm_target {
 #define bdev_write_cache(bdev)		((void)(bdev), true)
 #define dm_bio_from_per_bio_data(data, size) ((struct bio *)(data))
 #define dm_per_bio_data(bio, size)	((void *)(bio))
+void bio_endio(struct bio *bio);
 #define dm_noflush_suspending(ti)	((void)(ti), false)
 #define dm_table_event(table)		((void)(table))
 #define dm_table_get_md(table)		((struct mapped_device *)(table))

@@ -85,7 +85,7 @@ proctype writer()
 	byte rec, behind;
 	bit again = 1;
 
-	atomic { !held -> behind = (ended == come -> ended : 0) };	/* lc_park_must() */
+	atomic { !held -> behind = (ended == come -> ended : 0) };	/* lc_intake_must() */
 	do
 	:: atomic { again -> rec = current; inside[rec]++ };	/* lc_lane_reserve() */
 		d_step {					/* [bucket lock] */

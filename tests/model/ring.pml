@@ -3,7 +3,7 @@
  * Whether everybody gets on: bios that find no buffer are parked, the workers that
  * prepare buffers and continue bios, records that must become durable before their
  * buffer is free, the ring of segments, readers that hold segments, writeback that moves
- * the tail, blocks with lost sectors that it must log again.  core.c, write.c, park.c,
+ * the tail, blocks with lost sectors that it must log again.  core.c, write.c, intake.c,
  * record.c, log.c, segment.c and writeback.c, as far as one waits for the other.
  *
  * No timer runs: idle_seal_ms is 0, writeback is off, and what the code tries again
@@ -422,7 +422,7 @@ proctype writer(byte me, bios, slots)
 	od
 }
 
-/* unpark_work() of park.c */
+/* unpark_work() of intake.c */
 active proctype unpark_work()
 {
 	byte me, got;
@@ -702,7 +702,7 @@ end_poll:	do
 		   }
 #ifdef LOST
 			do
-			:: d_step { TO_RELOG ->			/* lc_write_relog() */
+			:: d_step { TO_RELOG ->			/* lc_relog() */
 				reserve(got);
 				if
 				:: got == 1 ->

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * FLUSH and FUA: bios that end when what was completed before them is durable.
+ *
+ * FUA writes that meet in a worker of device mapper share one record (group commit).  What nobody
+ * asks to be durable becomes so after idle_seal_ms without a write.
+ */
+#ifndef LC_FLUSH_H
+#define LC_FLUSH_H
+
+#include <linux/types.h>
+
+struct bio;
+struct lc_cache;
+struct lc_flush;
+struct lc_io;
+
+/* @c: set up to the log.  May sleep.  Return: the room or NULL. */
+struct lc_flush *lc_flush_create(struct lc_cache *c);
+/* No bio is left, and nobody calls lc_flush_commit() any more.  @flush or NULL.  May sleep. */
+void lc_flush_destroy(struct lc_flush *flush);
+
+/* Start the idle clock, and stop it: it does nothing afterwards.  Process context; may sleep. */
+void lc_flush_resume(struct lc_flush *flush);
+void lc_flush_quiesce(struct lc_flush *flush);
+
+/**
+ * lc_flush_map() - map an empty flush
+ * @flush: the room
+ * @bio: device mapper's clone
+ * @alone: the volume is all of the mapped device
+ *
+ * From map().  If it is not @alone, device mapper allocates another clone before what is
+ * submitted here gets to the SSD, and might wait for a bio that waits for just that.
+ */
+int lc_flush_map(struct lc_flush *flush, struct bio *bio, bool alone);
+
+/**
+ * lc_flush_write() - end a FUA write, all of whose data is in a lane, when it is durable
+ * @flush: the room
+ * @io: the write
+ * @batch: the caller calls lc_flush_commit() soon
+ *
+ * Process context.  Without @batch, may sleep as submit_bio() does.
+ */
+void lc_flush_write(struct lc_flush *flush, struct lc_io *io, bool batch);
+
+/* Make FUA writes durable that wait for others.  Process context; may sleep as submit_bio(). */
+void lc_flush_commit(struct lc_flush *flush);
+
+#endif /* LC_FLUSH_H */

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The way of writes in: they are written at once, or parked until there is room.
+ *
+ * Writes that find no room are parked, and one worker continues them in their turn.  The intake
+ * decides who has to wait and for how long; write.h, merge.h, flush.h and bypass.h do the work.
+ */
+#ifndef LC_INTAKE_H
+#define LC_INTAKE_H
+
+#include <linux/types.h>
+
+struct bio;
+struct dm_target;
+struct lc_bypass;
+struct lc_cache;
+struct lc_flush;
+struct lc_intake;
+
+/*
+ * @c: set up to the log; env.unpark is set.  @flush and @bypass outlive the room.  May sleep.
+ * Return: the room or NULL.
+ */
+struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
+				   struct lc_bypass *bypass);
+/* After lc_intake_stop().  @intake or NULL. */
+void lc_intake_destroy(struct lc_intake *intake);
+
+/**
+ * lc_intake_map() - map a write
+ * @intake: the room
+ * @bio: device mapper's clone
+ *
+ * From map(): sleeps only if too much is parked.  The bio completes here or later.
+ */
+int lc_intake_map(struct lc_intake *intake, struct bio *bio);
+
+/* There is room, or another reason to look at what is parked: as env.unpark.  Any context. */
+void lc_intake_kick(struct lc_intake *intake);
+
+/* How many blocks wait for room?  Any context; not those of writers who sleep. */
+u64 lc_intake_blocks(const struct lc_intake *intake);
+
+/**
+ * lc_intake_presuspend() - a suspend begins, which waits for all tasks in map()
+ * @intake: the room
+ * @ti: after a noflush suspend it is asked whether device mapper still takes back what is
+ *	parked; valid until lc_intake_resume() or lc_intake_rest()
+ *
+ * Process context.
+ */
+void lc_intake_presuspend(struct lc_intake *intake, struct dm_target *ti);
+
+/* Device mapper wants nothing back any more.  Process context. */
+void lc_intake_resume(struct lc_intake *intake);
+
+/*
+ * No bio is under way; nothing of the room runs afterwards.  May sleep.  A noflush suspend is over:
+ * its table, which would be asked, may be gone soon.
+ */
+void lc_intake_rest(struct lc_intake *intake);
+
+/* End the works for good: no bio will come, and nobody kicks any more.  @intake or NULL.  May sleep. */
+void lc_intake_stop(struct lc_intake *intake);
+
+#endif /* LC_INTAKE_H */

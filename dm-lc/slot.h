@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reading a slot back from the SSD, with the checksum that the log has for it.
+ *
+ * The caller holds a reference on the slot's segment, or the tail waits for the caller: so the
+ * segment is not reused meanwhile, and a sum that is learnt from a header is right (V1).
+ */
+#ifndef LC_SLOT_H
+#define LC_SLOT_H
+
+#include <linux/types.h>
+
+struct lc_cache;
+struct lc_record_header;
+
+/**
+ * lc_slot_read() - read a slot from the SSD and verify it
+ * @c: the cache
+ * @block: that it should hold
+ * @slot: number over the whole SSD; its segment is referenced
+ * @pages: two pages, physically contiguous; the first one gets the slot
+ *
+ * May sleep.  A slot that does not match is read twice, with its header.
+ * Return: 0, -EBADMSG if slot or header are damaged, or an I/O error.
+ */
+int lc_slot_read(struct lc_cache *c, u64 block, u32 slot, void *pages);
+
+/**
+ * lc_slot_find_sum() - look up the checksum of a slot
+ * @c: the cache
+ * @block: that the slot should hold
+ * @slot: number over the whole SSD; its segment is referenced
+ * @header: memory for a record header
+ * @csum: gets the sum
+ *
+ * May sleep and read from the SSD, unless the sum is in RAM.
+ * Return: 0, -EBADMSG if the log has no such slot, or an I/O error.
+ */
+int lc_slot_find_sum(struct lc_cache *c, u64 block, u32 slot, struct lc_record_header *header,
+		     u32 *csum);
+
+/* Drop the reference on the segment of a slot.  Any context. */
+void lc_slot_put(struct lc_cache *c, u32 slot);
+
+#endif /* LC_SLOT_H */
