@@ -192,7 +192,7 @@ static void stop_clean(struct lc_core *core)
 	core->ended = true;
 	lc_health_end(&core->c.health);
 	/* A fingerprint of what is gone after a power cut would refuse the next start (F8). */
-	ret = lc_doubt_flush(&core->c);
+	ret = lc_doubt_flush(&core->c.doubt, core->c.env.backing);
 	if (!ret && lc_doubt_any(&core->c.doubt))
 		ret = -EIO;
 	if (!ret)

@@ -5,6 +5,7 @@
 #include "cache.h"
 #include "fingerprint.h"
 #include "io.h"
+#include "sample.h"
 
 static u64 sample_address(const struct lc_cache *c, u32 i)
 {

@@ -3,7 +3,7 @@
 #include <kunit/test.h>
 
 #include "../doubt.h"
-#include "../fingerprint.h"
+#include "../sample.h"
 
 #define BLOCKS	7936u
 
