@@ -29,7 +29,8 @@ struct lc_allot;
 struct lc_lanes;
 struct lc_log;
 struct lc_submit;
-struct lc_meta;
+struct lc_super;
+struct lc_hdd_mark;
 struct lc_claims;
 struct lc_stats;
 
@@ -39,9 +40,10 @@ struct lc_cache {
 
 	u32 ssd_blocks, ssd_memory;	/* what reads must fit, see fit.h; READ_ONCE() */
 	struct lc_doubt doubt;		/* about sampled blocks of the HDD */
-	struct lc_sb sb;		/* identity and geometry: constant; the rest: meta->lock */
+	struct lc_sb sb;		/* identity and geometry: constant; the rest: super->lock */
 	u8 sb_copy;			/* front copy that sb was read from */
-	struct lc_meta *meta;
+	struct lc_super *super;
+	struct lc_hdd_mark *mark;
 	struct lc_index *index;
 	struct lc_sums sums;
 	struct lc_ring *ring;

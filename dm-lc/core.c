@@ -36,6 +36,7 @@
 #include "io.h"
 #include "lanes.h"
 #include "log.h"
+#include "mark.h"
 #include "pairing.h"
 #include "park.h"
 #include "recovery.h"
@@ -45,7 +46,7 @@
 #include "submit.h"
 #include "stats.h"
 #include "sums.h"
-#include "superblock.h"
+#include "super.h"
 #include "write.h"
 #include "writeback.h"
 
@@ -155,7 +156,7 @@ static int load_log(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 	int ret = 0;
 
 	/* A start that the power cut before it wrote anything else: the stop before it counts. */
-	if (lc_pairing_unwritten(&core->c.sb, lc_meta_mark_epoch(&core->c)))
+	if (lc_pairing_unwritten(&core->c.sb, lc_mark_epoch(core->c.mark)))
 		ret = lc_fingerprint_check(&core->c);
 	return ret ? ret : lc_recovery_run(&core->c, next_seq, next_segment);
 }
@@ -167,7 +168,7 @@ static int start(struct lc_core *core)
 	int ret;
 
 	lockdep_assert_held(&core->life_lock);
-	ret = lc_meta_check_pair(&core->c);
+	ret = lc_mark_check_pair(core->c.mark);
 	if (!ret)
 		ret = lc_foreign_check(&core->c);
 	if (ret)
@@ -183,7 +184,8 @@ static int start(struct lc_core *core)
 	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq, next_segment);
 	lc_allot_start(core->c.allot, next_segment, next_seq);
 	lc_log_start(core->c.log, next_seq);
-	ret = lc_meta_begin_epoch(&core->c, next_seq, next_segment);
+	ret = lc_super_begin_epoch(core->c.super, core->c.mark, core->c.nr_lanes, next_seq,
+				   next_segment);
 	if (ret)
 		return ret;
 	if (core->c.sb.mark_offset != LC_NO_MARK)
@@ -213,8 +215,8 @@ static void stop_clean(struct lc_core *core)
 	if (!ret)
 		ret = lc_checkpoint_write(&core->c, &entries);
 	if (!ret)
-		ret = lc_meta_end_clean(&core->c, lc_log_last_seq(core->c.log) + 1,
-					lc_lanes_used(core->c.lanes), entries, &print);
+		ret = lc_super_end_clean(core->c.super, lc_log_last_seq(core->c.log) + 1,
+					 lc_lanes_used(core->c.lanes), entries, &print);
 	if (ret)
 		lc_warn(&core->c.env, "no clean stop, error %d: the next start replays the log", ret);
 }
@@ -432,7 +434,8 @@ void lc_core_teardown(struct lc_core *core)
 	lc_sums_destroy(&core->c.sums);
 	lc_stats_destroy(&core->c);
 	lc_index_destroy(core->c.index);
-	lc_meta_destroy(core->c.meta);
+	lc_mark_destroy(core->c.mark);
+	lc_super_destroy(core->c.super);
 	mempool_exit(&core->c.merge_pool);
 	mutex_destroy(&core->life_lock);
 }
@@ -459,7 +462,9 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	LIST_HEAD(buffers);
 
 	core->c.sums.nr_slots = core->c.sb.geo.nr_slots;
-	core->c.meta = lc_meta_create(&core->c);
+	core->c.super = lc_super_create(&core->c);
+	core->c.mark = core->c.super ?
+		       lc_mark_create(&core->c.env, lc_super_lock(core->c.super)) : NULL;
 	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
 	core->c.ring = lc_ring_create(&core->c.sb.geo);
 	core->c.pool = lc_pool_create(&core->c.env, core->c.ring, nr_lanes);
@@ -471,7 +476,7 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 					     WQ_MAX_ACTIVE);
 	core->verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	core->event_wq = alloc_ordered_workqueue("lc-event", WQ_MEM_RECLAIM);
-	if (!core->c.meta || !core->c.index || !core->c.ring || !core->c.pool || !core->c.env.wq ||
+	if (!core->c.mark || !core->c.index || !core->c.ring || !core->c.pool || !core->c.env.wq ||
 	    !core->commit_wq || !core->c.patient_wq || !core->verify_wq || !core->event_wq)
 		return -ENOMEM;
 	core->c.nr_lanes = nr_lanes;
@@ -596,7 +601,7 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 	*error = "Cannot allocate memory";
 	core->c.env.params = *params;
 	lc_name_look(&core->c.env.name);
-	ret = lc_meta_read_sb(core->c.env.cache, &core->c.sb, &core->c.sb_copy, &why);
+	ret = lc_super_read(core->c.env.cache, &core->c.sb, &core->c.sb_copy, &why);
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret) {

@@ -14,7 +14,7 @@
 #include "log.h"
 #include "read.h"
 #include "segment.h"
-#include "superblock.h"
+#include "super.h"
 #include "wbroom.h"
 #include "write.h"
 
@@ -186,7 +186,7 @@ int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b)
 	if (!ret)
 		ret = lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
 	if (!ret)
-		ret = lc_meta_set_tail(&core->c, b->end, seq);
+		ret = lc_super_set_tail(core->c.super, b->end, seq);
 	if (ret)
 		return ret;
 	lc_ring_set_tail(core->c.ring, b->end, seq);

@@ -40,7 +40,6 @@
 #include "read.h"
 #include "rescue.h"
 #include "segment.h"
-#include "superblock.h"
 #include "wbcollect.h"
 #include "wbcopy.h"
 #include "wbroom.h"

@@ -24,7 +24,7 @@
 #include "../park.h"
 #include "../segment.h"
 #include "../submit.h"
-#include "../superblock.h"
+#include "../super.h"
 #include "../writeback.h"
 #include "example.h"
 
@@ -268,7 +268,7 @@ static void fake_destroy(void *data)
 	lc_pool_destroy(core->c.pool);
 	lc_ring_destroy(core->c.ring);
 	lc_index_destroy(core->c.index);
-	lc_meta_destroy(core->c.meta);
+	lc_super_destroy(core->c.super);
 	if (fake->disk) {
 		del_gendisk(fake->disk);
 		put_disk(fake->disk);
@@ -285,11 +285,11 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	core->c.env.wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
 	core->c.env.refill = (struct lc_kick){ core->c.env.wq, &core->refill_work };
 	core->event_wq = alloc_ordered_workqueue("lc-test-event", 0);
-	core->c.meta = lc_meta_create(&core->c);
+	core->c.super = lc_super_create(&core->c);
 	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
 	core->c.ring = lc_ring_create(&core->c.sb.geo);
 	core->c.pool = lc_pool_create(&core->c.env, core->c.ring, options->lanes ?: 1);
-	KUNIT_ASSERT_TRUE(test, core->c.env.wq && core->event_wq && core->c.meta && core->c.index &&
+	KUNIT_ASSERT_TRUE(test, core->c.env.wq && core->event_wq && core->c.super && core->c.index &&
 			  core->c.ring && core->c.pool);
 	core->c.nr_lanes = options->lanes ?: 1;
 	core->c.sums.nr_slots = core->c.sb.geo.nr_slots;

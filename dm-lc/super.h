@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The superblock of the SSD: reading it, and the moments at which it changes.  Every change is
+ * durable in both front copies, one after the other, before the call returns (L9).
+ *
+ * Only super.c writes the superblock in memory.  Its identity and geometry are constant once it
+ * is read.  Its other fields belong to the lock; before the epoch is open nothing else runs.
+ *
+ * The lock also guards the mark of the HDD (mark.h): a start writes the superblock, then the
+ * mark, and nothing comes between the two.
+ */
+#ifndef LC_SUPER_H
+#define LC_SUPER_H
+
+#include <linux/types.h>
+
+struct block_device;
+struct lc_cache;
+struct lc_fingerprint;
+struct lc_hdd_mark;
+struct lc_sb;
+struct lc_super;
+struct mutex;
+
+int lc_super_read(struct block_device *bdev, struct lc_sb *sb, u8 *which, const char **why);
+
+struct lc_super *lc_super_create(struct lc_cache *c);
+void lc_super_destroy(struct lc_super *super);
+struct mutex *lc_super_lock(struct lc_super *super);
+
+int lc_super_check_unchanged(struct lc_super *super, struct lc_hdd_mark *mark);
+int lc_super_begin_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 nr_lanes,
+			 u64 first_seq, u64 first_segment);
+int lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq);
+int lc_super_end_clean(struct lc_super *super, u64 next_seq, u64 head_segment, u64 ckpt_entries,
+		       const struct lc_fingerprint *print);
+
+#endif /* LC_SUPER_H */
