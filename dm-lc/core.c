@@ -98,6 +98,14 @@ const struct lc_health_ops lc_core_health_ops = {
 	.tell = tell,
 };
 
+/* Of the SSD, in a write of the superblock: records may be gone, and are written again (F2). */
+static void flush_failed(void *arg)
+{
+	struct lc_core *core = arg;
+
+	lc_log_void(core->c.log);
+}
+
 /* Nothing came for a while: do not sit on unflushed data. */
 static void idle_work(struct work_struct *work)
 {
@@ -462,7 +470,8 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	LIST_HEAD(buffers);
 
 	core->c.sums.nr_slots = core->c.sb.geo.nr_slots;
-	core->c.super = lc_super_create(&core->c);
+	core->c.super = lc_super_create(&core->c.env, &core->c.sb, core->c.sb_copy, flush_failed,
+					core);
 	core->c.mark = core->c.super ?
 		       lc_mark_create(&core->c.env, lc_super_lock(core->c.super)) : NULL;
 	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);

@@ -16,21 +16,22 @@
 #include <linux/string.h>
 #include <linux/utsname.h>
 
-#include "cache.h"
+#include "env.h"
 #include "fingerprint.h"
+#include "health.h"
 #include "io.h"
-#include "log.h"
 #include "mark.h"
 #include "replay.h"
 #include "super.h"
 
 struct lc_super {
-	struct lc_cache *c;		/* constant */
 	struct lc_env *env;		/* constant */
 	struct mutex lock;		/* superblock and mark; mark.c has a pointer to it */
 	struct lc_sb *sb;		/* lock; identity and geometry: constant */
 	void *block;			/* 4 KiB for I/O; lock */
 	u8 whole;			/* front copy that was read, or written last; lock */
+	void (*flush_failed)(void *arg);	/* constant */
+	void *arg;			/* constant */
 };
 
 /**
@@ -81,21 +82,19 @@ free:
 	return ret;
 }
 
-/**
- * lc_super_create() - the room of a volume's superblock
- * @c: the volume
- */
-struct lc_super *lc_super_create(struct lc_cache *c)
+struct lc_super *lc_super_create(struct lc_env *env, struct lc_sb *sb, u8 copy,
+				 void (*flush_failed)(void *arg), void *arg)
 {
 	struct lc_super *super = kzalloc(sizeof(*super), GFP_KERNEL);
 
 	if (!super)
 		return NULL;
 	mutex_init(&super->lock);
-	super->c = c;
-	super->env = &c->env;
-	super->sb = &c->sb;
-	super->whole = c->sb_copy;
+	super->env = env;
+	super->sb = sb;
+	super->whole = copy;
+	super->flush_failed = flush_failed;
+	super->arg = arg;
 	super->block = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
 	if (!super->block) {
 		kfree(super);
@@ -117,17 +116,6 @@ struct mutex *lc_super_lock(struct lc_super *super)
 	return &super->lock;
 }
 
-/*
- * The PREFLUSH in it may be what failed: records are void (F2).  In completion context: were it
- * told by the task that waits, a FLUSH of the log could end in between and be believed (F2).
- */
-static void write_failed(void *arg)
-{
-	struct lc_super *super = arg;
-
-	lc_log_void(super->c->log);
-}
-
 /* [super->lock] Both front copies, and the third if asked. */
 static int write_super(struct lc_super *super, bool third)
 {
@@ -143,7 +131,7 @@ static int write_super(struct lc_super *super, bool third)
 		ret = lc_io_sync_told(super->env->cache, REQ_OP_WRITE | REQ_META | LC_IO_COMMIT |
 				      REQ_PREFLUSH | REQ_FUA,
 				      lc_format_sb_address(&super->sb->geo, copy), super->block,
-				      LC_SLOT_BYTES, write_failed, super);
+				      LC_SLOT_BYTES, super->flush_failed, super->arg);
 		/* The third copy is for people who search, not for recovery. */
 		if (ret && copy < 2)
 			return ret;

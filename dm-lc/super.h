@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 struct block_device;
-struct lc_cache;
+struct lc_env;
 struct lc_fingerprint;
 struct lc_hdd_mark;
 struct lc_sb;
@@ -24,7 +24,20 @@ struct mutex;
 
 int lc_super_read(struct block_device *bdev, struct lc_sb *sb, u8 *which, const char **why);
 
-struct lc_super *lc_super_create(struct lc_cache *c);
+/**
+ * lc_super_create() - the room of a volume's superblock
+ * @env: of the volume
+ * @sb: the superblock in memory, which lc_super_read() has filled; outlives the room
+ * @copy: the front copy that it was read from
+ * @flush_failed: called when a write of the superblock fails.  Its PREFLUSH may be what failed,
+ *	so that writes which the SSD completed before may be gone (F2).  In completion context,
+ *	before the write returns and before a later FLUSH can complete and be believed.
+ * @arg: for @flush_failed
+ *
+ * May sleep.  Return: the room, for lc_super_destroy(), or NULL.
+ */
+struct lc_super *lc_super_create(struct lc_env *env, struct lc_sb *sb, u8 copy,
+				 void (*flush_failed)(void *arg), void *arg);
 void lc_super_destroy(struct lc_super *super);
 struct mutex *lc_super_lock(struct lc_super *super);
 

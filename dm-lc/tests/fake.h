@@ -240,6 +240,13 @@ static void fake_refill_work(struct work_struct *work)
 	atomic_inc(&container_of(core, struct fake, core)->refills);
 }
 
+static void fake_flush_failed(void *arg)
+{
+	struct lc_core *core = arg;
+
+	lc_log_void(core->c.log);
+}
+
 static void fake_no_work(struct work_struct *work)
 {
 }
@@ -285,7 +292,7 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	core->c.env.wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
 	core->c.env.refill = (struct lc_kick){ core->c.env.wq, &core->refill_work };
 	core->event_wq = alloc_ordered_workqueue("lc-test-event", 0);
-	core->c.super = lc_super_create(&core->c);
+	core->c.super = lc_super_create(&core->c.env, &core->c.sb, 0, fake_flush_failed, core);
 	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
 	core->c.ring = lc_ring_create(&core->c.sb.geo);
 	core->c.pool = lc_pool_create(&core->c.env, core->c.ring, options->lanes ?: 1);

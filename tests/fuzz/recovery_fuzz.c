@@ -23,7 +23,6 @@
 #include "index.h"
 #include "io.h"
 #include "lanes.h"
-#include "log.h"
 #include "mark.h"
 #include "medium.h"
 #include "pairing.h"
@@ -114,10 +113,9 @@ int lc_io_flush(struct block_device *bdev)
 	return 0;
 }
 
-/* For a superblock that cannot be written: here they all can. */
-void lc_log_fail(struct lc_log *log)
+static void flush_failed(void *arg)
 {
-	(void)log;
+	(void)arg;
 	EXPECT(!"a superblock could not be written");
 }
 
@@ -125,12 +123,6 @@ void lc_log_fail(struct lc_log *log)
 u64 lc_lanes_used(struct lc_lanes *lanes)
 {
 	return lc_ring_head(lanes->ring);
-}
-
-void lc_log_void(struct lc_log *log);
-void lc_log_void(struct lc_log *log)
-{
-	lc_log_fail(log);
 }
 
 /* --- the start, as in core.c ---------------------------------------------- */
@@ -155,7 +147,7 @@ static int open_devices(struct lc_core *core)
 		return -EINVAL;
 	core->c.env.nr_blocks = (core->c.sb.volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
 	lc_place_init(&core->c.env.place, &core->c.sb);
-	core->c.super = lc_super_create(&core->c);
+	core->c.super = lc_super_create(&core->c.env, &core->c.sb, core->c.sb_copy, flush_failed, NULL);
 	EXPECT(core->c.super);
 	core->c.mark = lc_mark_create(&core->c.env, lc_super_lock(core->c.super));
 	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
