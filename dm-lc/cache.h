@@ -18,8 +18,10 @@
 
 #include "doubt.h"
 #include "env.h"
+#include "fit.h"
 #include "format.h"
 #include "health.h"
+#include "stats.h"
 #include "sums.h"
 
 struct lc_index;
@@ -32,13 +34,12 @@ struct lc_submit;
 struct lc_super;
 struct lc_hdd_mark;
 struct lc_claims;
-struct lc_stats;
 
 struct lc_cache {
 	struct lc_env env;
 	struct lc_health health;
 
-	u32 ssd_blocks, ssd_memory;	/* what reads must fit, see fit.h; READ_ONCE() */
+	struct lc_fit fit;		/* what reads of the SSD must fit */
 	struct lc_doubt doubt;		/* about sampled blocks of the HDD */
 	struct lc_sb sb;		/* identity and geometry: constant; the rest: super->lock */
 	u8 sb_copy;			/* front copy that sb was read from */
@@ -54,8 +55,7 @@ struct lc_cache {
 	struct lc_log *log;
 	struct lc_submit *submit;
 	struct lc_claims *claims;
-	struct lc_stats __percpu *stats;
-	bool stats_on;			/* under core->life_lock; READ_ONCE() */
+	struct lc_stats stats;
 
 	bool bypassed;			/* was degraded: clean copies are outdated; READ_ONCE() */
 	mempool_t merge_pool;		/* two pages each, to read a slot and its header into */

@@ -131,7 +131,7 @@ static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 	ret = lc_recovery_check_clean(&core->c);
 	if (ret)
 		return ret;
-	ret = lc_fingerprint_check(&core->c);
+	ret = lc_fingerprint_check(&core->c.env);
 	if (ret)
 		return ret;
 	ret = lc_checkpoint_load(&core->c);
@@ -165,7 +165,7 @@ static int load_log(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 
 	/* A start that the power cut before it wrote anything else: the stop before it counts. */
 	if (lc_pairing_unwritten(&core->c.sb, lc_mark_epoch(core->c.mark)))
-		ret = lc_fingerprint_check(&core->c);
+		ret = lc_fingerprint_check(&core->c.env);
 	return ret ? ret : lc_recovery_run(&core->c, next_seq, next_segment);
 }
 
@@ -178,7 +178,7 @@ static int start(struct lc_core *core)
 	lockdep_assert_held(&core->life_lock);
 	ret = lc_mark_check_pair(core->c.mark);
 	if (!ret)
-		ret = lc_foreign_check(&core->c);
+		ret = lc_foreign_check(&core->c.env);
 	if (ret)
 		return ret;
 	if (core->c.sb.flags & LC_SB_CLEAN)
@@ -215,11 +215,11 @@ static void stop_clean(struct lc_core *core)
 	core->ended = true;
 	lc_health_end(&core->c.health);
 	/* A fingerprint of what is gone after a power cut would refuse the next start (F8). */
-	ret = lc_doubt_flush(&core->c);
+	ret = lc_doubt_flush(&core->c.doubt, core->c.env.backing);
 	if (!ret && lc_doubt_any(&core->c.doubt))
 		ret = -EIO;
 	if (!ret)
-		ret = lc_fingerprint_take(&core->c, &print);
+		ret = lc_fingerprint_take(&core->c.env, &print);
 	if (!ret)
 		ret = lc_checkpoint_write(&core->c, &entries);
 	if (!ret)
@@ -253,7 +253,7 @@ static void take_params(struct lc_core *core, struct lc_params *params, struct l
 		lc_pool_add(core->c.pool, spare);
 	lc_pool_shrink(core->c.pool, params->buffers);
 	lc_refill_set_ready(core, params);
-	WRITE_ONCE(core->c.stats_on, params->stats);
+	lc_stats_set(&core->c.stats, params->stats);
 	if (params->writeback_batch != core->c.env.params.writeback_batch ||
 	    params->writeback_depth != core->c.env.params.writeback_depth) {
 		/* Memory must not be reclaimed through the volume that is suspended. */
@@ -440,7 +440,7 @@ void lc_core_teardown(struct lc_core *core)
 	lc_pool_destroy(core->c.pool);
 	lc_ring_destroy(core->c.ring);
 	lc_sums_destroy(&core->c.sums);
-	lc_stats_destroy(&core->c);
+	lc_stats_destroy(&core->c.stats);
 	lc_index_destroy(core->c.index);
 	lc_mark_destroy(core->c.mark);
 	lc_super_destroy(core->c.super);
@@ -489,7 +489,7 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	    !core->commit_wq || !core->c.patient_wq || !core->verify_wq || !core->event_wq)
 		return -ENOMEM;
 	core->c.nr_lanes = nr_lanes;
-	if (lc_stats_create(&core->c) || lc_discard_create(core))
+	if (lc_stats_create(&core->c.stats) || lc_discard_create(core))
 		return -ENOMEM;
 	core->c.submit = lc_submit_create(&core->c.env, core->c.ring, core->c.pool, &core->c.sums,
 					  nr_lanes);

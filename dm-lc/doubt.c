@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Sampled blocks in which the HDD may show what it does not hold.  See doubt.h. */
-#include "cache.h"
+#include <linux/string.h>
+
 #include "doubt.h"
 #include "fingerprint.h"
 #include "io.h"
@@ -146,16 +147,17 @@ bool lc_doubt_any(struct lc_doubt *doubt)
 
 /**
  * lc_doubt_flush() - FLUSH the HDD
- * @c: the volume
+ * @doubt: of the core
+ * @hdd: the device
  *
  * May sleep.  Return: 0 or a negative errno.
  */
-int lc_doubt_flush(struct lc_cache *c)
+int lc_doubt_flush(struct lc_doubt *doubt, struct block_device *hdd)
 {
 	int ret;
 
-	lc_doubt_begin(&c->doubt);
-	ret = lc_io_flush(c->env.backing);
-	lc_doubt_end(&c->doubt, !ret);
+	lc_doubt_begin(doubt);
+	ret = lc_io_flush(hdd);
+	lc_doubt_end(doubt, !ret);
 	return ret;
 }

@@ -33,7 +33,7 @@
 
 #include "lc_format.h"
 
-struct lc_cache;
+struct block_device;
 
 /* A byte for each sample: its sectors. */
 struct lc_doubt {
@@ -55,6 +55,6 @@ void lc_doubt_begin(struct lc_doubt *doubt);
 void lc_doubt_end(struct lc_doubt *doubt, bool well);
 bool lc_doubt_any(struct lc_doubt *doubt);
 
-int lc_doubt_flush(struct lc_cache *c);
+int lc_doubt_flush(struct lc_doubt *doubt, struct block_device *hdd);
 
 #endif /* LC_DOUBT_H */

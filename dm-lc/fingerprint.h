@@ -15,7 +15,7 @@
 
 #include "lc_format.h"
 
-struct lc_cache;
+struct lc_env;
 
 #define LC_SAMPLES_HEAD		16	/* blocks at the start: file system superblocks */
 #define LC_SAMPLES_SPREAD	(LC_SB_SAMPLES - LC_SAMPLES_HEAD)	/* over the rest */
@@ -56,7 +56,7 @@ struct lc_fingerprint {
 	u32 unreadable;			/* of those */
 };
 
-int lc_fingerprint_take(struct lc_cache *c, struct lc_fingerprint *print);
-int lc_fingerprint_check(struct lc_cache *c);
+int lc_fingerprint_take(struct lc_env *env, struct lc_fingerprint *print);
+int lc_fingerprint_check(struct lc_env *env);
 
 #endif /* LC_FINGERPRINT_H */

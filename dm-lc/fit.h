@@ -24,25 +24,33 @@
 #define LC_FIT_H
 
 #include <linux/compiler.h>
+#include <linux/types.h>
 
-#include "cache.h"
+struct bio;
+struct block_device;
 
-void lc_fit_decide(struct lc_cache *c);
+/* What the SSD asks of a read.  fit.c writes it; READ_ONCE(). */
+struct lc_fit {
+	u32 blocks;	/* bytes of its logical block; 0: no more than the HDD asks */
+	u32 memory;	/* mask of the bits that must be 0 in addresses and lengths */
+};
+
+void lc_fit_decide(struct lc_fit *fit, struct block_device *ssd, struct block_device *hdd);
 bool lc_fit_pieces(struct bio *bio, u32 blocks, u32 memory);
 
 /**
  * lc_fits_ssd() - can the SSD take this bio as it is?
- * @c: the volume
+ * @fit: of the volume
  * @bio: a read, whole logical blocks of the SSD in all
  *
  * Any context.
  */
-static inline bool lc_fits_ssd(const struct lc_cache *c, struct bio *bio)
+static inline bool lc_fits_ssd(const struct lc_fit *fit, struct bio *bio)
 {
-	u32 blocks = READ_ONCE(c->ssd_blocks);
+	u32 blocks = READ_ONCE(fit->blocks);
 
 	/* 0: nothing that fits the HDD does not. */
-	return !blocks || lc_fit_pieces(bio, blocks, READ_ONCE(c->ssd_memory));
+	return !blocks || lc_fit_pieces(bio, blocks, READ_ONCE(fit->memory));
 }
 
 #endif /* LC_FIT_H */

@@ -8,8 +8,8 @@
 #ifndef LC_FOREIGN_H
 #define LC_FOREIGN_H
 
-struct lc_cache;
+struct lc_env;
 
-int lc_foreign_check(struct lc_cache *c);
+int lc_foreign_check(struct lc_env *env);
 
 #endif /* LC_FOREIGN_H */

@@ -227,7 +227,7 @@ void lc_park_add(struct lc_park *park, struct lc_io *io, bool may_sleep)
 		limit = park->most;
 	}
 	/* If it was added, the write may have ended by now. */
-	lc_stats_parked(&park->core->c);
+	lc_stats_parked(&park->core->c.stats);
 	if (ret)
 		lc_write_end(io, BLK_STS_DM_REQUEUE);
 	else

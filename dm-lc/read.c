@@ -493,7 +493,7 @@ static int map_to_ssd(struct lc_core *core, struct bio *bio, struct lc_io *io,
 	u64 address = lc_slot_address(&core->c.sb.geo, run->slot) + ((u64)first << 9);
 
 	if ((address | bio->bi_iter.bi_size) & (core->c.sb.cache_lbs - 1) ||
-	    !lc_fits_ssd(&core->c, bio) ||
+	    !lc_fits_ssd(&core->c.fit, bio) ||
 	    (run->verify && !whole_slots(&bio->bi_iter))) {
 		read_slowly(core, io);
 		return DM_MAPIO_SUBMITTED;

@@ -10,32 +10,40 @@
 #include <linux/jump_label.h>
 #include <linux/types.h>
 
-struct lc_cache;
-
-struct lc_stats {
+struct lc_counts {
 	u64 local, remote;	/* blocks copied to memory of the writer's node, or another's */
 	u64 parked;		/* writes that found no buffer or segment */
 };
 
+struct lc_stats {
+	struct lc_counts __percpu *counts;	/* constant */
+	bool on;				/* lc_stats_set(); READ_ONCE() */
+};
+
 DECLARE_STATIC_KEY_FALSE(lc_stats_wanted);
 
-int lc_stats_create(struct lc_cache *c);
-void lc_stats_destroy(struct lc_cache *c);
-void lc_stats_sum(const struct lc_cache *c, struct lc_stats *sum);
-void lc_stats_add_copy(struct lc_cache *c, const void *to);
-void lc_stats_add_parked(struct lc_cache *c);
+int lc_stats_create(struct lc_stats *stats);
+void lc_stats_destroy(struct lc_stats *stats);
+void lc_stats_sum(const struct lc_stats *stats, struct lc_counts *sum);
+void lc_stats_add_copy(struct lc_stats *stats, const void *to);
+void lc_stats_add_parked(struct lc_stats *stats);
 
-/* A block was copied to a write buffer.  Any context. */
-static inline void lc_stats_copy(struct lc_cache *c, const void *to)
+static inline void lc_stats_set(struct lc_stats *stats, bool on)
 {
-	if (static_branch_unlikely(&lc_stats_wanted))
-		lc_stats_add_copy(c, to);
+	WRITE_ONCE(stats->on, on);
 }
 
-static inline void lc_stats_parked(struct lc_cache *c)
+/* A block was copied to a write buffer.  Any context. */
+static inline void lc_stats_copy(struct lc_stats *stats, const void *to)
 {
 	if (static_branch_unlikely(&lc_stats_wanted))
-		lc_stats_add_parked(c);
+		lc_stats_add_copy(stats, to);
+}
+
+static inline void lc_stats_parked(struct lc_stats *stats)
+{
+	if (static_branch_unlikely(&lc_stats_wanted))
+		lc_stats_add_parked(stats);
 }
 
 #endif /* LC_STATS_H */

@@ -57,7 +57,7 @@ int lc_wb_flush(struct lc_writeback *wb)
 		if (item->done && item->fate == LC_WB_COPIED)
 			lc_doubt_taken(doubt, item->block, item->mask);
 	}
-	return lc_doubt_flush(&wb->core->c) ? -EIO : 0;
+	return lc_doubt_flush(doubt, wb->core->c.env.backing) ? -EIO : 0;
 }
 
 static void clean_item(struct lc_core *core, const struct lc_wb_item *item)

@@ -98,7 +98,7 @@ static void overwrite_in_place(struct lc_core *core, struct lc_io *io, const str
 	void *image = lc_cursor_image(cur, old->slot);
 
 	lc_io_copy_from_bio(lc_io_bio(io), &io->iter, image + (first << 9), nr << 9);
-	lc_stats_copy(&core->c, image);
+	lc_stats_copy(&core->c.stats, image);
 	if (mask & ~old->mask) {
 		lc_index_widen(core->c.index, bucket, old->slot, mask);
 		lc_cursor_describe(cur, old->slot, block, old->mask | mask, old->lost & ~mask);
@@ -125,7 +125,7 @@ static int write_new_slot(struct lc_core *core, struct lc_io *io, struct lc_curs
 	}
 	lc_io_copy_from_bio(lc_io_bio(io), &io->iter, image + (__ffs(mask) << 9),
 			    hweight8(mask) << 9);
-	lc_stats_copy(&core->c, image);
+	lc_stats_copy(&core->c.stats, image);
 	map.mask = mask | keep;
 	map.lost = lost;
 	zero_sectors(image, ~map.mask);

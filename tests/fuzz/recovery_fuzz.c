@@ -168,7 +168,7 @@ static int load_clean(struct volume *v)
 	ret = lc_recovery_check_clean(&core->c);
 	if (ret)
 		return ret;
-	if (lc_fingerprint_check(&core->c))
+	if (lc_fingerprint_check(&core->c.env))
 		return -EXDEV;	/* told from all else */
 	if (!lc_checkpoint_load(&core->c)) {
 		v->next_seq = core->c.sb.next_seq;
@@ -189,7 +189,7 @@ static int load_log(struct volume *v)
 	struct lc_core *core = &v->core;
 
 	if (lc_pairing_unwritten(&core->c.sb, lc_mark_epoch(core->c.mark)) &&
-	    lc_fingerprint_check(&core->c))
+	    lc_fingerprint_check(&core->c.env))
 		return -EXDEV;
 	return lc_recovery_run(&core->c, &v->next_seq, &v->next_segment);
 }
@@ -222,7 +222,7 @@ static void stop(struct volume *v)
 	struct lc_fingerprint print;
 	u64 entries;
 
-	EXPECT(!lc_fingerprint_take(&core->c, &print));
+	EXPECT(!lc_fingerprint_take(&core->c.env, &print));
 	EXPECT(!lc_checkpoint_write(&core->c, &entries));
 	EXPECT(!lc_super_end_clean(core->c.super, v->next_seq, v->next_segment, entries, &print));
 	EXPECT(!kernel.nr_outside);
