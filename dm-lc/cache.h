@@ -41,8 +41,7 @@ struct lc_cache {
 
 	struct lc_fit fit;		/* what reads of the SSD must fit */
 	struct lc_doubt doubt;		/* about sampled blocks of the HDD */
-	struct lc_sb sb;		/* identity and geometry: constant; the rest: super->lock */
-	u8 sb_copy;			/* front copy that sb was read from */
+	struct lc_sb sb;		/* only super.c writes it, see env.sb */
 	struct lc_super *super;
 	struct lc_hdd_mark *mark;
 	struct lc_index *index;

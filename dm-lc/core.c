@@ -187,8 +187,7 @@ static int start(struct lc_core *core)
 		ret = load_log(core, &next_seq, &next_segment);
 	if (ret)
 		return ret;
-	if (core->c.sb.tail_seq == next_seq)
-		core->c.sb.tail_segment = next_segment;	/* the log is empty */
+	lc_super_settle_tail(core->c.super, next_seq, next_segment);
 	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq, next_segment);
 	lc_allot_start(core->c.allot, next_segment, next_seq);
 	lc_log_start(core->c.log, next_seq);
@@ -470,10 +469,7 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	LIST_HEAD(buffers);
 
 	core->c.sums.nr_slots = core->c.sb.geo.nr_slots;
-	core->c.super = lc_super_create(&core->c.env, &core->c.sb, core->c.sb_copy, flush_failed,
-					core);
-	core->c.mark = core->c.super ?
-		       lc_mark_create(&core->c.env, lc_super_lock(core->c.super)) : NULL;
+	core->c.mark = lc_mark_create(&core->c.env, lc_super_lock(core->c.super));
 	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
 	core->c.ring = lc_ring_create(&core->c.sb.geo);
 	core->c.pool = lc_pool_create(&core->c.env, core->c.ring, nr_lanes);
@@ -610,7 +606,10 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 	*error = "Cannot allocate memory";
 	core->c.env.params = *params;
 	lc_name_look(&core->c.env.name);
-	ret = lc_super_read(core->c.env.cache, &core->c.sb, &core->c.sb_copy, &why);
+	core->c.super = lc_super_create(&core->c.env, &core->c.sb, flush_failed, core);
+	if (!core->c.super)
+		return -ENOMEM;
+	ret = lc_super_load(core->c.super, &why);
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret) {

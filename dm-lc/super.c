@@ -34,16 +34,8 @@ struct lc_super {
 	void *arg;			/* constant */
 };
 
-/**
- * lc_super_read() - read the superblock of an SSD
- * @bdev: the device
- * @sb: the copy to believe
- * @which: its number, 0 or 1
- * @why: reason, on error
- *
- * Only reads.  Return: 0, or what the better copy failed with.
- */
-int lc_super_read(struct block_device *bdev, struct lc_sb *sb, u8 *which, const char **why)
+/* Put the copy to believe into @sb, and its number into @which. */
+static int read_super(struct block_device *bdev, struct lc_sb *sb, u8 *which, const char **why)
 {
 	struct lc_superblock *raw = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
 	struct lc_sb *other = kmalloc(sizeof(*other), GFP_KERNEL);
@@ -82,7 +74,7 @@ free:
 	return ret;
 }
 
-struct lc_super *lc_super_create(struct lc_env *env, struct lc_sb *sb, u8 copy,
+struct lc_super *lc_super_create(struct lc_env *env, struct lc_sb *sb,
 				 void (*flush_failed)(void *arg), void *arg)
 {
 	struct lc_super *super = kzalloc(sizeof(*super), GFP_KERNEL);
@@ -92,7 +84,6 @@ struct lc_super *lc_super_create(struct lc_env *env, struct lc_sb *sb, u8 copy,
 	mutex_init(&super->lock);
 	super->env = env;
 	super->sb = sb;
-	super->whole = copy;
 	super->flush_failed = flush_failed;
 	super->arg = arg;
 	super->block = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
@@ -114,6 +105,12 @@ void lc_super_destroy(struct lc_super *super)
 struct mutex *lc_super_lock(struct lc_super *super)
 {
 	return &super->lock;
+}
+
+int lc_super_load(struct lc_super *super, const char **why)
+{
+	/* Nobody else has the room yet. */
+	return read_super(super->env->cache, super->sb, &super->whole, why);
 }
 
 /* [super->lock] Both front copies, and the third if asked. */
@@ -150,7 +147,7 @@ static int compare_super(struct lc_super *super, struct lc_sb *sb)
 	int ret;
 
 	lockdep_assert_held(&super->lock);
-	ret = lc_super_read(super->env->cache, sb, &which, &why);
+	ret = read_super(super->env->cache, sb, &which, &why);
 	if (ret) {
 		lc_err(super->env, "%pg: %s", super->env->cache, why);
 		return ret;
@@ -245,6 +242,14 @@ int lc_super_begin_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 n
 	lc_err(super->env, "epoch %llu, record %llu or segment %llu is too high for another life: no cache gets so old, see lc-check",
 	       epoch, first_seq, first_segment);
 	return -ERANGE;
+}
+
+void lc_super_settle_tail(struct lc_super *super, u64 next_seq, u64 next_segment)
+{
+	mutex_lock(&super->lock);
+	if (super->sb->tail_seq == next_seq)
+		super->sb->tail_segment = next_segment;
+	mutex_unlock(&super->lock);
 }
 
 /**

@@ -292,7 +292,7 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	core->c.env.wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
 	core->c.env.refill = (struct lc_kick){ core->c.env.wq, &core->refill_work };
 	core->event_wq = alloc_ordered_workqueue("lc-test-event", 0);
-	core->c.super = lc_super_create(&core->c.env, &core->c.sb, 0, fake_flush_failed, core);
+	core->c.super = lc_super_create(&core->c.env, &core->c.sb, fake_flush_failed, core);
 	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
 	core->c.ring = lc_ring_create(&core->c.sb.geo);
 	core->c.pool = lc_pool_create(&core->c.env, core->c.ring, options->lanes ?: 1);

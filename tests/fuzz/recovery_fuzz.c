@@ -139,7 +139,9 @@ static int open_devices(struct lc_core *core)
 	/* Room for two superblocks is less than any format leaves. */
 	if (core->c.env.cache->bytes < LC_MARK_BYTES)
 		return -EINVAL;
-	ret = lc_super_read(core->c.env.cache, &core->c.sb, &core->c.sb_copy, &why);
+	core->c.super = lc_super_create(&core->c.env, &core->c.sb, flush_failed, NULL);
+	EXPECT(core->c.super);
+	ret = lc_super_load(core->c.super, &why);
 	if (ret)
 		return ret;
 	if (core->c.env.cache->bytes < core->c.sb.geo.cache_bytes ||
@@ -147,8 +149,6 @@ static int open_devices(struct lc_core *core)
 		return -EINVAL;
 	core->c.env.nr_blocks = (core->c.sb.volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
 	lc_place_init(&core->c.env.place, &core->c.sb);
-	core->c.super = lc_super_create(&core->c.env, &core->c.sb, core->c.sb_copy, flush_failed, NULL);
-	EXPECT(core->c.super);
 	core->c.mark = lc_mark_create(&core->c.env, lc_super_lock(core->c.super));
 	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
 	core->c.ring = lc_ring_create(&core->c.sb.geo);
@@ -209,8 +209,7 @@ static int start(struct volume *v, struct medium *medium)
 	EXPECT(!kernel.nr_writes && !kernel.nr_outside);
 	if (ret)
 		return ret;
-	if (core->c.sb.tail_seq == v->next_seq)
-		core->c.sb.tail_segment = v->next_segment;
+	lc_super_settle_tail(core->c.super, v->next_seq, v->next_segment);
 	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq, v->next_segment);
 	return lc_super_begin_epoch(core->c.super, core->c.mark, core->c.nr_lanes, v->next_seq,
 				    v->next_segment);
