@@ -29,15 +29,6 @@ static void add_sample(struct lc_env *env, struct lc_fingerprint *print, u32 i,
 	print->samples[i] = lc_format_slot_csum(env->sb, block, read->data) ?: 1;
 }
 
-/**
- * lc_fingerprint_take() - sum sampled blocks of the HDD
- * @env: of the volume
- * @print: gets the sums
- *
- * All HDD writes are complete and flushed, and no sample is doubtful (doubt.h).  May sleep.
- * Names what cannot be read in the log.  Return: 0, -ENOMEM, or -EIO if less than half of the
- * blocks can be read.
- */
 int lc_fingerprint_take(struct lc_env *env, struct lc_fingerprint *print)
 {
 	struct lc_io_batch batch;
@@ -103,15 +94,6 @@ static int compare_samples(struct lc_env *env, const struct lc_fingerprint *prin
 	return -EIO;
 }
 
-/**
- * lc_fingerprint_check() - is the HDD as the last clean stop left it?
- * @env: of a volume that has written nothing to the HDD since, lc_pairing_unwritten()
- *
- * A superblock of a writer that does not know samples has one sum of all.  If a block cannot
- * be read, that cannot be compared; then the mark, which is of the same life, has to do.
- *
- * May sleep.  Only reads, and says why not.  Return: 0, -ESTALE, -EIO, -ENOMEM.
- */
 int lc_fingerprint_check(struct lc_env *env)
 {
 	const struct lc_sb *sb = env->sb;

@@ -23,15 +23,6 @@ static bool ssd_is_stricter(struct block_device *ssd, struct block_device *hdd)
 	       queue_segment_boundary(s) < queue_segment_boundary(h);
 }
 
-/**
- * lc_fit_decide() - compare the limits of the two devices
- * @fit: of a volume that has no reads
- * @ssd: the cache device
- * @hdd: the backing device
- *
- * Before each resume: the devices below may have changed since the last one.  Reads need not
- * be looked at if the SSD asks for no more than the HDD.
- */
 void lc_fit_decide(struct lc_fit *fit, struct block_device *ssd, struct block_device *hdd)
 {
 	u32 lbs = bdev_logical_block_size(ssd);
@@ -45,14 +36,6 @@ void lc_fit_decide(struct lc_fit *fit, struct block_device *ssd, struct block_de
 	WRITE_ONCE(fit->blocks, stricter ? lbs : 0);
 }
 
-/**
- * lc_fit_pieces() - is each piece of memory whole blocks, at an address that suits?
- * @bio: with data
- * @blocks: bytes of a block, a power of two
- * @memory: mask of the bits that must be 0 in each address and length
- *
- * Any context.  Takes as long as there are pieces, of which neighbouring pages are one.
- */
 bool lc_fit_pieces(struct bio *bio, u32 blocks, u32 memory)
 {
 	struct bvec_iter iter;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Marks of other pairs on the hard disk (S13).
+ * Marks of other pairs on the HDD.  See foreign.h.
  *
- * A volume may itself be the hard disk of another pair, whose mark then lies within ours and
+ * A volume may itself be the HDD of another pair, whose mark then lies within ours and
  * may be where one of the whole disk would be.  A pair takes a MiB for the mark besides its
  * volume, so one that is inside the volume is smaller than one of the disk.  Without a mark the
  * volume is as large as the disk and the two cannot be told apart: it is refused then.
@@ -44,12 +44,6 @@ static int check_at(struct lc_env *env, u64 offset, void *block, struct lc_mark_
 	return 0;
 }
 
-/**
- * lc_foreign_check() - is there a mark of another pair on the HDD?
- * @env: of the volume
- *
- * Says which.  Return: 0 or a negative errno.
- */
 int lc_foreign_check(struct lc_env *env)
 {
 	u64 whole = (u64)bdev_nr_bytes(env->backing) & ~(u64)(LC_SLOT_BYTES - 1);

@@ -23,11 +23,6 @@ struct lc_hdd_mark {
 	u8 whole;			/* copy that was read, or written last; lock */
 };
 
-/**
- * lc_mark_create() - the room of the mark
- * @env: of the volume
- * @lock: of the superblock; outlives the mark
- */
 struct lc_hdd_mark *lc_mark_create(struct lc_env *env, struct mutex *lock)
 {
 	struct lc_hdd_mark *mark = kzalloc(sizeof(*mark), GFP_KERNEL);
@@ -115,12 +110,6 @@ static int read_mark(struct lc_hdd_mark *mark, struct lc_mark_info *info, u8 *wh
 	return ret;
 }
 
-/**
- * lc_mark_epoch() - the life that the mark is of
- * @mark: of the volume; lc_mark_check_pair() has read it
- *
- * Return: the epoch, or all ones without a mark.
- */
 u64 lc_mark_epoch(struct lc_hdd_mark *mark)
 {
 	u64 epoch = ~0ULL;
@@ -132,11 +121,6 @@ u64 lc_mark_epoch(struct lc_hdd_mark *mark)
 	return epoch;
 }
 
-/**
- * lc_mark_say_old_disk() - the backing device is a copy of before a life that it was used in (S7)
- * @mark: of the volume; lc_mark_check_pair() has read it
- * @seen: the life
- */
 void lc_mark_say_old_disk(struct lc_hdd_mark *mark, u64 seen)
 {
 	lc_err(mark->env, "%pg is an old copy: its mark is of epoch %llu, and the disk of this cache was used in epoch %llu: attach that disk, or give up what the cache holds and format it anew",
@@ -185,12 +169,6 @@ static int check_mark(struct lc_hdd_mark *mark)
 	return -EINVAL;
 }
 
-/**
- * lc_mark_check_pair() - do SSD and HDD belong together?
- * @mark: of the volume; the mark on the HDD is read into it
- *
- * Only reads, and says why not.  Return: 0 or a negative errno.
- */
 int lc_mark_check_pair(struct lc_hdd_mark *mark)
 {
 	const char *why = "mark cannot be read";
@@ -237,13 +215,6 @@ static int compare_mark(struct lc_hdd_mark *mark, struct lc_mark_info *info)
 	return -ESTALE;
 }
 
-/**
- * lc_mark_check_unchanged() - is the mark on the HDD the one that memory knows?
- * @mark: of a volume that is started and suspended
- *
- * Under the lock.  Only reads, and says why not.
- * Return: 0; -ESTALE: it is of somebody else, or later; another errno: it cannot be read.
- */
 int lc_mark_check_unchanged(struct lc_hdd_mark *mark)
 {
 	struct lc_mark_info *info = kmalloc(sizeof(*info), GFP_NOIO);
@@ -253,13 +224,6 @@ int lc_mark_check_unchanged(struct lc_hdd_mark *mark)
 	return ret;
 }
 
-/**
- * lc_mark_set_epoch() - the HDD is used in this epoch from now on
- * @mark: of the volume
- * @epoch: of the superblock, which is durable
- *
- * Under the lock.  Return: 0 or a negative errno.
- */
 int lc_mark_set_epoch(struct lc_hdd_mark *mark, u64 epoch)
 {
 	lockdep_assert_held(mark->lock);
@@ -267,14 +231,6 @@ int lc_mark_set_epoch(struct lc_hdd_mark *mark, u64 epoch)
 	return write_mark(mark);
 }
 
-/**
- * lc_mark_abandon() - this cache must never be replayed again (S1)
- * @mark: of the volume
- * @lost: sectors that were only there
- * @nr: how many, or LC_MARK_LOST_TOO_MANY: not known, or more than fit
- *
- * Return: 0 or a negative errno.
- */
 int lc_mark_abandon(struct lc_hdd_mark *mark, const struct lc_lost *lost, u32 nr)
 {
 	int ret;

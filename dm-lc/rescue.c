@@ -326,7 +326,8 @@ static int abandon(struct lc_rescue *rescue)
 	u32 tries = max_tries(rescue);
 	int ret;
 
-	while ((ret = lc_mark_abandon(rescue->core->c.mark, NULL, LC_MARK_LOST_TOO_MANY)) && --tries)
+	while ((ret = lc_mark_abandon(rescue->core->c.mark, NULL, LC_MARK_LOST_TOO_MANY)) &&
+	       --tries)
 		schedule_timeout_idle(HZ);
 	return ret;
 }

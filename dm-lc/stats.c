@@ -10,7 +10,6 @@
 
 DEFINE_STATIC_KEY_FALSE(lc_stats_wanted);
 
-/* May sleep.  Return: 0 or -ENOMEM. */
 int lc_stats_create(struct lc_stats *stats)
 {
 	stats->counts = alloc_percpu(struct lc_counts);
@@ -22,13 +21,6 @@ void lc_stats_destroy(struct lc_stats *stats)
 	free_percpu(stats->counts);
 }
 
-/**
- * lc_stats_sum() - what was counted, over all CPUs
- * @stats: of the volume
- * @sum: gets it
- *
- * Any context; exact while nothing is counted.
- */
 void lc_stats_sum(const struct lc_stats *stats, struct lc_counts *sum)
 {
 	int cpu;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Counters that cost nothing while no table has the option `stats` on: a static key, which
- * tables hold from their construction to their end, keeps them out of the way of a write, and
- * each CPU has its own.
+ * tables hold from their construction to their end, disables them.  Each CPU has its own.
  */
 #ifndef LC_STATS_H
 #define LC_STATS_H
@@ -22,24 +21,33 @@ struct lc_stats {
 
 DECLARE_STATIC_KEY_FALSE(lc_stats_wanted);
 
+/* May sleep.  Return: 0 or -ENOMEM. */
 int lc_stats_create(struct lc_stats *stats);
+
+/* Nothing is counted any more.  @stats may be all zero. */
 void lc_stats_destroy(struct lc_stats *stats);
+
+/* Put the counts of all CPUs into @sum.  Any context.  Exact while nothing is counted. */
 void lc_stats_sum(const struct lc_stats *stats, struct lc_counts *sum);
+
+/* For lc_stats_copy() and lc_stats_parked(). */
 void lc_stats_add_copy(struct lc_stats *stats, const void *to);
 void lc_stats_add_parked(struct lc_stats *stats);
 
+/* Count from now on, or not.  Any context. */
 static inline void lc_stats_set(struct lc_stats *stats, bool on)
 {
 	WRITE_ONCE(stats->on, on);
 }
 
-/* A block was copied to a write buffer.  Any context. */
+/* A block was copied to @to, in a write buffer.  Any context. */
 static inline void lc_stats_copy(struct lc_stats *stats, const void *to)
 {
 	if (static_branch_unlikely(&lc_stats_wanted))
 		lc_stats_add_copy(stats, to);
 }
 
+/* A write was parked.  Any context. */
 static inline void lc_stats_parked(struct lc_stats *stats)
 {
 	if (static_branch_unlikely(&lc_stats_wanted))

@@ -160,14 +160,6 @@ static int compare_super(struct lc_super *super, struct lc_sb *sb)
 	return -ESTALE;
 }
 
-/**
- * lc_super_check_unchanged() - are superblock and mark those that memory knows?
- * @super: of a volume that is started and suspended
- * @mark: of the same volume
- *
- * Only reads, and says why not.  The SSD of a volume that has given it up counts for nothing.
- * Return: 0; -ESTALE: they are of somebody else, or later; another errno: one cannot be read.
- */
 int lc_super_check_unchanged(struct lc_super *super, struct lc_hdd_mark *mark)
 {
 	struct lc_sb *sb = kmalloc(sizeof(*sb), GFP_KERNEL);
@@ -221,17 +213,6 @@ static int write_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 nr_
 	return ret;
 }
 
-/**
- * lc_super_begin_epoch() - open a life
- * @super: of the volume; its tail is set already
- * @mark: of the same volume; gets the epoch, too
- * @nr_lanes: of the log in this life
- * @first_seq: of its first record
- * @first_segment: number of its first segment
- *
- * Nothing else may have been written in this life.  Return: 0 or a negative errno;
- * with -ERANGE nothing was written at all.
- */
 int lc_super_begin_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 nr_lanes,
 			 u64 first_seq, u64 first_segment)
 {
@@ -252,14 +233,6 @@ void lc_super_settle_tail(struct lc_super *super, u64 next_seq, u64 next_segment
 	mutex_unlock(&super->lock);
 }
 
-/**
- * lc_super_set_tail() - replay needs nothing below @seq any more
- * @super: of the volume
- * @segment: lowest segment holding a record at or above @seq (L6)
- * @seq: sequence number
- *
- * Return: 0, or a negative errno: the tail did not move.
- */
 int lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq)
 {
 	struct lc_sb *sb = super->sb;
@@ -281,16 +254,6 @@ int lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq)
 	return ret;
 }
 
-/**
- * lc_super_end_clean() - close a life: the checkpoint is durable and complete
- * @super: of the volume
- * @next_seq: of the first record of the next life
- * @head_segment: first segment without a record
- * @ckpt_entries: blocks in the checkpoint
- * @print: fingerprint of the HDD
- *
- * Return: 0 or a negative errno; the life is not clean then.
- */
 int lc_super_end_clean(struct lc_super *super, u64 next_seq, u64 head_segment, u64 ckpt_entries,
 		       const struct lc_fingerprint *print)
 {
