@@ -18,9 +18,11 @@
 
 #include "doubt.h"
 #include "env.h"
+#include "fit.h"
 #include "format.h"
 #include "health.h"
 #include "index.h"
+#include "stats.h"
 #include "sums.h"
 
 struct lc_ring;
@@ -30,19 +32,19 @@ struct lc_lanes;
 struct lc_log;
 struct lc_submit;
 struct lc_refill;
-struct lc_meta;
+struct lc_super;
+struct lc_hdd_mark;
 struct lc_claims;
-struct lc_stats;
 
 struct lc_cache {
 	struct lc_env env;
 	struct lc_health health;
 
-	u32 ssd_blocks, ssd_memory;	/* what reads must fit, see fit.h; READ_ONCE() */
+	struct lc_fit fit;		/* what reads of the SSD must fit */
 	struct lc_doubt doubt;		/* about sampled blocks of the HDD */
-	struct lc_sb sb;		/* identity and geometry: constant; the rest: meta->lock */
-	u8 sb_copy;			/* front copy that sb was read from */
-	struct lc_meta *meta;
+	struct lc_sb sb;		/* only super.c writes it, see env.sb */
+	struct lc_super *super;
+	struct lc_hdd_mark *mark;
 	struct lc_index *index;
 	struct lc_sums sums;
 	struct lc_ring *ring;
@@ -54,8 +56,7 @@ struct lc_cache {
 	struct lc_submit *submit;
 	struct lc_refill *refill;
 	struct lc_claims *claims;
-	struct lc_stats __percpu *stats;
-	bool stats_on;			/* under core->life_lock; READ_ONCE() */
+	struct lc_stats stats;
 
 	bool bypassed;			/* was degraded: clean copies are outdated; READ_ONCE() */
 	mempool_t slot_pages;		/* two pages each, to read a slot and its header into */

@@ -38,6 +38,7 @@
 #include "io.h"
 #include "lanes.h"
 #include "log.h"
+#include "mark.h"
 #include "pairing.h"
 #include "intake.h"
 #include "recovery.h"
@@ -47,7 +48,7 @@
 #include "submit.h"
 #include "stats.h"
 #include "sums.h"
-#include "superblock.h"
+#include "super.h"
 #include "writeback.h"
 
 #define MERGE_PAGES	8
@@ -98,6 +99,14 @@ const struct lc_health_ops lc_core_health_ops = {
 	.tell = tell,
 };
 
+/* Of the SSD, in a write of the superblock: records may be gone, and are written again (F2). */
+static void flush_failed(void *arg)
+{
+	struct lc_core *core = arg;
+
+	lc_log_void(core->c.log);
+}
+
 /* --- start and stop ------------------------------------------------------ */
 
 static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
@@ -109,7 +118,7 @@ static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 	ret = lc_recovery_check_clean(&core->c);
 	if (ret)
 		return ret;
-	ret = lc_fingerprint_check(&core->c);
+	ret = lc_fingerprint_check(&core->c.env);
 	if (ret)
 		return ret;
 	ret = lc_checkpoint_load(&core->c);
@@ -142,8 +151,8 @@ static int load_log(struct lc_core *core, u64 *next_seq, u64 *next_segment)
 	int ret = 0;
 
 	/* A start that the power cut before it wrote anything else: the stop before it counts. */
-	if (lc_pairing_unwritten(&core->c.sb, lc_meta_mark_epoch(&core->c)))
-		ret = lc_fingerprint_check(&core->c);
+	if (lc_pairing_unwritten(&core->c.sb, lc_mark_epoch(core->c.mark)))
+		ret = lc_fingerprint_check(&core->c.env);
 	return ret ? ret : lc_recovery_run(&core->c, next_seq, next_segment);
 }
 
@@ -154,9 +163,9 @@ static int start(struct lc_core *core)
 	int ret;
 
 	lockdep_assert_held(&core->life_lock);
-	ret = lc_meta_check_pair(&core->c);
+	ret = lc_mark_check_pair(core->c.mark);
 	if (!ret)
-		ret = lc_foreign_check(&core->c);
+		ret = lc_foreign_check(&core->c.env);
 	if (ret)
 		return ret;
 	if (core->c.sb.flags & LC_SB_CLEAN)
@@ -165,12 +174,12 @@ static int start(struct lc_core *core)
 		ret = load_log(core, &next_seq, &next_segment);
 	if (ret)
 		return ret;
-	if (core->c.sb.tail_seq == next_seq)
-		core->c.sb.tail_segment = next_segment;	/* the log is empty */
+	lc_super_settle_tail(core->c.super, next_seq, next_segment);
 	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq, next_segment);
 	lc_allot_start(core->c.allot, next_segment, next_seq);
 	lc_log_start(core->c.log, next_seq);
-	ret = lc_meta_begin_epoch(&core->c, next_seq, next_segment);
+	ret = lc_super_begin_epoch(core->c.super, core->c.mark, core->c.nr_lanes, next_seq,
+				   next_segment);
 	if (ret)
 		return ret;
 	if (core->c.sb.mark_offset != LC_NO_MARK)
@@ -196,12 +205,12 @@ static void stop_clean(struct lc_core *core)
 	if (!ret && lc_doubt_any(&core->c.doubt))
 		ret = -EIO;
 	if (!ret)
-		ret = lc_fingerprint_take(&core->c, &print);
+		ret = lc_fingerprint_take(&core->c.env, &print);
 	if (!ret)
 		ret = lc_checkpoint_write(&core->c, &entries);
 	if (!ret)
-		ret = lc_meta_end_clean(&core->c, lc_log_last_seq(core->c.log) + 1,
-					lc_lanes_used(core->c.lanes), entries, &print);
+		ret = lc_super_end_clean(core->c.super, lc_log_last_seq(core->c.log) + 1,
+					 lc_lanes_used(core->c.lanes), entries, &print);
 	if (ret)
 		lc_warn(&core->c.env, "no clean stop, error %d: the next start replays the log", ret);
 }
@@ -231,7 +240,7 @@ static void take_params(struct lc_core *core, struct lc_params *params, struct l
 		lc_pool_add(core->c.pool, spare);
 	lc_pool_shrink(core->c.pool, params->buffers);
 	lc_refill_set_ready(&core->c, params);
-	WRITE_ONCE(core->c.stats_on, params->stats);
+	lc_stats_set(&core->c.stats, params->stats);
 	if (params->writeback_batch != core->c.env.params.writeback_batch ||
 	    params->writeback_depth != core->c.env.params.writeback_depth) {
 		/* It uses the list and the copier that are replaced. */
@@ -415,9 +424,10 @@ void lc_core_teardown(struct lc_core *core)
 	lc_pool_destroy(core->c.pool);
 	lc_ring_destroy(core->c.ring);
 	lc_sums_destroy(&core->c.sums);
-	lc_stats_destroy(&core->c);
+	lc_stats_destroy(&core->c.stats);
 	lc_index_destroy(core->c.index);
-	lc_meta_destroy(core->c.meta);
+	lc_mark_destroy(core->c.mark);
+	lc_super_destroy(core->c.super);
 	mempool_exit(&core->c.slot_pages);
 	mutex_destroy(&core->life_lock);
 }
@@ -444,7 +454,7 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 	LIST_HEAD(buffers);
 
 	core->c.sums.nr_slots = core->c.sb.geo.nr_slots;
-	core->c.meta = lc_meta_create(&core->c);
+	core->c.mark = lc_mark_create(&core->c.env, lc_super_lock(core->c.super));
 	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
 	core->c.ring = lc_ring_create(&core->c.sb.geo);
 	core->c.pool = lc_pool_create(&core->c.env, core->c.ring, nr_lanes);
@@ -453,13 +463,13 @@ static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
 					     WQ_MAX_ACTIVE);
 	core->c.verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	core->event_wq = alloc_ordered_workqueue("lc-event", WQ_MEM_RECLAIM);
-	if (!core->c.meta || !core->c.index || !core->c.ring || !core->c.pool || !core->c.env.wq ||
+	if (!core->c.mark || !core->c.index || !core->c.ring || !core->c.pool || !core->c.env.wq ||
 	    !core->c.patient_wq || !core->c.verify_wq || !core->event_wq)
 		return -ENOMEM;
 	core->c.nr_lanes = nr_lanes;
 	core->c.claims = lc_claims_create();
 	core->c.refill = lc_refill_create(&core->c);
-	if (!core->c.claims || !core->c.refill || lc_stats_create(&core->c))
+	if (!core->c.claims || !core->c.refill || lc_stats_create(&core->c.stats))
 		return -ENOMEM;
 	core->c.submit = lc_submit_create(&core->c.env, core->c.ring, core->c.pool, &core->c.sums,
 					  nr_lanes);
@@ -577,7 +587,10 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 	*error = "Cannot allocate memory";
 	core->c.env.params = *params;
 	lc_name_look(&core->c.env.name);
-	ret = lc_meta_read_sb(core->c.env.cache, &core->c.sb, &core->c.sb_copy, &why);
+	core->c.super = lc_super_create(&core->c.env, &core->c.sb, flush_failed, core);
+	if (!core->c.super)
+		return -ENOMEM;
+	ret = lc_super_load(core->c.super, &why);
 	if (ret == -ENOMEM)
 		return ret;
 	if (ret) {

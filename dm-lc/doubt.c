@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Sampled blocks in which the HDD may show what it does not hold.  See doubt.h. */
+#include <linux/string.h>
+
 #include "doubt.h"
 #include "sample.h"
 #include "io.h"
 
-/**
- * lc_doubt_init() - a life begins
- * @doubt: of the core
- * @nr_blocks: of the volume
- */
 void lc_doubt_init(struct lc_doubt *doubt, u64 nr_blocks)
 {
 	memset(doubt, 0, sizeof(*doubt));
@@ -17,10 +14,6 @@ void lc_doubt_init(struct lc_doubt *doubt, u64 nr_blocks)
 	memset(doubt->sent, 0xff, sizeof(doubt->sent));
 }
 
-/**
- * lc_doubt_marked() - the mark was written with a FLUSH, and nothing else in this life
- * @doubt: of the core
- */
 void lc_doubt_marked(struct lc_doubt *doubt)
 {
 	memset(doubt->sent, 0, sizeof(doubt->sent));
@@ -36,14 +29,6 @@ static void add(struct lc_doubt *doubt, u8 *sectors, int i, u8 mask)
 	spin_unlock_irqrestore(&doubt->lock, flags);
 }
 
-/**
- * lc_doubt_sent() - these sectors go to the HDD
- * @doubt: of the core
- * @block: of the volume
- * @mask: its sectors
- *
- * Any context, before they are sent, and no FLUSH begins before they have ended.
- */
 void lc_doubt_sent(struct lc_doubt *doubt, u64 block, u8 mask)
 {
 	int i = lc_sample_of(doubt->nr_blocks, block);
@@ -52,15 +37,6 @@ void lc_doubt_sent(struct lc_doubt *doubt, u64 block, u8 mask)
 		add(doubt, doubt->sent, i, mask);
 }
 
-/**
- * lc_doubt_discarded() - these blocks are discarded on the HDD
- * @doubt: of the core
- * @first: block of the volume
- * @last: block of the volume
- *
- * Any context.  Before the discard is sent, and once more when it has ended: a FLUSH that begins
- * in between covers it or not.
- */
 void lc_doubt_discarded(struct lc_doubt *doubt, u64 first, u64 last)
 {
 	u32 i;
@@ -73,15 +49,6 @@ void lc_doubt_discarded(struct lc_doubt *doubt, u64 first, u64 last)
 	}
 }
 
-/**
- * lc_doubt_taken() - the HDD has taken a write of these sectors
- * @doubt: of the core
- * @block: of the volume
- * @mask: its sectors
- *
- * By the sender of the FLUSHes, before lc_doubt_begin(); for writes that began behind the last
- * FLUSH only.
- */
 void lc_doubt_taken(struct lc_doubt *doubt, u64 block, u8 mask)
 {
 	int i = lc_sample_of(doubt->nr_blocks, block);
@@ -90,10 +57,6 @@ void lc_doubt_taken(struct lc_doubt *doubt, u64 block, u8 mask)
 		add(doubt, doubt->taken, i, mask);
 }
 
-/**
- * lc_doubt_begin() - a FLUSH of the HDD begins
- * @doubt: of the core
- */
 void lc_doubt_begin(struct lc_doubt *doubt)
 {
 	unsigned long flags;
@@ -104,11 +67,6 @@ void lc_doubt_begin(struct lc_doubt *doubt)
 	spin_unlock_irqrestore(&doubt->lock, flags);
 }
 
-/**
- * lc_doubt_end() - it has ended
- * @doubt: of the core
- * @well: without an error
- */
 void lc_doubt_end(struct lc_doubt *doubt, bool well)
 {
 	unsigned long flags;
@@ -126,12 +84,6 @@ void lc_doubt_end(struct lc_doubt *doubt, bool well)
 	spin_unlock_irqrestore(&doubt->lock, flags);
 }
 
-/**
- * lc_doubt_any() - must no fingerprint be taken?
- * @doubt: of the core
- *
- * By the sender of the FLUSHes.
- */
 bool lc_doubt_any(struct lc_doubt *doubt)
 {
 	u32 i;

@@ -5,7 +5,6 @@
 #include <linux/bio.h>
 #include <linux/blkdev.h>
 
-#include "cache.h"
 #include "fit.h"
 
 /* Is there a limit that the SSD may split or refuse a bio by, and the HDD would not? */
@@ -24,34 +23,19 @@ static bool ssd_is_stricter(struct block_device *ssd, struct block_device *hdd)
 	       queue_segment_boundary(s) < queue_segment_boundary(h);
 }
 
-/**
- * lc_fit_decide() - compare the limits of the two devices
- * @c: the volume; it has no reads
- *
- * Before each resume: the devices below may have changed since the last one.  Reads need not
- * be looked at if the SSD asks for no more than the HDD.
- */
-void lc_fit_decide(struct lc_cache *c)
+void lc_fit_decide(struct lc_fit *fit, struct block_device *ssd, struct block_device *hdd)
 {
-	u32 lbs = bdev_logical_block_size(c->env.cache);
-	u32 memory = bdev_dma_alignment(c->env.cache);
-	bool stricter = ssd_is_stricter(c->env.cache, c->env.backing);
+	u32 lbs = bdev_logical_block_size(ssd);
+	u32 memory = bdev_dma_alignment(ssd);
+	bool stricter = ssd_is_stricter(ssd, hdd);
 
 	/* Pages are what drivers see: a block is in one page, as those of the page cache are. */
-	if (lbs > bdev_logical_block_size(c->env.backing))
+	if (lbs > bdev_logical_block_size(hdd))
 		memory |= lbs - 1;
-	WRITE_ONCE(c->ssd_memory, memory);
-	WRITE_ONCE(c->ssd_blocks, stricter ? lbs : 0);
+	WRITE_ONCE(fit->memory, memory);
+	WRITE_ONCE(fit->blocks, stricter ? lbs : 0);
 }
 
-/**
- * lc_fit_pieces() - is each piece of memory whole blocks, at an address that suits?
- * @bio: with data
- * @blocks: bytes of a block, a power of two
- * @memory: mask of the bits that must be 0 in each address and length
- *
- * Any context.  Takes as long as there are pieces, of which neighbouring pages are one.
- */
 bool lc_fit_pieces(struct bio *bio, u32 blocks, u32 memory)
 {
 	struct bvec_iter iter;

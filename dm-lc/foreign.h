@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Is the hard disk another pair's by now?  The mark of that pair is where formatting puts it:
- * at the start of the disk, or in its last MiB.  Ours, of an old pair in place, may lie in
- * the middle of a disk that has grown since, where formatting a new pair does not meet it.
- * Sleeps, only reads.
+ * Marks of other pairs on the HDD (S13).
+ *
+ * An HDD that was paired with another cache since must not be used with this one.  The mark of
+ * the other pair is where formatting puts it: at the start of the disk, or in its last MiB.  The
+ * mark of this pair may lie in the middle of a disk that has grown, where formatting a new pair
+ * does not overwrite it, so that it alone does not tell.
  */
 #ifndef LC_FOREIGN_H
 #define LC_FOREIGN_H
 
-struct lc_cache;
+struct lc_env;
 
-int lc_foreign_check(struct lc_cache *c);
+/**
+ * lc_foreign_check() - is there no mark of another pair on the HDD?
+ * @env: of a volume that is not started
+ *
+ * May sleep.  Only reads, and says which mark it found.  A place that cannot be read counts as
+ * one without a mark.  Return: 0; -EINVAL: there is one; -ENOMEM.
+ */
+int lc_foreign_check(struct lc_env *env);
 
 #endif /* LC_FOREIGN_H */

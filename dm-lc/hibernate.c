@@ -10,7 +10,7 @@
 #include "lc.h"
 #include "hibernate.h"
 #include "registry.h"
-#include "superblock.h"
+#include "super.h"
 
 #define READ_TRIES	5	/* a second apart: a disk may be slow to wake up */
 
@@ -37,7 +37,8 @@ static void compare(struct lc_core *core)
 
 	/* Memory must not be reclaimed through a volume that is suspended. */
 	noio = lc_noio_save();
-	while ((ret = lc_meta_check_unchanged(&core->c)) && ret != -ESTALE && --tries)
+	while ((ret = lc_super_check_unchanged(core->c.super, core->c.mark)) && ret != -ESTALE &&
+	       --tries)
 		schedule_timeout_idle(HZ);
 	lc_noio_restore(noio);
 	/* Mode fail writes nothing; without its SSD it still reads the HDD. */

@@ -232,7 +232,7 @@ static void park(struct lc_intake *intake, struct lc_io *io, bool may_sleep)
 		limit = intake->most;
 	}
 	/* If it was added, the write may have ended by now. */
-	lc_stats_parked(intake->c);
+	lc_stats_parked(&intake->c->stats);
 	if (ret)
 		lc_io_end(io, BLK_STS_DM_REQUEUE);
 	else

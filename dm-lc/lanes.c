@@ -506,7 +506,7 @@ destroy:
  *
  * May sleep.  Stretches of segments without a record are at most twice as long as there are
  * lanes: what each had opened when a round began, and behind it; that is what lane_limit must
- * allow (lc_meta_begin_epoch()).  Return: the lanes or NULL.
+ * allow (lc_super_begin_epoch()).  Return: the lanes or NULL.
  */
 struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_allot *allot, struct lc_log *log,
 				 struct lc_submit *submit, struct lc_pool *pool)

@@ -9,7 +9,7 @@
  *   lc_cores_lock (mutex)  registry of cores; held for look-ups only
  *   core->life_lock (mutex)  start, stop, suspend, resume, options
  *   wb->batch_lock (mutex)  what a batch needs: list and copier
- *   meta->lock (mutex)  superblock and mark updates
+ *   super->lock (mutex)  superblock and mark updates
  *   name->look_lock (mutex)  asking for the volume's name
  *   index bucket lock (spin)  one block's mapping and its bytes in RAM
  *   lanes->all_lock (spin)  all lanes are about to be locked

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Do this superblock and this mark tell of one history?  Pure, like format.h, and shared
- * with the tools.  Any context.
+ * Whether a superblock and a mark belong together, and neither device is an old copy.  Pure, like
+ * format.h, and shared with the tools.  Any context.
  *
  * An old copy of one of the two devices must never be used with the other one as it is now:
- * the log lacks what was drained since, or replays over what is newer (S7).  These tell:
+ * the log lacks what was drained since, or replays over what is newer (S7).
  *
  * Invariants
  *  T1 The mark of a life is durable in both copies before the first record of that life,
@@ -15,15 +15,15 @@
  *       sb->clean_epoch: the last life that stopped cleanly,
  *       the latest of sb->lives: each of those has records,
  *       the epoch of every record (recovery.c).
- *     A mark below is that of an old disk.
- *  T3 A mark below sb->epoch that T2 lets pass is what a power cut between superblock and
- *     mark of a start leaves, also several times in a row.  Then the volume has written
- *     nothing to the hard disk since the life of the mark.  If that life stopped cleanly
- *     (clean_epoch), its fingerprint still holds.
+ *     A mark of an earlier life is that of an old disk.
+ *  T3 A mark below sb->epoch that T2 admits is left by a power cut between superblock and mark
+ *     of a start, or by several such cuts in a row.  Then the volume has written nothing to the
+ *     hard disk since the life of the mark.  If that life stopped cleanly (clean_epoch), its
+ *     fingerprint still holds.
  *  T4 A mark above sb->epoch is that of a newer disk: the cache device is the old one.
  *
- * mark_epoch and clean_epoch are 0 in superblocks of writers that do not know them, and the
- * others tell.  What nothing tells is a copy made within the life the mark is of.
+ * mark_epoch and clean_epoch are 0 in superblocks of writers that do not know them; the other
+ * fields remain.  A copy made within the life of the mark is not detected.
  */
 #ifndef LC_PAIRING_H
 #define LC_PAIRING_H

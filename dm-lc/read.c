@@ -365,7 +365,7 @@ static int map_to_ssd(struct lc_cache *c, struct bio *bio, struct lc_io *io,
 	u64 address = lc_slot_address(&c->sb.geo, run->slot) + ((u64)first << 9);
 
 	if ((address | bio->bi_iter.bi_size) & (c->sb.cache_lbs - 1) ||
-	    !lc_fits_ssd(c, bio) ||
+	    !lc_fits_ssd(&c->fit, bio) ||
 	    (run->verify && !whole_slots(&bio->bi_iter))) {
 		read_slowly(c, io);
 		return DM_MAPIO_SUBMITTED;

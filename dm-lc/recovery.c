@@ -37,10 +37,10 @@
 #include "found.h"
 #include "index.h"
 #include "io.h"
+#include "mark.h"
 #include "recovery.h"
 #include "segment.h"
 #include "sums.h"
-#include "superblock.h"
 
 #define WINDOW	32	/* segments scanned, or headers fetched, at a time */
 /*
@@ -319,12 +319,12 @@ static int scan_log(struct scan *s)
  */
 static int check_disk(const struct scan *s)
 {
-	u64 epoch = lc_meta_mark_epoch(s->c), latest = lc_replay_latest(&s->found.log);
+	u64 epoch = lc_mark_epoch(s->c->mark), latest = lc_replay_latest(&s->found.log);
 
 	/* Above the superblock's it is that which is the old one (R6). */
 	if (latest <= epoch || latest > s->c->sb.epoch)
 		return 0;
-	lc_meta_say_old_disk(s->c, latest);
+	lc_mark_say_old_disk(s->c->mark, latest);
 	return -ESTALE;
 }
 

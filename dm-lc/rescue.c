@@ -44,12 +44,12 @@
 #include "io.h"
 #include "lanes.h"
 #include "log.h"
+#include "mark.h"
 #include "mask.h"
 #include "intake.h"
 #include "rescue.h"
 #include "salvage.h"
 #include "segment.h"
-#include "superblock.h"
 #include "wbcopy.h"
 #include "writeback.h"
 
@@ -245,7 +245,7 @@ static u8 lacking(const struct lc_mapping *map, bool ending)
 
 static void put_list(struct lc_core *core, const struct lc_lost *ranges, u32 nr)
 {
-	if (lc_meta_abandon(&core->c, ranges, nr))
+	if (lc_mark_abandon(core->c.mark, ranges, nr))
 		lc_err(&core->c.env, "the mark on %pg cannot be written: it may name more sectors as lost than there are",
 		       core->c.env.backing);
 }
@@ -301,7 +301,8 @@ static int abandon(struct lc_rescue *rescue)
 	u32 tries = max_tries(rescue);
 	int ret;
 
-	while ((ret = lc_meta_abandon(&rescue->core->c, NULL, LC_MARK_LOST_TOO_MANY)) && --tries)
+	while ((ret = lc_mark_abandon(rescue->core->c.mark, NULL, LC_MARK_LOST_TOO_MANY)) &&
+	       --tries)
 		schedule_timeout_idle(HZ);
 	return ret;
 }

@@ -6,37 +6,28 @@
 #include <linux/percpu.h>
 #include <linux/topology.h>
 
-#include "cache.h"
 #include "stats.h"
 
 DEFINE_STATIC_KEY_FALSE(lc_stats_wanted);
 
-/* May sleep.  Return: 0 or -ENOMEM. */
-int lc_stats_create(struct lc_cache *c)
+int lc_stats_create(struct lc_stats *stats)
 {
-	c->stats = alloc_percpu(struct lc_stats);
-	return c->stats ? 0 : -ENOMEM;
+	stats->counts = alloc_percpu(struct lc_counts);
+	return stats->counts ? 0 : -ENOMEM;
 }
 
-void lc_stats_destroy(struct lc_cache *c)
+void lc_stats_destroy(struct lc_stats *stats)
 {
-	free_percpu(c->stats);
+	free_percpu(stats->counts);
 }
 
-/**
- * lc_stats_sum() - what was counted, over all CPUs
- * @c: the volume
- * @sum: gets it
- *
- * Any context; exact while nothing is counted.
- */
-void lc_stats_sum(const struct lc_cache *c, struct lc_stats *sum)
+void lc_stats_sum(const struct lc_stats *stats, struct lc_counts *sum)
 {
 	int cpu;
 
-	*sum = (struct lc_stats) {};
+	*sum = (struct lc_counts) {};
 	for_each_possible_cpu(cpu) {
-		const struct lc_stats *one = per_cpu_ptr(c->stats, cpu);
+		const struct lc_counts *one = per_cpu_ptr(stats->counts, cpu);
 
 		/* Its CPU may be counting: then it is one less. */
 		sum->local += data_race(one->local);
@@ -47,18 +38,18 @@ void lc_stats_sum(const struct lc_cache *c, struct lc_stats *sum)
 	}
 }
 
-void lc_stats_add_copy(struct lc_cache *c, const void *to)
+void lc_stats_add_copy(struct lc_stats *stats, const void *to)
 {
-	if (!READ_ONCE(c->stats_on))
+	if (!READ_ONCE(stats->on))
 		return;
 	if (page_to_nid(virt_to_page(to)) == numa_node_id())
-		this_cpu_inc(c->stats->local);
+		this_cpu_inc(stats->counts->local);
 	else
-		this_cpu_inc(c->stats->remote);
+		this_cpu_inc(stats->counts->remote);
 }
 
-void lc_stats_add_parked(struct lc_cache *c)
+void lc_stats_add_parked(struct lc_stats *stats)
 {
-	if (READ_ONCE(c->stats_on))
-		this_cpu_inc(c->stats->parked);
+	if (READ_ONCE(stats->on))
+		this_cpu_inc(stats->counts->parked);
 }

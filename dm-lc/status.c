@@ -38,12 +38,12 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
 	char former[LC_FORMER_NAMES * DM_NAME_LEN];
-	struct lc_stats sum;
+	struct lc_counts sum;
 	u64 tail;
 
 	lc_name_look(&core->c.env.name);
 	lc_name_former(&core->c.env.name, former);
-	lc_stats_sum(&core->c, &sum);
+	lc_stats_sum(&core->c.stats, &sum);
 	DMEMIT("mode %s", mode_names[lc_mode(&core->c.health)]);
 	DMEMIT(" dirty %llu", lc_index_dirty(core->c.index));
 	DMEMIT(" cached %llu", lc_index_cached(core->c.index));

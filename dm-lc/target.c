@@ -231,7 +231,7 @@ static int lc_preresume(struct dm_target *ti)
 	int ret = lc_core_resume(lc->core, ti->table, &lc->params, &lc->spare);
 
 	if (!ret)
-		lc_fit_decide(&lc->core->c);
+		lc_fit_decide(&lc->core->c.fit, lc->cache->bdev, lc->backing->bdev);
 	return ret;
 }
 
@@ -312,7 +312,7 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 	if (!ret) {
 		lc_params_store(&lc->params, &next);
 		lc_params_store(&core->c.env.params, &next);
-		WRITE_ONCE(core->c.stats_on, next.stats);
+		lc_stats_set(&core->c.stats, next.stats);
 	}
 	lc_noio_restore(noio);
 	mutex_unlock(&core->life_lock);

@@ -15,7 +15,7 @@
 #include "relog.h"
 #include "segment.h"
 #include "slot.h"
-#include "superblock.h"
+#include "super.h"
 #include "wbroom.h"
 
 /*
@@ -196,7 +196,7 @@ int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b)
 	if (!ret)
 		ret = lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, false));
 	if (!ret)
-		ret = lc_meta_set_tail(c, b->end, seq);
+		ret = lc_super_set_tail(c->super, b->end, seq);
 	if (ret)
 		return ret;
 	lc_ring_set_tail(c->ring, b->end, seq);

@@ -64,7 +64,7 @@ static void overwrite_in_place(struct lc_cache *c, struct lc_io *io, const struc
 	void *image = lc_cursor_image(cur, old->slot);
 
 	lc_io_copy_from_bio(lc_io_bio(io), &io->iter, image + (first << 9), nr << 9);
-	lc_stats_copy(c, image);
+	lc_stats_copy(&c->stats, image);
 	if (mask & ~old->mask) {
 		lc_index_widen(c->index, bucket, old->slot, mask);
 		lc_cursor_describe(cur, old->slot, block, old->mask | mask, old->lost & ~mask);
@@ -91,7 +91,7 @@ static int write_new_slot(struct lc_cache *c, struct lc_io *io, struct lc_cursor
 	}
 	lc_io_copy_from_bio(lc_io_bio(io), &io->iter, image + (__ffs(mask) << 9),
 			    hweight8(mask) << 9);
-	lc_stats_copy(c, image);
+	lc_stats_copy(&c->stats, image);
 	map.mask = mask | keep;
 	map.lost = lost;
 	zero_sectors(image, ~map.mask);

@@ -23,7 +23,7 @@
 #include "../log.h"
 #include "../segment.h"
 #include "../submit.h"
-#include "../superblock.h"
+#include "../super.h"
 #include "example.h"
 
 #define FAKE_PATIENCE	(30 * HZ)
@@ -278,7 +278,7 @@ static void fake_destroy(void *data)
 	lc_pool_destroy(c->pool);
 	lc_ring_destroy(c->ring);
 	lc_index_destroy(c->index);
-	lc_meta_destroy(c->meta);
+	lc_super_destroy(c->super);
 	if (fake->disk) {
 		del_gendisk(fake->disk);
 		put_disk(fake->disk);
@@ -294,7 +294,7 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 
 	c->env.wq = alloc_workqueue("lc-test", WQ_UNBOUND, 0);
 	c->env.refill = (struct lc_kick){ c->env.wq, &fake->refill_work };
-	c->meta = lc_meta_create(c);
+	c->super = lc_super_create(&c->env, &c->sb, fake_flush_failed, c);
 	c->index = lc_index_create(c->sb.geo.nr_slots, c->sb.geo.seg_slots);
 	c->ring = lc_ring_create(&c->sb.geo);
 	c->pool = lc_pool_create(&c->env, c->ring, options->lanes ?: 1);

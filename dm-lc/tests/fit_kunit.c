@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Which reads the SSD gets with the memory they have (FT1, C11). */
 #include <kunit/test.h>
+#include <linux/bio.h>
 #include <linux/mm.h>
 #include <linux/prandom.h>
 

@@ -121,20 +121,21 @@ def test_tools_form_no_circle():
     report([" uses ".join(found)] if found else [])
 
 
-# The rooms of the log, from the highest to the lowest; they use each other and the last ones only.
+# The rooms of log and store, from the highest to the lowest; they use lower ones and the last only.
 LOG_ROOMS = ("lanes", "lane", "allot", "log", "submit", "record", "pool", "segment")
-BELOW_THE_LOG = ("waiters", "request", "queue", "health", "env", "params", "name", "kick", "sums",
-                 "place", "backlog", "io", "chain", "replay", "mask", "format", "csum",
-                 "lc_format", "compat")
+STORE_ROOMS = ("super", "mark", "foreign", "doubt", "fingerprint", "stats", "fit", "pairing")
+BELOW_THEM = ("waiters", "request", "queue", "health", "env", "params", "name", "kick", "sums",
+              "place", "backlog", "io", "chain", "replay", "mask", "format", "csum", "lc_format",
+              "compat")
 
 
-def test_rooms_of_the_log_use_lower_ones_only():
+def test_rooms_of_log_and_store_use_lower_ones_only():
     """Each can be linked with those below it, and without the volume."""
     files = {path.name: path.read_text(encoding="utf-8")
              for path in some("dm-lc/*.[ch]") if path.parent.name == "dm-lc"}
     arrows = circles.uses(files)
-    report(circles.upward({unit: arrows[unit] for unit in LOG_ROOMS},
-                          LOG_ROOMS + BELOW_THE_LOG))
+    rooms = LOG_ROOMS + STORE_ROOMS
+    report(circles.upward({unit: arrows[unit] for unit in rooms}, rooms + BELOW_THEM))
 
 
 def test_headers_of_tools_are_named_after_their_source():

@@ -5,7 +5,7 @@
  * As writeback.c and wbcopy.c: collect the dirty slots of the settled segments from the
  * tail on, copy them to the HDD in the order of blocks, several runs in flight, FLUSH the
  * HDD, mark clean what is still the newest copy, make the log durable (L5), and only then
- * move the tail, by the module's own superblock.c.
+ * move the tail, by the module's own super.c.
  *
  * As discard.c: claim the blocks until the end, so that no run copies them meanwhile (C5), make
  * earlier records durable (L12), log a tombstone, make it durable, drop older copies from the
@@ -17,7 +17,7 @@
 #include "segment.h"
 #include "refill.h"
 #include "stripe.h"
-#include "superblock.h"
+#include "super.h"
 #include "writer.h"
 #include "writeback.h"
 #include "life.h"
@@ -326,7 +326,7 @@ static void move_tail(struct drain *d)
 	say("%6u tail to record %llu in segment %llu", world->life->now, seq, segment);
 	forget_skips(&core->c.sb, segment);
 	w->meta_busy = true;
-	lc_meta_set_tail(&core->c, segment, seq);
+	lc_super_set_tail(core->c.super, segment, seq);
 	w->meta_busy = false;
 	lc_ring_set_tail(core->c.ring, segment, seq);
 	lc_kick(&core->c.env.refill);

@@ -573,15 +573,15 @@ bool lane_hole(u32 lane)
 
 /* --- for core.c ------------------------------------------------------------ */
 
-int lc_stats_create(struct lc_cache *c)
+int lc_stats_create(struct lc_stats *stats)
 {
-	(void)c;
+	(void)stats;
 	return 0;
 }
 
-void lc_stats_destroy(struct lc_cache *c)
+void lc_stats_destroy(struct lc_stats *stats)
 {
-	(void)c;
+	(void)stats;
 }
 
 /* First segment without a record: none of this life's records is in it or behind it. */

@@ -13,7 +13,6 @@
 #include "bypass.h"
 #include "rescue.h"
 #include "submit.h"
-#include "superblock.h"
 #include "writer.h"
 
 /* Only its address matters. */

@@ -23,7 +23,7 @@
  */
 #include "index.h"
 #include "history.h"
-#include "superblock.h"
+#include "super.h"
 #include "writer.h"
 
 static void queue_rewrite(struct rec *rec)
@@ -211,7 +211,7 @@ void rewrite_skip(void)
 	u32 nr = w->nr_skips;		/* those that come meanwhile want another one */
 
 	w->meta_busy = true;
-	lc_meta_set_tail(&core->c, core->c.sb.tail_segment, core->c.sb.tail_seq);
+	lc_super_set_tail(core->c.super, core->c.sb.tail_segment, core->c.sb.tail_seq);
 	w->meta_busy = false;
 	w->nr_named = nr;
 	log_flush_start();

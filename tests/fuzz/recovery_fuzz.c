@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module's own start (superblock.c, recovery.c, replay.c, checkpoint.c, index.c,
+ * The module's own start (super.c, mark.c, recovery.c, replay.c, checkpoint.c, index.c,
  * segment.c) on an image in memory, then a crash or a clean stop, and another start.
  *
  * Input: an image (see images.h), of which every block can be read; bit 0 of the options:
@@ -23,12 +23,12 @@
 #include "index.h"
 #include "io.h"
 #include "lanes.h"
-#include "log.h"
+#include "mark.h"
 #include "medium.h"
 #include "pairing.h"
 #include "recovery.h"
 #include "segment.h"
-#include "superblock.h"
+#include "super.h"
 #include "toolcheck.h"
 
 #define MOST_SLOTS	MEDIUM_BLOCKS
@@ -113,10 +113,9 @@ int lc_io_flush(struct block_device *bdev)
 	return 0;
 }
 
-/* For a superblock that cannot be written: here they all can. */
-void lc_log_fail(struct lc_log *log)
+static void flush_failed(void *arg)
 {
-	(void)log;
+	(void)arg;
 	EXPECT(!"a superblock could not be written");
 }
 
@@ -124,12 +123,6 @@ void lc_log_fail(struct lc_log *log)
 u64 lc_lanes_used(struct lc_lanes *lanes)
 {
 	return lc_ring_head(lanes->ring);
-}
-
-void lc_log_void(struct lc_log *log);
-void lc_log_void(struct lc_log *log)
-{
-	lc_log_fail(log);
 }
 
 /* --- the start, as in core.c ---------------------------------------------- */
@@ -146,7 +139,9 @@ static int open_devices(struct lc_core *core)
 	/* Room for two superblocks is less than any format leaves. */
 	if (core->c.env.cache->bytes < LC_MARK_BYTES)
 		return -EINVAL;
-	ret = lc_meta_read_sb(core->c.env.cache, &core->c.sb, &core->c.sb_copy, &why);
+	core->c.super = lc_super_create(&core->c.env, &core->c.sb, flush_failed, NULL);
+	EXPECT(core->c.super);
+	ret = lc_super_load(core->c.super, &why);
 	if (ret)
 		return ret;
 	if (core->c.env.cache->bytes < core->c.sb.geo.cache_bytes ||
@@ -154,10 +149,10 @@ static int open_devices(struct lc_core *core)
 		return -EINVAL;
 	core->c.env.nr_blocks = (core->c.sb.volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
 	lc_place_init(&core->c.env.place, &core->c.sb);
-	core->c.meta = lc_meta_create(&core->c);
+	core->c.mark = lc_mark_create(&core->c.env, lc_super_lock(core->c.super));
 	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
 	core->c.ring = lc_ring_create(&core->c.sb.geo);
-	EXPECT(core->c.meta && core->c.index && core->c.ring);
+	EXPECT(core->c.mark && core->c.index && core->c.ring);
 	lanes.ring = core->c.ring;
 	core->c.lanes = &lanes;
 	core->c.nr_lanes = 1 + core->c.sb.generation % 3;
@@ -173,7 +168,7 @@ static int load_clean(struct volume *v)
 	ret = lc_recovery_check_clean(&core->c);
 	if (ret)
 		return ret;
-	if (lc_fingerprint_check(&core->c))
+	if (lc_fingerprint_check(&core->c.env))
 		return -EXDEV;	/* told from all else */
 	if (!lc_checkpoint_load(&core->c)) {
 		v->next_seq = core->c.sb.next_seq;
@@ -193,8 +188,8 @@ static int load_log(struct volume *v)
 {
 	struct lc_core *core = &v->core;
 
-	if (lc_pairing_unwritten(&core->c.sb, lc_meta_mark_epoch(&core->c)) &&
-	    lc_fingerprint_check(&core->c))
+	if (lc_pairing_unwritten(&core->c.sb, lc_mark_epoch(core->c.mark)) &&
+	    lc_fingerprint_check(&core->c.env))
 		return -EXDEV;
 	return lc_recovery_run(&core->c, &v->next_seq, &v->next_segment);
 }
@@ -208,16 +203,16 @@ static int start(struct volume *v, struct medium *medium)
 	kernel_boot(medium);
 	ret = open_devices(core);
 	if (!ret)
-		ret = lc_meta_check_pair(&core->c);
+		ret = lc_mark_check_pair(core->c.mark);
 	if (!ret)
 		ret = core->c.sb.flags & LC_SB_CLEAN ? load_clean(v) : load_log(v);
 	EXPECT(!kernel.nr_writes && !kernel.nr_outside);
 	if (ret)
 		return ret;
-	if (core->c.sb.tail_seq == v->next_seq)
-		core->c.sb.tail_segment = v->next_segment;
+	lc_super_settle_tail(core->c.super, v->next_seq, v->next_segment);
 	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq, v->next_segment);
-	return lc_meta_begin_epoch(&core->c, v->next_seq, v->next_segment);
+	return lc_super_begin_epoch(core->c.super, core->c.mark, core->c.nr_lanes, v->next_seq,
+				    v->next_segment);
 }
 
 static void stop(struct volume *v)
@@ -226,15 +221,16 @@ static void stop(struct volume *v)
 	struct lc_fingerprint print;
 	u64 entries;
 
-	EXPECT(!lc_fingerprint_take(&core->c, &print));
+	EXPECT(!lc_fingerprint_take(&core->c.env, &print));
 	EXPECT(!lc_checkpoint_write(&core->c, &entries));
-	EXPECT(!lc_meta_end_clean(&core->c, v->next_seq, v->next_segment, entries, &print));
+	EXPECT(!lc_super_end_clean(core->c.super, v->next_seq, v->next_segment, entries, &print));
 	EXPECT(!kernel.nr_outside);
 }
 
 static void forget(struct volume *v)
 {
-	lc_meta_destroy(v->core.c.meta);
+	lc_mark_destroy(v->core.c.mark);
+	lc_super_destroy(v->core.c.super);
 	lc_index_destroy(v->core.c.index);
 	lc_ring_destroy(v->core.c.ring);
 	EXPECT(!shim_heap_used());

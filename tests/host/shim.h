@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As much of the kernel as core.c, recovery.c, superblock.c, checkpoint.c, index.c, segment.c and
- * params.c need to compile unchanged for one thread of a process.  shim.mk makes every <linux/...>
+ * As much of the kernel as core.c, recovery.c, super.c, mark.c, checkpoint.c, index.c, segment.c
+ * and params.c need to compile unchanged for one thread.  shim.mk makes every <linux/...>
  * that the module includes a line that includes this file, but for what ../../userland/kernel has:
  * types, errno, string, crc32 and xxhash.  What that folder's params/ has is included from there.
  *

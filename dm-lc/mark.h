@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The mark on the HDD: which cache the HDD is paired with, the last epoch it was used in, and
+ * whether it went on without that cache.  pairing.h says what the mark and the superblock must
+ * have in common.
+ *
+ * The mark reads the superblock (env->sb) and never writes it.  It shares the superblock's lock
+ * (super.h), which is handed over at creation.
+ *
+ * All functions may sleep, and take the lock if nothing else is said.  A volume without a mark
+ * (LC_NO_MARK) has this room, too: then no function does I/O.
+ */
+#ifndef LC_MARK_H
+#define LC_MARK_H
+
+#include <linux/types.h>
+
+struct lc_env;
+struct lc_hdd_mark;
+struct lc_lost;
+struct mutex;
+
+/**
+ * lc_mark_create() - the room of a volume's mark
+ * @env: of the volume, whose superblock is loaded before any other call
+ * @lock: of the superblock; outlives the room
+ *
+ * Return: the room, for lc_mark_destroy(), or NULL without memory.
+ */
+struct lc_hdd_mark *lc_mark_create(struct lc_env *env, struct mutex *lock);
+
+/* Free the room.  No call is in progress.  @mark may be NULL. */
+void lc_mark_destroy(struct lc_hdd_mark *mark);
+
+/**
+ * lc_mark_check_pair() - do SSD and HDD belong together?
+ * @mark: of a volume that is not started
+ *
+ * Reads the mark from the HDD into memory, and says why not.  Writes nothing.
+ * Return: 0; -EINVAL: of another cache; -EINPROGRESS: lc-format or lc-detach is half done;
+ * -ESTALE: one of the devices is an old copy, or the cache was abandoned; -EUCLEAN: lost blocks
+ * are recorded, or the two contradict each other; or the error of reading it.
+ */
+int lc_mark_check_pair(struct lc_hdd_mark *mark);
+
+/**
+ * lc_mark_epoch() - the last life that the HDD was used in
+ * @mark: after lc_mark_check_pair()
+ *
+ * Return: the epoch, or all ones without a mark.
+ */
+u64 lc_mark_epoch(struct lc_hdd_mark *mark);
+
+/**
+ * lc_mark_say_old_disk() - log that the HDD is a copy from before a life it was used in (S7)
+ * @mark: after lc_mark_check_pair(), of a volume that is not started; with or without the lock
+ * @seen: epoch of that life
+ */
+void lc_mark_say_old_disk(struct lc_hdd_mark *mark, u64 seen);
+
+/**
+ * lc_mark_check_unchanged() - is the mark on the HDD the one that memory knows?
+ * @mark: of a volume that is started and suspended; the caller holds the lock
+ *
+ * Only reads, and says why not.
+ * Return: 0; -ESTALE: it is of another cache, or later; another errno: it cannot be read.
+ */
+int lc_mark_check_unchanged(struct lc_hdd_mark *mark);
+
+/**
+ * lc_mark_set_epoch() - write the mark: the HDD is used in this epoch from now on
+ * @mark: of the volume; the caller holds the lock
+ * @epoch: of the superblock, which is durable
+ *
+ * The FLUSH in it covers all writes to the HDD before.
+ * Return: 0, or a negative errno: the copies may differ.
+ */
+int lc_mark_set_epoch(struct lc_hdd_mark *mark, u64 epoch);
+
+/**
+ * lc_mark_abandon() - write the mark: this cache must never be replayed again (S1)
+ * @mark: of the volume
+ * @lost: sectors that only the SSD had, or NULL
+ * @nr: how many, or LC_MARK_LOST_TOO_MANY: not known, or more than fit; @lost is NULL then
+ *
+ * May be called again, with a more exact list.  Return: 0, or a negative errno: one copy may say
+ * so already, and counts.
+ */
+int lc_mark_abandon(struct lc_hdd_mark *mark, const struct lc_lost *lost, u32 nr);
+
+#endif /* LC_MARK_H */
