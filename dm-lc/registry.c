@@ -15,8 +15,8 @@
 #include <linux/wait.h>
 
 #include "lc.h"
-#include "core.h"
 #include "registry.h"
+#include "volume.h"
 
 static DEFINE_MUTEX(lc_cores_lock);
 static LIST_HEAD(lc_cores);

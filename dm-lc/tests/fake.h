@@ -17,7 +17,6 @@
 
 #include "../lc.h"
 #include "../record.h"
-#include "../core.h"
 #include "../index.h"
 #include "../lanes.h"
 #include "../log.h"
@@ -25,6 +24,7 @@
 #include "../segment.h"
 #include "../submit.h"
 #include "../superblock.h"
+#include "../volume.h"
 #include "../writeback.h"
 #include "example.h"
 

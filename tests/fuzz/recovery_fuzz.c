@@ -132,7 +132,7 @@ void lc_log_void(struct lc_log *log)
 	lc_log_fail(log);
 }
 
-/* --- the start, as in core.c ---------------------------------------------- */
+/* --- the start, as in start.c ---------------------------------------------- */
 
 static int open_devices(struct lc_core *core)
 {

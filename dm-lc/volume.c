@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The core: life cycle, and the small workers that belong to no room.
- *
- * Life (D4, D5, D6)
- *   constructor   finds or makes the core, allocates; reads, never writes
- *   preresume     first: checks the pair, loads checkpoint or log, opens the epoch;
- *                 later: takes new options over; then everything runs
- *   presuspend    stops nothing; a noflush suspend gives parked bios back
- *   postsuspend   writeback rests, discards end, the log is made durable, no own I/O is left; if
- *                 the device is going away: checkpoint and `clean`
- *   destructor    drops its share (registry.c); never writes
+ * A volume: its rooms, and the small workers that belong to none of them.  See volume.h.
  *
  * Teardown, argued.  When the last reference is dropped no table with this core is left, so no
  * bio, message or status call can come.  postsuspend ran for the live table, or no bio ever came
@@ -24,28 +15,21 @@
 #include <linux/slab.h>
 
 #include "lc.h"
-#include "pool.h"
 #include "bypass.h"
-#include "checkpoint.h"
-#include "core.h"
 #include "discard.h"
-#include "doubt.h"
-#include "fingerprint.h"
-#include "foreign.h"
 #include "index.h"
-#include "io.h"
 #include "lanes.h"
 #include "log.h"
-#include "pairing.h"
 #include "park.h"
-#include "recovery.h"
+#include "pool.h"
 #include "refill.h"
 #include "rescue.h"
 #include "segment.h"
-#include "submit.h"
 #include "stats.h"
+#include "submit.h"
 #include "sums.h"
 #include "superblock.h"
+#include "volume.h"
 #include "write.h"
 #include "writeback.h"
 
@@ -111,275 +95,8 @@ static void idle_work(struct work_struct *work)
 			   msecs_to_jiffies(ms ? ms : MSEC_PER_SEC));
 }
 
-/* --- start and stop ------------------------------------------------------ */
-
-static int load_clean(struct lc_core *core, u64 *next_seq, u64 *next_segment)
-{
-	int ret;
-
-	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq,
-		      core->c.sb.head_segment);
-	ret = lc_recovery_check_clean(&core->c);
-	if (ret)
-		return ret;
-	ret = lc_fingerprint_check(&core->c);
-	if (ret)
-		return ret;
-	ret = lc_checkpoint_load(&core->c);
-	if (ret == -ENOMEM)
-		return ret;
-	if (ret) {
-		/* Nothing is lost: the log from the tail on says the same. */
-		lc_warn(&core->c.env, "checkpoint unusable, replaying the log instead");
-		lc_index_clear(core->c.index);
-		lc_ring_forget_cuts(core->c.ring);
-		ret = lc_recovery_run(&core->c, next_seq, next_segment);
-		if (!ret && *next_seq != core->c.sb.next_seq) {
-			/* All of it was durable: this is damage, no torn tail (L4). */
-			lc_err(&core->c.env, "the log ends at record %llu but was stopped cleanly at %llu: see lc-check --repair",
-			       *next_seq - 1, core->c.sb.next_seq - 1);
-			ret = -EUCLEAN;
-		}
-		return ret;
-	}
-	*next_seq = core->c.sb.next_seq;
-	*next_segment = core->c.sb.head_segment;
-	/* A log of one lane, which goes on with several: its headers tell the cuts. */
-	if (core->c.nr_lanes > 1 && !(core->c.sb.incompat & LC_INCOMPAT_LANES))
-		return lc_recovery_read_cuts(&core->c);
-	return 0;
-}
-
-static int load_log(struct lc_core *core, u64 *next_seq, u64 *next_segment)
-{
-	int ret = 0;
-
-	/* A start that the power cut before it wrote anything else: the stop before it counts. */
-	if (lc_pairing_unwritten(&core->c.sb, lc_meta_mark_epoch(&core->c)))
-		ret = lc_fingerprint_check(&core->c);
-	return ret ? ret : lc_recovery_run(&core->c, next_seq, next_segment);
-}
-
-/* [life_lock] Open the epoch. */
-static int start(struct lc_core *core)
-{
-	u64 next_seq, next_segment;
-	int ret;
-
-	lockdep_assert_held(&core->life_lock);
-	ret = lc_meta_check_pair(&core->c);
-	if (!ret)
-		ret = lc_foreign_check(&core->c);
-	if (ret)
-		return ret;
-	if (core->c.sb.flags & LC_SB_CLEAN)
-		ret = load_clean(core, &next_seq, &next_segment);
-	else
-		ret = load_log(core, &next_seq, &next_segment);
-	if (ret)
-		return ret;
-	if (core->c.sb.tail_seq == next_seq)
-		core->c.sb.tail_segment = next_segment;	/* the log is empty */
-	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq, next_segment);
-	lc_allot_start(core->c.allot, next_segment, next_seq);
-	lc_log_start(core->c.log, next_seq);
-	ret = lc_meta_begin_epoch(&core->c, next_seq, next_segment);
-	if (ret)
-		return ret;
-	if (core->c.sb.mark_offset != LC_NO_MARK)
-		lc_doubt_marked(&core->c.doubt);
-	lc_info(&core->c.env, "epoch %llu: %llu blocks cached, %llu dirty", core->c.sb.epoch,
-		lc_index_cached(core->c.index), lc_index_dirty(core->c.index));
-	return 0;
-}
-
-/* [life_lock] The log is durable and nothing runs: leave a clean volume. */
-static void stop_clean(struct lc_core *core)
-{
-	struct lc_fingerprint print;
-	u64 entries;
-	int ret;
-
-	lockdep_assert_held(&core->life_lock);
-	/* A late write must not be acknowledged any more. */
-	core->ended = true;
-	lc_health_end(&core->c.health);
-	/* A fingerprint of what is gone after a power cut would refuse the next start (F8). */
-	ret = lc_doubt_flush(&core->c);
-	if (!ret && lc_doubt_any(&core->c.doubt))
-		ret = -EIO;
-	if (!ret)
-		ret = lc_fingerprint_take(&core->c, &print);
-	if (!ret)
-		ret = lc_checkpoint_write(&core->c, &entries);
-	if (!ret)
-		ret = lc_meta_end_clean(&core->c, lc_log_last_seq(core->c.log) + 1,
-					lc_lanes_used(core->c.lanes), entries, &print);
-	if (ret)
-		lc_warn(&core->c.env, "no clean stop, error %d: the next start replays the log", ret);
-}
-
-/**
- * lc_core_flush() - everything completed so far becomes durable
- * @core: the volume
- *
- * May sleep.  Return: 0 or -EIO.
- */
-int lc_core_flush(struct lc_core *core)
-{
-	if (lc_mode(&core->c.health) == LC_MODE_DEGRADED)
-		return lc_bypass_flush(core);
-	return lc_log_wait_durable(core->c.log, lc_lanes_close_used(core->c.lanes, false));
-}
-
-/* [life_lock] What cannot be had now stays as it is, and is put into @params. */
-static void take_params(struct lc_core *core, struct lc_params *params, struct list_head *spare)
-{
-	struct lc_params next;
-	unsigned int noio;
-
-	lockdep_assert_held(&core->life_lock);
-	if (spare)
-		lc_pool_add(core->c.pool, spare);
-	lc_pool_shrink(core->c.pool, params->buffers);
-	lc_refill_set_ready(core, params);
-	WRITE_ONCE(core->c.stats_on, params->stats);
-	if (params->writeback_batch != core->c.env.params.writeback_batch ||
-	    params->writeback_depth != core->c.env.params.writeback_depth) {
-		/* Memory must not be reclaimed through the volume that is suspended. */
-		noio = lc_noio_save();
-		if (lc_writeback_resize(core->wb, params->writeback_batch,
-					params->writeback_depth)) {
-			lc_warn(&core->c.env, "no memory for another writeback batch or depth");
-			next = *params;
-			next.writeback_batch = core->c.env.params.writeback_batch;
-			next.writeback_depth = core->c.env.params.writeback_depth;
-			lc_params_store(params, &next);
-		}
-		lc_noio_restore(noio);
-	}
-	if (params->lanes != core->c.env.params.lanes) {
-		lc_warn(&core->c.env, "option lanes counts from the next start on");
-		next = *params;
-		next.lanes = core->c.env.params.lanes;
-		lc_params_store(params, &next);
-	}
-	lc_params_store(&core->c.env.params, params);
-}
-
-/**
- * lc_core_resume() - preresume: start or go on
- * @core: the volume
- * @table: bound from now on
- * @params: options of that table; gets those in force
- * @spare: buffers the constructor allocated for them, taken over
- *
- * Return: 0 or a negative errno; the kernel log has the reason.
- */
-int lc_core_resume(struct lc_core *core, struct dm_table *table, struct lc_params *params,
-		   struct list_head *spare)
-{
-	int ret = 0;
-
-	mutex_lock(&core->life_lock);
-	if (core->ended) {
-		lc_err(&core->c.env, "this life has ended: remove the device and create it again");
-		ret = -EIO;
-		goto unlock;
-	}
-	take_params(core, params, spare);
-	if (!core->started) {
-		ret = start(core);
-		if (ret) {
-			core->ended = true;
-			goto unlock;
-		}
-		WRITE_ONCE(core->started, true);
-	}
-	core->table = table;
-	lc_core_presuspend_undo(core);
-	if (core->running || core->outdated)
-		goto unlock;
-	WRITE_ONCE(core->running, true);
-	lc_rescue_resume(core->rescue);
-	if (lc_mode(&core->c.health) == LC_MODE_DEGRADED)
-		goto unlock;
-	WRITE_ONCE(core->c.env.last_write, jiffies);
-	lc_kick(&core->c.env.refill);
-	queue_delayed_work(core->c.env.wq, &core->idle_work, HZ);
-	lc_writeback_resume(core->wb);
-unlock:
-	mutex_unlock(&core->life_lock);
-	return ret;
-}
-
-/**
- * lc_core_presuspend() - stops nothing
- * @core: the volume
- * @ti: a noflush suspend gives parked bios back to device mapper, which asks for them
- */
-void lc_core_presuspend(struct lc_core *core, struct dm_target *ti)
-{
-	lc_park_presuspend(core->park, ti);
-}
-
-/**
- * lc_core_presuspend_undo() - device mapper wants no bios back any more
- * @core: the volume
- */
-void lc_core_presuspend_undo(struct lc_core *core)
-{
-	lc_park_resume(core->park);
-}
-
-/**
- * lc_core_postsuspend() - no bio is in flight: make the log durable, end own I/O
- * @core: the volume
- * @removing: the device is going away
- */
-void lc_core_postsuspend(struct lc_core *core, bool removing)
-{
-	int ret;
-
-	mutex_lock(&core->life_lock);
-	if (!core->running)
-		goto unlock;
-	lc_writeback_pause(core->wb);
-	lc_discard_settle(core);
-	cancel_delayed_work_sync(&core->idle_work);
-	ret = lc_core_flush(core);
-	lc_log_quiesce(core->c.log);
-	if (lc_ssd_failed(&core->c.health)) {
-		/* It may be on its way, but must not be at work while suspended. */
-		lc_rescue_run(core->rescue);
-		lc_rescue_finish(core->rescue, removing);
-		ret = lc_core_flush(core);
-	}
-	WRITE_ONCE(core->running, false);
-	/* From here on the refill worker starts no clock; a clock that runs queues it. */
-	flush_work(&core->refill_work);
-	cancel_delayed_work_sync(&core->pace_work);
-	flush_work(&core->refill_work);
-	lc_park_rest(core->park);
-	if (ret)
-		lc_err(&core->c.env, "the log could not be made durable");
-	else if (lc_mode(&core->c.health) == LC_MODE_DEGRADED)
-		lc_rescue_record_lost(core, removing);
-	else if (removing && lc_mode(&core->c.health) == LC_MODE_RW)
-		stop_clean(core);
-unlock:
-	mutex_unlock(&core->life_lock);
-}
-
 /* --- creation ------------------------------------------------------------ */
 
-/**
- * lc_core_teardown() - free the rooms
- * @core: the volume; no table refers to it
- *
- * May sleep.  Does no I/O of its own, but waits for what is on its way.  Harmless if
- * lc_core_setup() has failed or was not called.
- */
 void lc_core_teardown(struct lc_core *core)
 {
 	/* Resumed, but another target of the table was not, so that nobody suspended it. */
@@ -551,14 +268,6 @@ static int choose_lanes(const struct lc_core *core, u32 *nr, const char **error)
 	return 0;
 }
 
-/**
- * lc_core_alloc() - a core without rooms
- * @md: the mapped device
- * @backing: the HDD
- * @cache: the SSD
- *
- * May sleep.  Return: the core, to be freed with kfree(), or NULL.
- */
 struct lc_core *lc_core_alloc(struct mapped_device *md, struct block_device *backing,
 			      struct block_device *cache)
 {
@@ -576,16 +285,6 @@ struct lc_core *lc_core_alloc(struct mapped_device *md, struct block_device *bac
 	return core;
 }
 
-/**
- * lc_core_setup() - read the superblock and allocate the rooms
- * @core: fresh from lc_core_alloc()
- * @ti: the first target
- * @params: options of its table
- * @error: gets constant text on error
- *
- * Reads from the SSD, and never writes.  May sleep for as long as the SSD does.
- * Return: 0, or a negative errno: then lc_core_teardown() is called next.
- */
 int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_params *params,
 		  const char **error)
 {
@@ -623,15 +322,6 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 	return ret;
 }
 
-/**
- * lc_core_check_table() - may another table have a share in this core?
- * @core: the volume
- * @ti: the table's target
- * @params: its options
- * @error: gets constant text on error
- *
- * Does not sleep.  Return: 0 or -EINVAL.
- */
 int lc_core_check_table(struct lc_core *core, struct dm_target *ti,
 			const struct lc_params *params, const char **error)
 {
@@ -644,13 +334,6 @@ int lc_core_check_table(struct lc_core *core, struct dm_target *ti,
 	return ret;
 }
 
-/**
- * lc_core_unbind() - a table goes away
- * @core: the volume
- * @table: forgotten if it is the bound one
- *
- * May sleep.
- */
 void lc_core_unbind(struct lc_core *core, struct dm_table *table)
 {
 	mutex_lock(&core->life_lock);
