@@ -2,13 +2,20 @@
 /*
  * A volume: its rooms, and the small workers that belong to none of them.  See volume.h.
  *
- * Teardown, argued.  When the last reference is dropped no table with this core is left, so no
+ * Teardown, argued.  When the last reference is dropped no table with this volume is left, so no
  * bio, message or status call can come.  postsuspend ran for the live table, or no bio ever came
  * (lc_core_teardown()), and device mapper waited for its bios; what may still be queued are
- * workers, and each is cancelled or flushed here in the order in which they can queue one another:
+ * workers, and each is cancelled or flushed in the order in which they can queue one another:
  * idle -> pace -> log -> rescue -> refill -> meter -> unpark -> commit.  Refill can wish for a
  * FLUSH in turn, but not once the log is stopped; unpark and commit find no bio by then, so that
- * the one does not start the meter's clock again, and the other does nothing.
+ * the one does not start the meter's clock again, and the other does nothing.  Then the work of
+ * the name is cancelled, because each of the workers before may have queued it, and the workqueues
+ * of the log and of the volume are destroyed, empty, before the memory that their workers use.
+ *
+ * A creation that fails is unwound in the reverse order (create_rooms()), and that differs: the
+ * queues of the log and of the volume go after the lanes and the parked writes.  No worker has run
+ * by then.  The threads and queues exist, but writeback is paused, and all else begins with a bio,
+ * a kick or a resume, which the constructor of the first table comes before.
  */
 #include <linux/mempool.h>
 #include <linux/mm.h>
@@ -97,61 +104,186 @@ static void idle_work(struct work_struct *work)
 
 /* --- creation ------------------------------------------------------------ */
 
+/* No bio is left that the queues could find, and no worker that has something for them. */
+static void destroy_queues(struct lc_core *core)
+{
+	destroy_workqueue(core->event_wq);
+	/* Before the one that it hands reads to. */
+	destroy_workqueue(core->verify_wq);
+	destroy_workqueue(core->c.patient_wq);
+	cancel_delayed_work_sync(&core->commit_late);
+	destroy_workqueue(core->commit_wq);
+}
+
+static int create_queues(struct lc_core *core)
+{
+	/* As device mapper's own: see commit() in write.c. */
+	core->commit_wq = alloc_workqueue("lc-commit", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
+	if (!core->commit_wq)
+		return -ENOMEM;
+	core->c.patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
+					     WQ_MAX_ACTIVE);
+	if (!core->c.patient_wq)
+		goto destroy_commit;
+	core->verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!core->verify_wq)
+		goto destroy_patient;
+	core->event_wq = alloc_ordered_workqueue("lc-event", WQ_MEM_RECLAIM);
+	if (!core->event_wq)
+		goto destroy_verify;
+	return 0;
+
+destroy_verify:
+	destroy_workqueue(core->verify_wq);
+destroy_patient:
+	destroy_workqueue(core->c.patient_wq);
+destroy_commit:
+	destroy_workqueue(core->commit_wq);
+	return -ENOMEM;
+}
+
+/* What the options ask for now.  The pool owns them from then on. */
+static int fill_pool(struct lc_cache *c)
+{
+	LIST_HEAD(buffers);
+	int ret = lc_buffers_alloc(c->pool, c->env.params.buffers, &buffers);
+
+	if (!ret)
+		lc_pool_add(c->pool, &buffers);
+	return ret;
+}
+
+static int create_rooms(struct lc_core *core, u32 nr_lanes)
+{
+	struct lc_cache *c = &core->c;
+
+	c->nr_lanes = nr_lanes;
+	c->sums.nr_slots = c->sb.geo.nr_slots;
+	if (mempool_init_page_pool(&c->merge_pool, MERGE_PAGES, 1))
+		return -ENOMEM;
+	c->meta = lc_meta_create(c);
+	if (!c->meta)
+		goto exit_merge_pool;
+	c->index = lc_index_create(c->sb.geo.nr_slots, c->sb.geo.seg_slots);
+	if (!c->index)
+		goto destroy_meta;
+	if (lc_stats_create(c))
+		goto destroy_index;
+	c->ring = lc_ring_create(&c->sb.geo);
+	if (!c->ring)
+		goto destroy_stats;
+	c->pool = lc_pool_create(&c->env, c->ring, nr_lanes);
+	if (!c->pool)
+		goto destroy_ring;
+	c->env.wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!c->env.wq)
+		goto destroy_pool;
+	c->env.refill = (struct lc_kick){ c->env.wq, &core->refill_work };
+	c->submit = lc_submit_create(&c->env, c->ring, c->pool, &c->sums, nr_lanes);
+	if (!c->submit)
+		goto destroy_wq;
+	c->log = lc_log_create(&c->env, c->submit);
+	if (!c->log)
+		goto destroy_submit;
+	c->allot = lc_allot_create(&c->env, c->ring, c->log, nr_lanes);
+	if (!c->allot)
+		goto destroy_log;
+	c->lanes = lc_lanes_create(&c->env, c->allot, c->log, c->submit, c->pool);
+	if (!c->lanes)
+		goto destroy_allot;
+	if (fill_pool(c))
+		goto destroy_lanes;
+	lc_refill_set_ready(core, &c->env.params);
+	core->bypass = lc_bypass_create(core);
+	if (!core->bypass)
+		goto destroy_lanes;
+	core->park = lc_park_create(core);
+	if (!core->park)
+		goto destroy_bypass;
+	if (create_queues(core))
+		goto destroy_park;
+	/* It leaves to its destructor what it has made before an error. */
+	if (lc_discard_create(core))
+		goto destroy_discards;
+	core->wb = lc_writeback_create(core);
+	if (!core->wb)
+		goto destroy_discards;
+	core->rescue = lc_rescue_create(core);
+	if (core->rescue)
+		return 0;
+	lc_writeback_destroy(core->wb);
+destroy_discards:
+	lc_discard_destroy(core);
+	destroy_queues(core);
+destroy_park:
+	lc_park_destroy(core->park);
+destroy_bypass:
+	lc_bypass_destroy(core->bypass);
+destroy_lanes:
+	lc_lanes_destroy(c->lanes);
+destroy_allot:
+	lc_allot_destroy(c->allot);
+destroy_log:
+	lc_log_destroy(c->log);
+destroy_submit:
+	lc_submit_destroy(c->submit);
+destroy_wq:
+	destroy_workqueue(c->env.wq);
+destroy_pool:
+	lc_pool_destroy(c->pool);
+destroy_ring:
+	lc_ring_destroy(c->ring);
+destroy_stats:
+	lc_stats_destroy(c);
+destroy_index:
+	lc_index_destroy(c->index);
+destroy_meta:
+	lc_meta_destroy(c->meta);
+exit_merge_pool:
+	mempool_exit(&c->merge_pool);
+	return -ENOMEM;
+}
+
+/* Nobody uses the volume.  Ends each worker before what it uses goes; see above. */
 void lc_core_teardown(struct lc_core *core)
 {
+	struct lc_cache *c = &core->c;
+
 	/* Resumed, but another target of the table was not, so that nobody suspended it. */
 	if (core->running) {
 		lc_writeback_pause(core->wb);
 		WRITE_ONCE(core->running, false);
 	}
-	if (core->c.env.wq) {
-		cancel_delayed_work_sync(&core->idle_work);
-		/* The one starts the other only while running. */
-		flush_work(&core->refill_work);
-		cancel_delayed_work_sync(&core->pace_work);
-	}
-	if (core->c.log) {
-		/* Whatever refill_work may still wish for. */
-		lc_log_stop(core->c.log);
-		lc_log_quiesce(core->c.log);
-	}
+	cancel_delayed_work_sync(&core->idle_work);
+	/* The one starts the other only while running. */
+	flush_work(&core->refill_work);
+	cancel_delayed_work_sync(&core->pace_work);
+	/* Whatever refill_work may still wish for. */
+	lc_log_stop(c->log);
+	lc_log_quiesce(c->log);
 	lc_rescue_destroy(core->rescue);
-	if (core->c.env.wq) {
-		cancel_work_sync(&core->refill_work);
-		lc_park_stop(core->park);
-	}
+	cancel_work_sync(&core->refill_work);
+	lc_park_stop(core->park);
 	lc_writeback_destroy(core->wb);
 	lc_discard_destroy(core);
-	if (core->event_wq)
-		destroy_workqueue(core->event_wq);
-	/* Before those whom it hands reads to. */
-	if (core->verify_wq)
-		destroy_workqueue(core->verify_wq);
-	if (core->c.patient_wq)
-		destroy_workqueue(core->c.patient_wq);
-	/* No bio is left that they could find; behind all workers that may have queued them. */
-	if (core->c.env.wq)
-		cancel_delayed_work_sync(&core->commit_late);
-	if (core->commit_wq)
-		destroy_workqueue(core->commit_wq);
+	destroy_queues(core);
 	/* All that might say something has ended. */
-	lc_name_stop(&core->c.env.name);
-	lc_log_destroy(core->c.log);
-	lc_submit_destroy(core->c.submit);
-	if (core->c.env.wq)
-		destroy_workqueue(core->c.env.wq);
+	lc_name_stop(&c->env.name);
+	lc_log_destroy(c->log);
+	lc_submit_destroy(c->submit);
+	destroy_workqueue(c->env.wq);
+	/* From here on there is only memory. */
 	lc_park_destroy(core->park);
 	lc_bypass_destroy(core->bypass);
-	lc_lanes_destroy(core->c.lanes);
-	lc_allot_destroy(core->c.allot);
-	lc_pool_destroy(core->c.pool);
-	lc_ring_destroy(core->c.ring);
-	lc_sums_destroy(&core->c.sums);
-	lc_stats_destroy(&core->c);
-	lc_index_destroy(core->c.index);
-	lc_meta_destroy(core->c.meta);
-	mempool_exit(&core->c.merge_pool);
-	mutex_destroy(&core->life_lock);
+	lc_lanes_destroy(c->lanes);
+	lc_allot_destroy(c->allot);
+	lc_pool_destroy(c->pool);
+	lc_ring_destroy(c->ring);
+	lc_sums_destroy(&c->sums);
+	lc_stats_destroy(c);
+	lc_index_destroy(c->index);
+	lc_meta_destroy(c->meta);
+	mempool_exit(&c->merge_pool);
 }
 
 /*
@@ -169,52 +301,6 @@ static int check_memory(struct lc_core *core, const char **error)
 	       core->c.env.cache, need >> 20, have >> 20);
 	*error = "Index would take more than half of the RAM";
 	return -ENOMEM;
-}
-
-static int core_alloc_rooms(struct lc_core *core, u32 nr_lanes)
-{
-	LIST_HEAD(buffers);
-
-	core->c.sums.nr_slots = core->c.sb.geo.nr_slots;
-	core->c.meta = lc_meta_create(&core->c);
-	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
-	core->c.ring = lc_ring_create(&core->c.sb.geo);
-	core->c.pool = lc_pool_create(&core->c.env, core->c.ring, nr_lanes);
-	core->c.env.wq = alloc_workqueue("lc", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	core->c.env.refill = (struct lc_kick){ core->c.env.wq, &core->refill_work };
-	/* As device mapper's own: see commit() in write.c. */
-	core->commit_wq = alloc_workqueue("lc-commit", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
-	core->c.patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
-					     WQ_MAX_ACTIVE);
-	core->verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	core->event_wq = alloc_ordered_workqueue("lc-event", WQ_MEM_RECLAIM);
-	if (!core->c.meta || !core->c.index || !core->c.ring || !core->c.pool || !core->c.env.wq ||
-	    !core->commit_wq || !core->c.patient_wq || !core->verify_wq || !core->event_wq)
-		return -ENOMEM;
-	core->c.nr_lanes = nr_lanes;
-	if (lc_stats_create(&core->c) || lc_discard_create(core))
-		return -ENOMEM;
-	core->c.submit = lc_submit_create(&core->c.env, core->c.ring, core->c.pool, &core->c.sums,
-					  nr_lanes);
-	core->c.log = core->c.submit ? lc_log_create(&core->c.env, core->c.submit) : NULL;
-	if (!core->c.log)
-		return -ENOMEM;
-	core->c.allot = lc_allot_create(&core->c.env, core->c.ring, core->c.log, nr_lanes);
-	if (!core->c.allot)
-		return -ENOMEM;
-	core->c.lanes = lc_lanes_create(&core->c.env, core->c.allot, core->c.log, core->c.submit,
-					core->c.pool);
-	if (!core->c.lanes || mempool_init_page_pool(&core->c.merge_pool, MERGE_PAGES, 1))
-		return -ENOMEM;
-	if (lc_buffers_alloc(core->c.pool, core->c.env.params.buffers, &buffers))
-		return -ENOMEM;
-	lc_pool_add(core->c.pool, &buffers);
-	lc_refill_set_ready(core, &core->c.env.params);
-	core->wb = lc_writeback_create(core);
-	core->park = lc_park_create(core);
-	core->bypass = lc_bypass_create(core);
-	core->rescue = lc_rescue_create(core);
-	return core->wb && core->park && core->bypass && core->rescue ? 0 : -ENOMEM;
 }
 
 static void core_init(struct lc_core *core)
@@ -285,6 +371,12 @@ struct lc_core *lc_core_alloc(struct mapped_device *md, struct block_device *bac
 	return core;
 }
 
+void lc_core_free(struct lc_core *core)
+{
+	mutex_destroy(&core->life_lock);
+	kfree(core);
+}
+
 int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_params *params,
 		  const char **error)
 {
@@ -297,12 +389,13 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 	lc_name_look(&core->c.env.name);
 	ret = lc_meta_read_sb(core->c.env.cache, &core->c.sb, &core->c.sb_copy, &why);
 	if (ret == -ENOMEM)
-		return ret;
+		goto stop_name;
 	if (ret) {
 		lc_err(&core->c.env, "%pg: %s: see lc-dump, or lc-format if it is new",
 		       core->c.env.cache, why);
 		*error = "Cache device has no usable superblock";
-		return -EINVAL;
+		ret = -EINVAL;
+		goto stop_name;
 	}
 	core->c.env.nr_blocks = (core->c.sb.volume_sectors + LC_BLOCK_SECTORS - 1) >>
 				LC_BLOCK_SHIFT;
@@ -314,11 +407,16 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 	if (!ret)
 		ret = check_memory(core, error);
 	if (ret)
-		return ret;
-	*error = "Cannot allocate memory";
-	ret = core_alloc_rooms(core, nr_lanes);
-	if (!ret)
-		*error = NULL;
+		goto stop_name;
+	ret = create_rooms(core, nr_lanes);
+	if (ret) {
+		*error = "Cannot allocate memory";
+		goto stop_name;
+	}
+	return 0;
+
+stop_name:
+	lc_name_stop(&core->c.env.name);
 	return ret;
 }
 

@@ -24,20 +24,26 @@ struct mapped_device;
  * @backing: the HDD
  * @cache: the SSD
  *
- * Return: the volume, to be freed with kfree(), or NULL.
+ * Return: the volume, or NULL.
  */
 struct lc_core *lc_core_alloc(struct mapped_device *md, struct block_device *backing,
 			      struct block_device *cache);
 
 /**
- * lc_core_setup() - read the superblock and allocate the rooms
+ * lc_core_free() - undo lc_core_alloc()
+ * @core: a volume without rooms
+ */
+void lc_core_free(struct lc_core *core);
+
+/**
+ * lc_core_setup() - read the superblock and create the rooms
  * @core: fresh from lc_core_alloc()
  * @ti: the first target
  * @params: options of its table
  * @error: gets constant text on error
  *
  * Reads from the SSD, and never writes.  May sleep for as long as the SSD does.
- * Return: 0, or a negative errno: then lc_core_teardown() is called next.
+ * Return: 0, or a negative errno: then there are no rooms, as before the call.
  */
 int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_params *params,
 		  const char **error);
@@ -64,11 +70,10 @@ int lc_core_check_table(struct lc_core *core, struct dm_target *ti,
 void lc_core_unbind(struct lc_core *core, struct dm_table *table);
 
 /**
- * lc_core_teardown() - free the rooms
+ * lc_core_teardown() - undo lc_core_setup(): end all workers and destroy the rooms
  * @core: the volume; no table refers to it
  *
- * Does no I/O of its own, but waits for what is on its way.  Harmless if lc_core_setup() has
- * failed or was not called.
+ * Does no I/O of its own, but waits for what is on its way.
  */
 void lc_core_teardown(struct lc_core *core);
 
