@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Suspend and resume of a volume, as the target's callbacks ask for them, and what is called
- * while the volume runs: a sync.
+ * Suspend and resume of a volume, as device mapper's callbacks ask for them.
  *
- * Below target.c, above start.c and the rooms.  volume.c makes and destroys the volumes; the two
- * do not call each other.
+ * Below target.c and control.c, above start.c and the rooms.  volume.c makes and destroys the
+ * volumes; the two do not call each other.
  *
  * All may sleep.
  */
@@ -63,7 +62,7 @@ void lc_core_postsuspend(struct lc_core *core, bool removing);
 
 /**
  * lc_core_flush() - make every write that has completed durable
- * @core: the volume, not suspended
+ * @core: the volume
  *
  * On the SSD, in mode degraded on the HDD.  Return: 0 or -EIO.
  */
