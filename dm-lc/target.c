@@ -241,6 +241,12 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 	return lc_core_set(lc->core, &lc->params, key, value);
 }
 
+/* Is this the message @name?  @older: its name up to now, which goes on working. */
+static bool is_message(unsigned int argc, char **argv, const char *name, const char *older)
+{
+	return argc == 1 && (!strcmp(argv[0], name) || !strcmp(argv[0], older));
+}
+
 static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
 		      unsigned int maxlen)
 {
@@ -250,9 +256,9 @@ static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char
 		lc_err(&lc->core->c.env, "messages need a device that is not suspended");
 		return -EBUSY;
 	}
-	if (argc == 1 && !strcmp(argv[0], "flush"))
+	if (is_message(argc, argv, "sync", "flush"))
 		return lc_core_sync(lc->core);
-	if (argc == 1 && !strcmp(argv[0], "writeback")) {
+	if (is_message(argc, argv, "drain", "writeback")) {
 		lc_core_drain(lc->core);
 		return 0;
 	}
@@ -261,7 +267,7 @@ static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char
 	if (argc == 2)
 		return set_option(lc, argv[0], argv[1]);
 	lc_err(&lc->core->c.env,
-	       "unknown message %.40s: expected flush, writeback, list or <option> <value>",
+	       "unknown message %.40s: expected sync, drain, list or <option> <value>",
 	       argv[0]);
 	return -EINVAL;
 }
