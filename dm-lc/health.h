@@ -3,7 +3,7 @@
  * The mode of the volume: read-write, degraded (without its SSD), or failed.
  *
  * Rooms report what fails here, in any context.  They do not know what follows of it: that is
- * in the operations, which belong to the volume (core.c).
+ * in the operations, which belong to the volume (volume.c).
  *
  * Invariants
  *  HE1 The mode only ever gets worse: RW, then DEGRADED, then FAIL.  Only health.c writes it.

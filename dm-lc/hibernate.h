@@ -44,10 +44,19 @@
 #ifndef LC_HIBERNATE_H
 #define LC_HIBERNATE_H
 
-/* When the module is loaded.  May sleep.  Return: 0 or a negative errno. */
+/**
+ * lc_hibernate_init() - be told of hibernation from now on
+ *
+ * When the module is loaded, before the target is registered.  May sleep, and waits for the end of
+ * a hibernation or suspend that is under way.  Return: 0 or a negative errno.
+ */
 int lc_hibernate_init(void);
 
-/* When it is unloaded: no volume is left. */
+/**
+ * lc_hibernate_exit() - undo lc_hibernate_init()
+ *
+ * When the module is unloaded, after the target is unregistered: no volume is left.  May sleep.
+ */
 void lc_hibernate_exit(void);
 
 #endif /* LC_HIBERNATE_H */

@@ -26,6 +26,7 @@
 #include <linux/preempt.h>
 #include <linux/types.h>
 
+#include "lc_format.h"
 #include "pool.h"
 #include "segment.h"
 

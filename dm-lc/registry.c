@@ -11,12 +11,11 @@
  * while an entry is left.
  */
 #include <linux/mutex.h>
-#include <linux/slab.h>
 #include <linux/wait.h>
 
 #include "lc.h"
-#include "core.h"
 #include "registry.h"
+#include "volume.h"
 
 static DEFINE_MUTEX(lc_cores_lock);
 static LIST_HEAD(lc_cores);
@@ -85,14 +84,20 @@ static int lock_settled(dev_t cache, dev_t backing, struct lc_core **result)
 	}
 }
 
-static void drop(struct lc_core *core)
+/* The core has no rooms (E1). */
+static void forget(struct lc_core *core)
 {
-	lc_core_teardown(core);
 	mutex_lock(&lc_cores_lock);
 	list_del(&core->list);
 	tell_change();
 	mutex_unlock(&lc_cores_lock);
-	kfree(core);
+	lc_core_free(core);
+}
+
+static void drop(struct lc_core *core)
+{
+	lc_core_teardown(core);
+	forget(core);
 }
 
 /* The core is in the list and COMING, so nobody else touches it (E1). */
@@ -101,18 +106,20 @@ static int bring_up(struct lc_core *core, struct dm_target *ti, const struct lc_
 {
 	int ret = lc_core_setup(core, ti, params, error);
 
-	if (!ret) {
-		mutex_lock(&lc_cores_lock);
-		if (same_cache(core)) {
-			*error = "Cache is in use by another lc volume under another name";
-			ret = -EBUSY;
-		} else {
-			core->stage = LC_STAGE_LIVE;
-			list_add(&user->list, &core->users);
-			tell_change();
-		}
-		mutex_unlock(&lc_cores_lock);
+	if (ret) {
+		forget(core);
+		return ret;
 	}
+	mutex_lock(&lc_cores_lock);
+	if (same_cache(core)) {
+		*error = "Cache is in use by another lc volume under another name";
+		ret = -EBUSY;
+	} else {
+		core->stage = LC_STAGE_LIVE;
+		list_add(&user->list, &core->users);
+		tell_change();
+	}
+	mutex_unlock(&lc_cores_lock);
 	if (ret)
 		drop(core);
 	return ret;
@@ -154,7 +161,7 @@ int lc_registry_get(struct dm_target *ti, struct dm_dev *backing, struct dm_dev 
 	ret = lock_settled(cache->bdev->bd_dev, backing->bdev->bd_dev, &core);
 	if (ret) {
 		*error = "Interrupted while another lc volume uses the devices";
-		kfree(fresh);
+		lc_core_free(fresh);
 		return ret;
 	}
 	user->table = ti->table;
@@ -164,7 +171,7 @@ int lc_registry_get(struct dm_target *ti, struct dm_dev *backing, struct dm_dev 
 		if (!ret)
 			list_add(&user->list, &core->users);
 		mutex_unlock(&lc_cores_lock);
-		kfree(fresh);
+		lc_core_free(fresh);
 		return ret;
 	}
 	list_add(&fresh->list, &lc_cores);

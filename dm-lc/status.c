@@ -26,14 +26,6 @@ static const char *const mode_names[] = {
 	[LC_MODE_FAIL] = "fail",
 };
 
-/**
- * lc_status_info() - STATUSTYPE_INFO
- * @core: the volume
- * @result: gets the text
- * @maxlen: room for it
- *
- * May sleep.  Each number is right at some moment during the call, not all at the same one.
- */
 void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
@@ -78,12 +70,6 @@ void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
 	DMEMIT(" former_names %s", former);
 }
 
-/**
- * lc_status_ima() - STATUSTYPE_IMA: what identifies the volume
- * @core: the volume
- * @result: gets the text
- * @maxlen: room for it
- */
 void lc_status_ima(struct lc_core *core, char *result, unsigned int maxlen)
 {
 	/* As above: it may be the one before. */
@@ -106,17 +92,6 @@ static unsigned int print_sectors(u64 block, u8 mask, char *result, unsigned int
 	return sz;
 }
 
-/**
- * lc_status_list() - message `list lost|refused [<from>]`
- * @core: the volume
- * @argc: number of words behind `list`
- * @argv: the words
- * @result: gets sector ranges as first+count, unsorted, and `next <from>` if there
- *	are more
- * @maxlen: room for it
- *
- * May sleep.  Return: 1 (there is a result) or -EINVAL.
- */
 int lc_status_list(struct lc_core *core, unsigned int argc, char **argv, char *result,
 		   unsigned int maxlen)
 {

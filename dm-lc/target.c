@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The device-mapper target `lc`: the only file that knows struct dm_target.
+ * The device-mapper target `lc`: tables and messages, parsed, and device mapper's callbacks.
  *
  * <start> <len> lc <backing dev> <cache dev> [<#args> <key> <value>...]
  */
@@ -8,23 +8,16 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "lc.h"
-#include "pool.h"
-#include "bypass.h"
-#include "core.h"
+#include "control.h"
 #include "discard.h"
-#include "fit.h"
 #include "hibernate.h"
-#include "read.h"
+#include "lc.h"
+#include "map.h"
 #include "registry.h"
-#include "rescue.h"
 #include "stats.h"
 #include "status.h"
-#include "sums.h"
+#include "suspend.h"
 #include "usable.h"
-#include "intake.h"
-#include "flush.h"
-#include "writeback.h"
 
 /* One per table; the core is shared. */
 struct lc_target {
@@ -36,16 +29,6 @@ struct lc_target {
 	struct list_head spare;		/* buffers for a larger pool, until bound */
 	int counting;			/* lc_stats_wanted is held; cmpxchg() */
 };
-
-/* A reload that asks for more buffers brings them along, allocated here and now. */
-static int alloc_spare(struct lc_target *lc)
-{
-	u32 have = READ_ONCE(lc->core->c.pool->nr);
-
-	if (lc->params.buffers <= have)
-		return 0;
-	return lc_buffers_alloc(lc->core->c.pool, lc->params.buffers - have, &lc->spare);
-}
 
 /* As lc-format does: see usable.h. */
 static int check_usable(struct block_device *bdev)
@@ -129,14 +112,9 @@ static int lc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		goto put_devices;
 	}
 	lc->core = lc->user.core;
-	ret = lc->params.verify_reads ? lc_sums_enable(&lc->core->c.sums) : 0;
+	ret = lc_core_alloc_spare(lc->core, &lc->params, &lc->spare, &error);
 	if (ret) {
-		ti->error = "Cannot allocate memory for verify_reads";
-		goto put_core;
-	}
-	ret = alloc_spare(lc);
-	if (ret) {
-		ti->error = "Cannot allocate write buffers";
+		ti->error = (char *)error;
 		goto put_core;
 	}
 	if (lc->params.stats) {
@@ -165,7 +143,7 @@ static void lc_dtr(struct dm_target *ti)
 {
 	struct lc_target *lc = ti->private;
 
-	lc_buffers_free(&lc->spare);
+	lc_core_free_spare(&lc->spare);
 	if (lc->counting)
 		static_branch_dec(&lc_stats_wanted);
 	lc_registry_put(&lc->user);
@@ -174,55 +152,29 @@ static void lc_dtr(struct dm_target *ti)
 	kfree(lc);
 }
 
-/* What is behind the seam comes again as a bio of its own (A2). */
-static void cut_at_seam(struct lc_core *core, struct bio *bio)
+/* Apart, so that no other bio saves registers for the call. */
+static noinline int map_flush(struct dm_target *ti, struct bio *bio)
 {
-	u64 n = lc_place_run(&core->c.env.place, bio->bi_iter.bi_sector, bio_sectors(bio));
+	struct lc_target *lc = ti->private;
 
-	/* Device mapper takes no part of a discard: they are cut where they are sent. */
-	if (n < bio_sectors(bio) && bio_op(bio) != REQ_OP_DISCARD)
-		dm_accept_partial_bio(bio, n);
+	return lc_map_bio(lc->core, bio, ti->len == dm_table_get_size(ti->table));
 }
 
 static int lc_map(struct dm_target *ti, struct bio *bio)
 {
 	struct lc_target *lc = ti->private;
-	struct lc_io *io = lc_bio_io(bio);
 
-	if (unlikely(READ_ONCE(lc->core->outdated)))
-		return DM_MAPIO_KILL;
-	io->on_ssd = false;
-	io->on_hdd = false;
-	io->heals = false;
-	io->flight = 0;
-	if (bio_sectors(bio)) {
-		bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
-		cut_at_seam(lc->core, bio);
-	}
-	if (lc_mode(&lc->core->c.health) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
-		return lc_bypass_map(lc->core->bypass, bio);
-	if (bio->bi_opf & REQ_PREFLUSH)
-		return lc_flush_map(lc->core->flush, bio,
-				    ti->len == dm_table_get_size(ti->table));
-	switch (bio_op(bio)) {
-	case REQ_OP_READ:
-		return lc_read_map(&lc->core->c, bio);
-	case REQ_OP_WRITE:
-		return lc_intake_map(lc->core->intake, bio);
-	case REQ_OP_DISCARD:
-		return lc_discard_map(lc->core->discards, bio);
-	default:
-		return DM_MAPIO_KILL;
-	}
+	if (!bio_sectors(bio))
+		return map_flush(ti, bio);
+	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
+	return lc_map_bio(lc->core, bio, false);
 }
 
 static int lc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 {
 	struct lc_target *lc = ti->private;
 
-	if (bio_op(bio) != REQ_OP_READ)
-		return lc_bypass_end(lc->core->bypass, bio, error);
-	return lc_read_end(&lc->core->c, bio, error);
+	return lc_map_end(lc->core, bio, error);
 }
 
 static int lc_preresume(struct dm_target *ti)
@@ -231,7 +183,7 @@ static int lc_preresume(struct dm_target *ti)
 	int ret = lc_core_resume(lc->core, ti->table, &lc->params, &lc->spare);
 
 	if (!ret)
-		lc_fit_decide(&lc->core->c.fit, lc->cache->bdev, lc->backing->bdev);
+		lc_map_resume(lc->core);
 	return ret;
 }
 
@@ -281,54 +233,18 @@ static void lc_status(struct dm_target *ti, status_type_t type, unsigned int sta
 	}
 }
 
-/* Set one option of the running volume, and of the table line that shows it. */
 static int set_option(struct lc_target *lc, const char *key, const char *value)
 {
-	struct lc_core *core = lc->core;
-	struct lc_params next;
-	unsigned int noio;
-	const char *error;
-	int ret;
-
-	/* Before the lock: nobody knows how long it takes to find so much memory. */
-	if (!strcmp(key, "verify_reads") && !strcmp(value, "on")) {
-		ret = lc_sums_enable(&core->c.sums);
-		if (ret)
-			return ret;
-	}
-	/* Nor how long it takes to change the code; it stays like that until the table goes. */
+	/* Changes the code, which may take long; it stays like that until the table goes. */
 	if (!strcmp(key, "stats") && !cmpxchg(&lc->counting, 0, 1))
 		static_branch_inc(&lc_stats_wanted);
-	mutex_lock(&core->life_lock);
-	/* Memory must not be reclaimed through this volume: a rescue may wait for the lock. */
-	noio = lc_noio_save();
-	next = lc->params;
-	ret = lc_params_set(&next, key, value, true, &error);
-	if (ret)
-		lc_err(&core->c.env, "message %.40s %.40s: %s", key, value, error);
-	else if (next.writeback_batch != lc->params.writeback_batch ||
-		 next.writeback_depth != lc->params.writeback_depth)
-		ret = lc_writeback_resize(core->wb, next.writeback_batch, next.writeback_depth);
-	if (!ret) {
-		lc_params_store(&lc->params, &next);
-		lc_params_store(&core->c.env.params, &next);
-		lc_stats_set(&core->c.stats, next.stats);
-	}
-	lc_noio_restore(noio);
-	mutex_unlock(&core->life_lock);
-	lc_writeback_kick(core->wb);
-	return ret;
+	return lc_core_set(lc->core, &lc->params, key, value);
 }
 
-static int flush_message(struct lc_core *core)
+/* Is this the message @name?  @older: its name up to now, which goes on working. */
+static bool is_message(unsigned int argc, char **argv, const char *name, const char *older)
 {
-	int ret = lc_core_flush(core);
-
-	if (!ret || !lc_ssd_failed(&core->c.health))
-		return ret;
-	/* The SSD is being given up: what was asked for will be on the HDD. */
-	lc_rescue_wait(core->rescue);
-	return lc_core_flush(core);
+	return argc == 1 && (!strcmp(argv[0], name) || !strcmp(argv[0], older));
 }
 
 static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char *result,
@@ -340,10 +256,10 @@ static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char
 		lc_err(&lc->core->c.env, "messages need a device that is not suspended");
 		return -EBUSY;
 	}
-	if (argc == 1 && !strcmp(argv[0], "flush"))
-		return flush_message(lc->core);
-	if (argc == 1 && !strcmp(argv[0], "writeback")) {
-		lc_writeback_drain(lc->core->wb);
+	if (is_message(argc, argv, "sync", "flush"))
+		return lc_core_sync(lc->core);
+	if (is_message(argc, argv, "drain", "writeback")) {
+		lc_core_drain(lc->core);
 		return 0;
 	}
 	if (argc >= 2 && !strcmp(argv[0], "list"))
@@ -351,7 +267,7 @@ static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char
 	if (argc == 2)
 		return set_option(lc, argv[0], argv[1]);
 	lc_err(&lc->core->c.env,
-	       "unknown message %.40s: expected flush, writeback, list or <option> <value>",
+	       "unknown message %.40s: expected sync, drain, list or <option> <value>",
 	       argv[0]);
 	return -EINVAL;
 }

@@ -300,7 +300,7 @@ OPTIONS = {
     "flush": ["--buffers", "-q"],
     "format": ["--backing", "-b", "--in-place", "--no-mark", "--segment-size", "-s", "--checksum",
                "--label", "--option", "-o", "--discard", "--yes", "--force"],
-    "remove": ["--no-flush"],
+    "remove": ["--no-drain", "--no-flush"],
     "resume": ["--print-table", "-o", "--option"],
     "status": ["--json", "-j"],
 }

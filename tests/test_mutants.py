@@ -54,7 +54,7 @@ def test_mutant_is_complete(name, copy):
 
 
 WRONG = ("SPDX-License-Identifier: GPL-2.0-only\n"
-         "@@ dm-lc/core.c event_work\n"
+         "@@ dm-lc/volume.c event_work\n"
          "+\tlc_nobody_declares_this(core);\n"
          " \tmutex_lock(&core->life_lock);\n")
 

@@ -11,15 +11,16 @@
 #include "detach.h"
 #include "device.h"
 #include "dm.h"
-#include "flush.h"
+#include "drain.h"
 #include "identity.h"
 #include "util.h"
 
-enum { OPT_DETACH = 256, OPT_NO_FLUSH };
+enum { OPT_DETACH = 256, OPT_NO_DRAIN };
 
 static const struct cmd_option long_options[] = {
 	{ "detach", OPT_DETACH, NULL, "then take the pair apart, as lc-detach does" },
-	{ "no-flush", OPT_NO_FLUSH, NULL, "leave the data on the SSD; lc-resume brings it back" },
+	{ "no-drain", OPT_NO_DRAIN, NULL, "leave the data on the SSD; lc-resume brings it back" },
+	{ "no-flush", OPT_NO_DRAIN, NULL, NULL },
 	{ NULL, 0, NULL, NULL }
 };
 
@@ -107,26 +108,26 @@ static int detach(const char *hdd_number, const char *ssd_number)
 }
 
 /* @facts: of the volume, with its table. */
-static int flush_and_remove(struct dm_facts *facts, bool flush)
+static int drain_and_remove(struct dm_facts *facts, bool drain)
 {
 	if (refuse_open(facts))
 		return -EBUSY;
-	if (flush && facts->suspended) {
-		complain(facts->name, "is suspended, so it cannot be flushed; resume it with "
-			 "'dmsetup resume %s', or give --no-flush", facts->name);
+	if (drain && facts->suspended) {
+		complain(facts->name, "is suspended, so it cannot be drained; resume it with "
+			 "'dmsetup resume %s', or give --no-drain", facts->name);
 		return -EBUSY;
 	}
-	if (flush && flush_volume(facts)) {
-		complain(facts->name, "was not removed; --no-flush leaves the data on the SSD");
+	if (drain && drain_volume(facts)) {
+		complain(facts->name, "was not removed; --no-drain leaves the data on the SSD");
 		return -EIO;
 	}
 	/* That may have taken hours. */
-	if (flush && look_again(facts))
+	if (drain && look_again(facts))
 		return -ENODEV;
 	return dm_remove(facts);
 }
 
-static int remove_volume(const char *name, bool flush, bool detached)
+static int remove_volume(const char *name, bool drain, bool detached)
 {
 	char hdd[16] = "", ssd[16] = "";
 	struct dm_facts facts;
@@ -139,7 +140,7 @@ static int remove_volume(const char *name, bool flush, bool detached)
 		dm_facts_free(&facts);
 		return LC_EXIT_FAIL;
 	}
-	ret = flush_and_remove(&facts, flush);
+	ret = drain_and_remove(&facts, drain);
 	dm_facts_free(&facts);
 	if (ret)
 		return LC_EXIT_FAIL;
@@ -148,13 +149,13 @@ static int remove_volume(const char *name, bool flush, bool detached)
 
 static int run(int argc, char **argv)
 {
-	bool flush = true, detached = false;
+	bool drain = true, detached = false;
 	const char *name;
 	int c, code;
 
 	while ((c = cmd_option(&cmd_remove, argc, argv, &code)) >= 0) {
-		if (c == OPT_NO_FLUSH)
-			flush = false;
+		if (c == OPT_NO_DRAIN)
+			drain = false;
 		else if (c == OPT_DETACH)
 			detached = true;
 	}
@@ -163,17 +164,17 @@ static int run(int argc, char **argv)
 	name = cmd_argument(argc, argv, "volume");
 	if (!name)
 		return LC_EXIT_USAGE;
-	if (detached && !flush)
-		return usage_error("--detach needs all data on the hard disk; leave --no-flush out");
+	if (detached && !drain)
+		return usage_error("--detach needs all data on the hard disk; leave --no-drain out");
 	dm_setup();
-	return remove_volume(name, flush, detached);
+	return remove_volume(name, drain, detached);
 }
 
 const struct cmd cmd_remove = {
 	.name = "remove",
 	.summary = "stop a cached volume",
-	.usage = "[--no-flush | --detach] NAME",
-	.text = "Writes all data of the volume to its hard disk and stops it.",
+	.usage = "[--no-drain | --detach] NAME",
+	.text = "Drains the volume, so that all data is on its hard disk, and stops it.",
 	.options = long_options,
 	.run = run,
 };

@@ -57,8 +57,10 @@ static void print_help(const struct cmd *cmd)
 		free(label);
 	}
 	printf("Usage: lc-%s %s\n\n%s\n\n", cmd->name, cmd->usage, cmd->text);
-	for (option = cmd->options; option->name; option++)
-		print_option(option, column);
+	for (option = cmd->options; option->name; option++) {
+		if (option->text)
+			print_option(option, column);
+	}
 	if (cmd->print_more)
 		cmd->print_more();
 	printf("  -h, --help; -V, --version\n");

@@ -12,7 +12,8 @@ struct cmd_option {
 	const char *name;	/* without dashes */
 	int letter;		/* its short form; above 255: it has none */
 	const char *value;	/* what it takes, for --help; NULL: nothing */
-	const char *text;	/* what it does; a line end goes on in the same column */
+	/* What it does; a line end goes on in the same column.  NULL: an older name, not shown. */
+	const char *text;
 };
 
 struct cmd {

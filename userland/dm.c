@@ -440,19 +440,23 @@ int dm_remove(struct dm_facts *facts)
 	return ret;
 }
 
-int dm_message(struct dm_facts *facts, const char *message)
+int dm_message(struct dm_facts *facts, const char *message, const char *older)
 {
 	struct dm_task *task = new_task_for(DM_DEVICE_TARGET_MSG, facts);
 	char *what = xasprintf("message '%s' failed", message);
+	bool unknown = false;
 	int ret = 0;
 
 	if (!task || !dm_task_set_sector(task, 0) || !dm_task_set_message(task, message) ||
-	    !dm_task_run(task))
-		ret = fail(facts->name, what, task);
+	    !dm_task_run(task)) {
+		unknown = older && task && dm_task_get_errno(task) == EINVAL;
+		if (!unknown)
+			ret = fail(facts->name, what, task);
+	}
 	if (task)
 		dm_task_destroy(task);
 	free(what);
-	return ret;
+	return unknown ? dm_message(facts, older, NULL) : ret;
 }
 
 static int split_status(const char *name, struct lc_status *status)

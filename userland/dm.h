@@ -70,8 +70,11 @@ int dm_create_lc(const char *name, const char *uuid, u64 sectors, const char *pa
 void dm_iostats_off(const char *name);
 /* Stop a mapped device and take it away. */
 int dm_remove(struct dm_facts *facts);
-/* Send a message to an lc target, and wait until it is done. */
-int dm_message(struct dm_facts *facts, const char *message);
+/*
+ * Send a message to an lc target, and wait until it is done.  @older: is sent instead if the kernel
+ * does not take @message (EINVAL), because the module is older than the tools; may be NULL.
+ */
+int dm_message(struct dm_facts *facts, const char *message, const char *older);
 
 /* Read the status line of an lc volume, without a flush; to be freed unless this fails. */
 int dm_status(struct dm_facts *facts, struct lc_status *status);

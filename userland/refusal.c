@@ -105,7 +105,7 @@ static int refuse_cache(const struct pair_request *req, const struct device *dev
 	if (ret || !image_dirty(&img, &why))
 		return ret;
 	if (image_newer(&img))
-		remedy = "use that version's tools to flush and remove it";
+		remedy = "use that version's tools to drain and remove it";
 	else if (image_sb(&img))
 		remedy = "start it with lc-resume, then lc-flush and lc-remove it";
 	else
@@ -116,7 +116,7 @@ static int refuse_cache(const struct pair_request *req, const struct device *dev
 /* The mark of another pairing: the device is that one's hard disk. */
 static int refuse_mark(const struct pair_request *req, const struct device *dev, u64 offset)
 {
-	const char *remedy = "a new pairing makes that cache useless: flush and remove it first; if there is none, because lc-format was interrupted or the SSD is gone, go on";
+	const char *remedy = "a new pairing makes that cache useless: drain and remove it first; if there is none, because lc-format was interrupted or the SSD is gone, go on";
 	const struct lc_mark_info *mark;
 	struct mark_pair marks;
 	char *reason;

@@ -237,6 +237,13 @@ static void fake_refill_work(struct work_struct *work)
 	atomic_inc(&container_of(work, struct fake, refill_work)->refills);
 }
 
+static void fake_flush_failed(void *arg)
+{
+	struct lc_cache *c = arg;
+
+	lc_log_void(c->log);
+}
+
 static void fake_refuse_flushes(struct lc_health *health)
 {
 	lc_log_fail(container_of(health, struct fake, c.health)->c.log);
@@ -298,7 +305,7 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	c->index = lc_index_create(c->sb.geo.nr_slots, c->sb.geo.seg_slots);
 	c->ring = lc_ring_create(&c->sb.geo);
 	c->pool = lc_pool_create(&c->env, c->ring, options->lanes ?: 1);
-	KUNIT_ASSERT_TRUE(test, c->env.wq && c->meta && c->index &&
+	KUNIT_ASSERT_TRUE(test, c->env.wq && c->super && c->index &&
 			  c->ring && c->pool);
 	c->nr_lanes = options->lanes ?: 1;
 	c->sums.nr_slots = c->sb.geo.nr_slots;

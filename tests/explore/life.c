@@ -10,13 +10,14 @@
  * life ends in the middle of it.
  */
 #include "action.h"
-#include "core.h"
 #include "history.h"
 #include "io.h"
 #include "life.h"
 #include "log.h"
 #include "intake.h"
 #include "segment.h"
+#include "suspend.h"
+#include "volume.h"
 #include "writer.h"
 
 #define MIB	(1ULL << 20)

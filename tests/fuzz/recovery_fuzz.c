@@ -125,7 +125,7 @@ u64 lc_lanes_used(struct lc_lanes *lanes)
 	return lc_ring_head(lanes->ring);
 }
 
-/* --- the start, as in core.c ---------------------------------------------- */
+/* --- the start, as in start.c ---------------------------------------------- */
 
 static int open_devices(struct lc_core *core)
 {

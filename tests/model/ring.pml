@@ -3,7 +3,7 @@
  * Whether everybody gets on: bios that find no buffer are parked, the workers that
  * prepare buffers and continue bios, records that must become durable before their
  * buffer is free, the ring of segments, readers that hold segments, writeback that moves
- * the tail, blocks with lost sectors that it must log again.  core.c, write.c, intake.c,
+ * the tail, blocks with lost sectors that it must log again.  refill.c, write.c, intake.c,
  * record.c, log.c, segment.c and writeback.c, as far as one waits for the other.
  *
  * No timer runs: idle_seal_ms is 0, writeback is off, and what the code tries again
@@ -463,7 +463,7 @@ end:	do
 	od
 }
 
-/* --- buffers with segments: core.c -------------------------------------- */
+/* --- buffers with segments: refill.c ------------------------------------ */
 
 #if defined(MUT_NO_RESERVE)
 #define MAY_TAKE	(FREE > 0)

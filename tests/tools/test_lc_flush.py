@@ -29,16 +29,34 @@ def test_flush_waits_for_the_tail(fake):
     fake.volume((500, 100, 10), (600, 110, 40), (700, 130, 99), (700, 140, 100), (1, 1, 1))
     done = fake.tool("flush", "lc0")
     assert done.code == 0, done.err
-    assert fake.log() == ["message lc0 flush", "message lc0 writeback"]
+    assert fake.log() == ["message lc0 sync", "message lc0 drain"]
     assert "written to the hard disk" in done.out
     assert "tail_seq 1 " in (fake.folder / "status").read_text(encoding="ascii")
 
 
 def test_flush_of_buffers_only(fake):
-    """No draining."""
+    """A sync and no drain."""
     fake.volume((500, 100, 10))
     assert fake.tool("flush", "--buffers", "lc0").code == 0
-    assert fake.log() == ["message lc0 flush"]
+    assert fake.log() == ["message lc0 sync"]
+
+
+def test_flush_with_an_older_module(fake):
+    """One that knows only the older names of the messages is asked by these."""
+    fake.volume((500, 100, 10), (0, 100, 10))
+    fake.put("unknown", "sync drain")
+    assert fake.tool("flush", "lc0").code == 0
+    assert fake.log() == ["message lc0 sync", "message lc0 flush", "message lc0 drain",
+                          "message lc0 writeback"]
+
+
+def test_flush_says_that_the_kernel_refuses(fake):
+    """A message that has no other name, or is refused by both, is an error."""
+    fake.volume((500, 100, 10))
+    fake.put("unknown", "sync flush")
+    done = fake.tool("flush", "lc0")
+    assert done.code == 1 and "message 'flush' failed" in done.err, done.err
+    assert fake.log() == ["message lc0 sync", "message lc0 flush"]
 
 
 def test_flush_refuses(fake):
@@ -56,17 +74,19 @@ def test_flush_refuses(fake):
 
 
 def test_remove(fake):
-    """Flushes first, refuses while in use, --no-flush leaves the data."""
+    """Drains first, refuses while in use; --no-drain and its older name leave the data."""
     fake.volume((5, 10, 1), (0, 10, 1))
     fake.put("open", "1")
     done = fake.tool("remove", "lc0")
     assert done.code == 1 and "in use" in done.err and not fake.log()
     fake.put("open", "0")
     assert fake.tool("remove", "lc0").code == 0
-    assert fake.log() == ["message lc0 flush", "message lc0 writeback", "remove lc0"]
-    fake.volume((5, 10, 1))
-    assert fake.tool("remove", "--no-flush", "lc0").code == 0
-    assert fake.log()[3:] == ["remove lc0"]
+    assert fake.log() == ["message lc0 sync", "message lc0 drain", "remove lc0"]
+    for option in ("--no-drain", "--no-flush"):
+        before = len(fake.log())
+        fake.volume((5, 10, 1))
+        assert fake.tool("remove", option, "lc0").code == 0
+        assert fake.log()[before:] == ["remove lc0"]
 
 
 def test_status(fake):

@@ -34,7 +34,7 @@ def keep(pair):
 def resume(pair, fake):
     """lc-resume, as far as a stand-in for device mapper goes."""
     done = run_tool("resume", "lc0", pair[0].dev, pair[1].dev, env=fake.env)
-    run_tool("remove", "--no-flush", "lc0", env=fake.env)
+    run_tool("remove", "--no-drain", "lc0", env=fake.env)
     (fake.folder / "name").unlink(missing_ok=True)
     return done
 

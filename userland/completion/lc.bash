@@ -9,7 +9,7 @@ _lc_options() {
 	resume) echo "--option= --iostats --print-table --help --version" ;;
 	flush) echo "--buffers --help --version" ;;
 	status) echo "--json --help --version" ;;
-	remove) echo "--detach --no-flush --help --version" ;;
+	remove) echo "--detach --no-drain --help --version" ;;
 	detach) echo "--backing= --force= --help --version" ;;
 	dump) echo "--segments --records --entries --json --extract= \
 --extract-map= --help --version" ;;

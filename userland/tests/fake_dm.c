@@ -4,7 +4,8 @@
  * tested without a kernel module.  The one device lives in a folder named by
  * FAKE_DM: files "name", "table", "target", "status" and "open" (one line; the last line
  * of several is for ever, the others for one look each), "suspended",
- * "refuse" (text: creation fails).  What is asked of it goes to "log".
+ * "refuse" (text: creation fails), "unknown" (messages that are refused).  What is
+ * asked of it goes to "log".
  */
 #include <errno.h>
 #include <libdevmapper.h>
@@ -151,6 +152,7 @@ int dm_task_add_target(struct dm_task *t, uint64_t start, uint64_t size, const c
 int dm_task_set_message(struct dm_task *t, const char *message)
 {
 	put("log", "a", "message %s %s\n", t->name, message);
+	snprintf(t->text, sizeof(t->text), "%s", message);
 	return 1;
 }
 
@@ -178,12 +180,23 @@ static int create(struct dm_task *t)
 	return 1;
 }
 
+static int send_message(struct dm_task *t)
+{
+	char unknown[256];
+
+	if (get("unknown", unknown, sizeof(unknown)) && strstr(unknown, t->text))
+		return fail(t, EINVAL, "device-mapper: message ioctl failed: Invalid argument");
+	return 1;
+}
+
 int dm_task_run(struct dm_task *t)
 {
 	char name[128];
 
 	if (t->type == DM_DEVICE_CREATE)
 		return create(t);
+	if (t->type == DM_DEVICE_TARGET_MSG)
+		return send_message(t);
 	if (t->type == DM_DEVICE_REMOVE) {
 		put("log", "a", "remove %s\n", t->name);
 		unlink(path_of("name"));

@@ -65,7 +65,7 @@ def disk_paired_anew_is_refused(ctx):
             volume.flush()
         line = stack.table().strip()
         sh.run("dmsetup", "suspend", "lc0")
-        sh.run("lc-remove", "--no-flush", "lc0")
+        sh.run("lc-remove", "--no-drain", "lc0")
         sh.run("lc-format", *FORCE, "--backing", ctx.hdd, two.path)
         code, text = sh.result("lc-resume", "lc0", one.path, ctx.hdd)
         assert code == 1 and "bears the mark of cache" in text, (code, text)

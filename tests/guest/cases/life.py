@@ -181,6 +181,25 @@ def bad_options(ctx):
             assert sh.result("dmsetup", "message", lc.name, "0", *message)[0] != 0, message
 
 
+@case(disks=PAIR)
+def messages_have_older_names(ctx):
+    """`sync` and `flush` make durable what was written, `drain` and `writeback` write it back."""
+    with LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw:
+        for block, name in enumerate(("sync", "flush")):
+            raw.write(block * BLOCK, content(block, name))
+            before = lc.fields()
+            lc.message(name)
+            after = lc.fields()
+            assert after["durable_seq"] >= before["head_seq"] and after["dirty"] == block + 1, after
+        for block, name in enumerate(("drain", "writeback")):
+            raw.write(block * BLOCK, content(block, name))
+            assert lc.fields()["dirty"], name
+            lc.message(name)
+            lc.wait(lambda fields: not fields["dirty"], what=f"the end of the {name}")
+        for name in ("sync now", "drain on", "synch"):
+            assert sh.result("dmsetup", "message", lc.name, "0", *name.split())[0], name
+
+
 @case(disks=(*PAIR, Disk("ssd2", "64M"), Disk("hdd2", "128M")))
 def second_user_is_refused(ctx):
     """Another mapped device asking for the same SSD or HDD gets EBUSY; others work beside."""

@@ -93,7 +93,7 @@ def tools_follow(ctx):
         for tool in ("lc-status", "lc-flush", "lc-remove"):
             refused(tool, name, "7")
     refused("lc-flush", "music", "7", "--buffers")
-    refused("lc-remove", "music", "7", "--no-flush")
+    refused("lc-remove", "music", "7", "--no-drain")
     code, text = sh.result("lc-status", "waltz")
     assert code == 1 and "no such device; 'lc-status' lists" in text, text
     rows = sh.run("lc-status")

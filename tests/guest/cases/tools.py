@@ -63,7 +63,7 @@ def tools_over_a_life(ctx):
     status = shown("lc0")["status"]
     assert status["dirty"] == 64 and status["writeback"] == "off", status
     print(sh.run("lc-status"), sh.run("lc-status", "lc0"))
-    sh.run("lc-remove", "--no-flush", "lc0")
+    sh.run("lc-remove", "--no-drain", "lc0")
     text = sh.run("lc-check", ctx.ssd)
     assert "Stopped cleanly: 64 blocks" in text and "mark" not in text, text
     code, text = sh.result("lc-format", "--backing", ctx.hdd, ctx.ssd, "--force=paired")
@@ -74,7 +74,7 @@ def tools_over_a_life(ctx):
         volume.write(0, b"\xee" * 4096)
         volume.flush()
     sh.run("dmsetup", "suspend", "lc0")
-    sh.run("lc-remove", "--no-flush", "lc0")
+    sh.run("lc-remove", "--no-drain", "lc0")
     dump = json.loads(sh.run("lc-dump", "--json", "--entries", ctx.ssd))
     assert dump["log"]["verdict"] == "unbroken" and not dump["superblock"]["clean"], dump["log"]
     print(sh.run("lc-check", ctx.ssd))
@@ -116,7 +116,7 @@ def tools_say_the_kernels_reason(ctx):
             volume.write(at * 4096, bytes([at + 1]) * 4096)
             volume.flush()
     sh.run("dmsetup", "suspend", "lc0")
-    sh.run("lc-remove", "--no-flush", "lc0")
+    sh.run("lc-remove", "--no-drain", "lc0")
     dump = json.loads(sh.run("lc-dump", "--json", "--records", ctx.ssd))
     record = dump["records"][3]
     with Device(ctx.ssd) as raw:
@@ -147,7 +147,7 @@ def no_mark_old_superblock(ctx):
         stack.activate()
         with Device(stack.path) as volume:
             volume.write(0, bytes([life + 1]) * 4096)
-        sh.run("lc-remove", "--no-flush", "lc0")
+        sh.run("lc-remove", "--no-drain", "lc0")
         with Device(ctx.ssd) as raw:
             if not saved:
                 saved = raw.read(0, MIB)

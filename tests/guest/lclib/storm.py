@@ -132,11 +132,11 @@ def messages(name, seed):
     """Asks of an Asker: the status, and every message there is."""
     control = dmioctl.Control()
     rng = random.Random(seed)
-    texts = ("flush", "writeback", "list lost", "list refused", "writeback on", "writeback off",
-             "high_watermark 80", "high_watermark 50", "low_watermark 10", "low_watermark 30",
-             "writeback_batch 512", "writeback_batch 4096", "writeback_depth 2",
-             "writeback_depth 8", "idle_seal_ms 10", "idle_seal_ms 1000", "verify_reads on",
-             "verify_reads off")
+    texts = ("sync", "drain", "flush", "writeback", "list lost", "list refused", "writeback on",
+             "writeback off", "high_watermark 80", "high_watermark 50", "low_watermark 10",
+             "low_watermark 30", "writeback_batch 512", "writeback_batch 4096",
+             "writeback_depth 2", "writeback_depth 8", "idle_seal_ms 10", "idle_seal_ms 1000",
+             "verify_reads on", "verify_reads off")
 
     def ask():
         control.message(name, rng.choice(texts))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bringing what was written so far to the hard disk.
+ * Sync and drain, see drain.h.
  *
  * "So far" is the log's head once the buffers are on the SSD: when the tail has
  * passed it, all of it is on the hard disk, whatever was written meanwhile.
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "dm.h"
-#include "flush.h"
+#include "drain.h"
 #include "util.h"
 
 #define POLL_MS		200
@@ -42,7 +42,7 @@ struct state {
 	bool off, retrying;		/* writeback */
 };
 
-/* The numbers a flush needs, checked: 0, or an errno after complaining. */
+/* The numbers a drain needs, checked: 0, or an errno after complaining. */
 static int read_state(struct dm_facts *volume, struct state *state)
 {
 	struct lc_status status;
@@ -118,7 +118,7 @@ static int check_stall(const char *name, const struct progress *p, const struct 
 	}
 	if (state->retrying && stalled_ms > RETRY_MS) {
 		complain(name, "writing to the hard disk fails; the kernel goes on trying and "
-			 "nothing is lost, see the kernel log and lc-status, and flush again "
+			 "nothing is lost, see the kernel log and lc-status, and drain again "
 			 "when the disk works");
 		return -EIO;
 	}
@@ -156,23 +156,23 @@ static int wait_for_tail(struct dm_facts *volume, struct progress *p)
 	}
 }
 
-int flush_buffers(struct dm_facts *volume)
+int sync_volume(struct dm_facts *volume)
 {
-	return dm_message(volume, "flush");
+	return dm_message(volume, "sync", "flush");
 }
 
-int flush_volume(struct dm_facts *volume)
+int drain_volume(struct dm_facts *volume)
 {
 	struct sigaction action = { .sa_handler = on_signal }, old_int, old_term;
 	struct progress p = { .terminal = isatty(STDOUT_FILENO) };
 	struct state state;
 	int ret;
 
-	ret = flush_buffers(volume);
+	ret = sync_volume(volume);
 	if (!ret)
 		ret = read_state(volume, &state);
 	if (!ret)
-		ret = dm_message(volume, "writeback");
+		ret = dm_message(volume, "drain", "writeback");
 	if (ret)
 		return ret;
 	p.start_ns = p.last_ns = p.moved_ns = now_ns();
