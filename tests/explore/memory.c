@@ -173,7 +173,7 @@ static void begin(struct lc_found *found, u32 nr_segments)
 	shim_available = totalram_pages() / 2;
 	used = 0;
 	peak = 0;
-	if (lc_found_alloc(found, &core))
+	if (lc_found_alloc(found, &core.c))
 		die("found", "no memory to begin with");
 	lowest = shim_available;
 }
