@@ -24,22 +24,7 @@
 #include <linux/rbtree.h>
 #include <linux/types.h>
 
-enum lc_class {
-	LC_CLASS_COMMIT,	/* journals, metadata, and all that is to be durable at once */
-	LC_CLASS_SYNC,		/* others that somebody waits for, and swap */
-	LC_CLASS_BACKGROUND,
-	LC_NR_CLASSES,
-};
-
-/* One write; all but the first two constant while it waits. */
-struct lc_waiting {
-	struct list_head list;		/* queue->waiting[class] */
-	struct rb_node node;		/* queue->blocks */
-	u64 first, last;		/* its blocks */
-	u64 subtree_last;		/* of the tree */
-	u64 number;			/* in the order in which they came */
-	enum lc_class class;
-};
+#include "request.h"
 
 /* The owner has a lock for it. */
 struct lc_queue {
