@@ -26,7 +26,8 @@ void lc_core_drain(struct lc_core *core)
 	lc_writeback_drain(core->wb);
 }
 
-int lc_core_set(struct lc_core *core, struct lc_params *params, const char *key, const char *value)
+int lc_core_set(struct lc_core *core, struct lc_params *params, const char *key,
+		const char *value)
 {
 	struct lc_params next;
 	unsigned int noio;

@@ -41,7 +41,8 @@ void lc_core_drain(struct lc_core *core);
  * Takes life_lock.  Return: 0, -EINVAL (the kernel log says why) or -ENOMEM; after an error all
  * options are as before.
  */
-int lc_core_set(struct lc_core *core, struct lc_params *params, const char *key, const char *value);
+int lc_core_set(struct lc_core *core, struct lc_params *params, const char *key,
+		const char *value);
 
 /**
  * lc_core_alloc_spare() - get the memory that the options of another table need

@@ -317,8 +317,8 @@ def hung_ssd_at_removal_stops_no_other_volume(ctx):
 @case(disks=(*PAIR, Disk("ssd2", "64M"), Disk("hdd2", "128M"), Disk("ssd3", "64M"),
              Disk("hdd3", "128M")))
 def hung_teardown_stops_no_other_volume(ctx):
-    """A core is freed because another target of its table does not start, and waits for a copy that
-    its SSD keeps: another volume is loaded, used and removed meanwhile (D20)."""
+    """A core is freed because another target of its table does not start, and waits for a copy
+    that its SSD keeps: another volume is loaded, used and removed meanwhile (D20)."""
     three = LcStack(ctx.hdd3, ctx.ssd3, name="three")
     three.format()
     with Holding("ssd1", ctx.ssd) as ssd, Holding("hdd-of-two", ctx.hdd2) as hdd:
