@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The crash explorer: the module's recovery in a process, over modelled disks.
+"""The crash explorer: the module's log and recovery in a process, over modelled disks.
 
 tests/explore/world.h tells how it works. Its own mistakes are looked for, too: with each of the
 records in tests/explore/mutants/ it must find a violation.

@@ -13,7 +13,7 @@
 #include "history.h"
 #include "life.h"
 #include "segment.h"
-#include "writer.h"
+#include "standin.h"
 
 const char *const action_names[NR_ACTIONS] = {
 #define ACTION(id, name, args) #name,
@@ -51,10 +51,8 @@ static void cmd_ended(struct cmd *cmd)
 	case OWNER_SYNC:
 		break;		/* whoever waits looks for himself */
 	case OWNER_RECORD:
-		log_record_ended(cmd);
-		break;
 	case OWNER_LOG_FLUSH:
-		log_flush_ended(cmd);
+		record_ended(cmd);
 		break;
 	case OWNER_WRITEBACK:
 	case OWNER_WRITEBACK_FLUSH:
@@ -68,11 +66,10 @@ static void cmd_ended(struct cmd *cmd)
 
 static bool may_fail(const struct cmd *cmd)
 {
-	const struct writer *w = world->writer;
 	u64 seq;
 
 	/* A record has so many places and no more. */
-	for (seq = w->durable_seq + 1; seq <= w->last_seq; seq++) {
+	for (seq = lc_log_durable_seq(the_log()) + 1; seq <= last_seq(); seq++) {
 		if (rec_of_seq(seq)->nr_places >= MAX_PLACES - 1)
 			return false;
 	}
@@ -80,55 +77,56 @@ static bool may_fail(const struct cmd *cmd)
 	       cmd->owner == OWNER_WRITEBACK_FLUSH;
 }
 
-static void do_write(const struct action *a, bool fua)
+static bool do_write(const struct action *a)
 {
-	u32 lane = (a->b >> LANE_SHIFT) % nr_lanes(), nr = a->b & ((1u << LANE_SHIFT) - 1), i;
+	u32 lane = (a->b >> LANE_SHIFT) % nr_lanes(), nr = a->b & ((1u << LANE_SHIFT) - 1);
 
-	for (i = 0; i < nr; i++) {
-		u8 mask = i + 1 < nr ? 0xff : a->c;
-
-		if (a->a + i >= world->params.blocks ||
-		    !lane_put(lane, world->first_block + a->a + i, mask))
-			return;
-	}
-	if (fua)
-		log_wait(lane_seal(false), world->nr_ops);
+	if (a->a >= world->params.blocks || !nr || !a->c || !user_can_start())
+		return false;
+	nr = min(nr, world->params.blocks - a->a);
+	user_write(lane, world->first_block + a->a, nr, a->c, a->kind != ACTION_WRITE,
+		   a->kind == ACTION_MEET);
+	return true;
 }
 
 /* Device mapper has waited for all bios. */
 static bool may_stop(const struct life *life)
 {
-	const struct writer *w = world->writer;
+	const struct standin *s = world->standin;
 
-	return life->phase == PHASE_RUN && !w->nr_waiters && !w->meta_busy &&
-	       w->discard.state == DISCARD_REST && !w->nr_rewrites && !skip_wanted(w);
+	return life->phase == PHASE_RUN && !s->nr_bios && !s->meta_busy &&
+	       s->discard.state == DISCARD_REST && !s->nr_marked && !skip_wanted(s);
 }
 
 /* What only happens while the volume runs. */
 static bool do_user(const struct life *life, const struct action *a)
 {
-	struct writer *w = world->writer;
+	struct standin *s = world->standin;
 
 	switch (a->kind) {
 	case ACTION_WRITE:
 	case ACTION_FUA:
-		do_write(a, a->kind == ACTION_FUA);
-		break;
+	case ACTION_MEET:
+		return do_write(a);
 	case ACTION_HOLE:
-		return lane_hole(a->a % nr_lanes());
+		return user_hole(a->a % nr_lanes());
 	case ACTION_FLUSH:
-		log_wait(lane_seal(false), world->nr_ops);
+		if (!user_can_start())
+			return false;
+		user_flush();
 		break;
 	case ACTION_SEAL:
-		log_want(lane_seal(a->a));
+		lc_log_want_durable(the_log(),
+				    lc_lanes_close_used(world->core->c.lanes, a->a));
 		break;
 	case ACTION_DISCARD:
-		if (w->discard.state != DISCARD_REST || a->a + a->b > world->params.blocks)
+		if (s->discard.state != DISCARD_REST || a->a + a->b > world->params.blocks)
 			return false;
 		discard_begin(world->first_block + a->a, a->b);
 		break;
 	case ACTION_WRITEBACK:
-		if (w->drain.state != DRAIN_REST || drain_limit() == lc_ring_tail(world->core->c.ring))
+		if (s->drain.state != DRAIN_REST ||
+		    drain_limit() == lc_ring_tail(world->core->c.ring))
 			return false;
 		drain_begin(a->a);
 		break;
@@ -141,34 +139,39 @@ static bool do_user(const struct life *life, const struct action *a)
 	return true;
 }
 
+static bool do_work(enum worker kind, u32 n)
+{
+	struct work_struct *work = worker_nth(kind, n);
+
+	if (!work || ((kind == WORKER_RECORD || kind == WORKER_FLUSH) && rewrite_holds(work)))
+		return false;
+	shim_run(work);
+	return true;
+}
+
 /* What the threads of the module and the disks do; also during a clean stop. */
 static bool do_inner(struct life *life, const struct action *a)
 {
-	struct lc_core *core = world->core;
-	struct writer *w = world->writer;
+	struct standin *s = world->standin;
 
 	switch (a->kind) {
 	case ACTION_SUBMIT:
-		return a->a < w->nr_closed && log_submit(a->a);
+		return do_work(WORKER_RECORD, a->a);
 	case ACTION_FLUSHER:
-		if (!w->flush_queued)
-			return false;
-		log_flush_submit();
-		break;
+		return do_work(WORKER_FLUSH, 0);
+	case ACTION_RETRY:
+		return do_work(WORKER_RETRY, 0);
 	case ACTION_REFILL:
-		if (!core->c.env.refill.work->queued)
-			return false;
-		core->c.env.refill.work->queued = false;
-		log_count_unflushed();
-		core->c.env.refill.work->func(core->c.env.refill.work);
-		break;
+		return do_work(WORKER_REFILL, 0);
+	case ACTION_WRITER:
+		return do_work(WORKER_WRITE, a->a);
 	case ACTION_REWRITE:
 		if (!rewrite_possible())
 			return false;
 		rewrite_one();
 		break;
 	case ACTION_SKIP:
-		if (!skip_wanted(w) || w->meta_busy)
+		if (!skip_wanted(s) || s->meta_busy)
 			return false;
 		rewrite_skip();
 		break;
@@ -198,8 +201,9 @@ static bool do_inner(struct life *life, const struct action *a)
 bool action_do(struct life *life, const struct action *action)
 {
 	struct cmd *cmd;
+	bool done;
 
-	life->now++;
+	life_tick(life);
 	if (action->kind == ACTION_COMPLETE || action->kind == ACTION_FAIL) {
 		cmd = find_flying(life, action->a, action->b);
 		if (!cmd || (action->kind == ACTION_FAIL && !may_fail(cmd)))
@@ -211,7 +215,12 @@ bool action_do(struct life *life, const struct action *action)
 		cmd_ended(cmd);
 		return true;
 	}
-	return life->phase != PHASE_ENDED && do_inner(life, action);
+	done = life->phase != PHASE_ENDED && do_inner(life, action);
+	if (shim_atomic)
+		shim_warn("a lock is held for ever", __FILE__, __LINE__);
+	if (life->phase == PHASE_RUN && lc_mode(&world->core->c.health) != LC_MODE_RW)
+		trouble(BAD_WARNING, "the volume left mode rw");
+	return done;
 }
 
 /* --- drawing ---------------------------------------------------------------- */
@@ -253,6 +262,7 @@ void plan_draw(struct plan *p, const struct theme *theme, struct rng *rng, u64 h
 		.fails = failing ? 1 + rnd(rng, 8) : 0,
 		.writes = 10 + rnd(rng, 30),
 		.fuas = rnd(rng, 5),
+		.meets = chance(rng, 40) ? 1 + rnd(rng, 12) : 0,
 		.flushes = rnd(rng, 8),
 		.discards = chance(rng, 50) ? rnd(rng, 4) : 0,
 		.seals = rnd(rng, 4),
@@ -270,7 +280,8 @@ void plan_draw(struct plan *p, const struct theme *theme, struct rng *rng, u64 h
 		p->close = 90;
 		p->max_blocks = 1;
 	}
-	if (failing && chance(rng, 50)) {
+	/* What is written again where it was would never get there. */
+	if (failing && world->params.elsewhere && chance(rng, 50)) {
 		p->bad_first = head + rnd(rng, 3);
 		p->bad_segments = 1 + rnd(rng, 5);
 		/* It takes a while until all of it is written elsewhere. */
@@ -286,7 +297,7 @@ void plan_draw(struct plan *p, const struct theme *theme, struct rng *rng, u64 h
  */
 static bool may_draw_failure(const struct cmd *cmd)
 {
-	if (cmd->owner == OWNER_LOG_FLUSH && world->writer->meta_busy)
+	if (cmd->owner == OWNER_LOG_FLUSH && world->standin->meta_busy)
 		return false;
 	return may_fail(cmd);
 }
@@ -343,11 +354,14 @@ static bool draw_user(struct action *a)
 	struct rng *rng = &world->rng;
 	u32 weights[] = {
 		plan.writes, plan.fuas, plan.flushes, plan.seals, plan.discards, 1, plan.batches,
+		plan.meets,
 	};
 	u32 total = 0, i, pick;
 
-	for (i = 0; i < 7; i++)
+	for (i = 0; i < ARRAY_SIZE(weights); i++)
 		total += weights[i];
+	if (!user_can_start())
+		return false;
 	pick = rnd(rng, total);
 	for (i = 0; pick >= weights[i]; i++)
 		pick -= weights[i];
@@ -356,13 +370,9 @@ static bool draw_user(struct action *a)
 		draw_write(a, ACTION_WRITE);
 		break;
 	case 1:
-		if (world->writer->nr_waiters == MAX_WAITERS)
-			return false;
 		draw_write(a, ACTION_FUA);
 		break;
 	case 2:
-		if (world->writer->nr_waiters == MAX_WAITERS)
-			return false;
 		*a = (struct action) { .kind = ACTION_FLUSH };
 		break;
 	case 3:
@@ -378,8 +388,11 @@ static bool draw_user(struct action *a)
 		if (nr_lanes() > 1)
 			a->a = rnd(rng, nr_lanes());
 		break;
-	default:
+	case 6:
 		*a = (struct action) { .kind = ACTION_WRITEBACK, .a = chance(rng, 30) };
+		break;
+	default:
+		draw_write(a, ACTION_MEET);
 	}
 	return true;
 }
@@ -387,22 +400,26 @@ static bool draw_user(struct action *a)
 /* One of what the module's own threads could do now. */
 static bool draw_inner(struct action *a)
 {
-	const struct writer *w = world->writer;
+	const struct standin *s = world->standin;
 	struct rng *rng = &world->rng;
-	struct action can[10];
-	u32 nr = 0;
+	u32 nr = 0, records = workers(WORKER_RECORD), writers = workers(WORKER_WRITE);
+	struct action can[12];
 
-	if (w->nr_closed)
+	if (records)
 		can[nr++] = (struct action) {
-			.kind = ACTION_SUBMIT, .a = rnd(rng, min(w->nr_closed, 3u)),
+			.kind = ACTION_SUBMIT, .a = rnd(rng, min(records, 3u)),
 		};
-	if (w->flush_queued)
+	if (writers)
+		can[nr++] = (struct action) { .kind = ACTION_WRITER, .a = rnd(rng, writers) };
+	if (workers(WORKER_FLUSH))
 		can[nr++] = (struct action) { .kind = ACTION_FLUSHER };
-	if (world->core->c.env.refill.work->queued)
+	if (workers(WORKER_RETRY))
+		can[nr++] = (struct action) { .kind = ACTION_RETRY };
+	if (workers(WORKER_REFILL))
 		can[nr++] = (struct action) { .kind = ACTION_REFILL };
 	if (rewrite_possible())
 		can[nr++] = (struct action) { .kind = ACTION_REWRITE };
-	if (skip_wanted(w) && !w->meta_busy)
+	if (skip_wanted(s) && !s->meta_busy)
 		can[nr++] = (struct action) { .kind = ACTION_SKIP };
 	if (drain_can_step())
 		can[nr++] = (struct action) { .kind = ACTION_DRAIN };
@@ -439,7 +456,7 @@ bool plan_next(struct life *life, struct action *a)
 		return true;
 	}
 	if (life->phase == PHASE_RUN && !closing) {
-		if (drain_needed(plan.lazy) && world->writer->drain.state == DRAIN_REST &&
+		if (drain_needed(plan.lazy) && world->standin->drain.state == DRAIN_REST &&
 		    drain_limit() > lc_ring_tail(world->core->c.ring)) {
 			*a = (struct action) { .kind = ACTION_WRITEBACK };
 			return true;

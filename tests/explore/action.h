@@ -11,9 +11,11 @@
 #define ACTIONS(ACTION) \
 	ACTION(COMPLETE, complete, 2)	/* disk: a command, by time and ordinal of submission */ \
 	ACTION(FAIL, fail, 2)		/* the same with an error */ \
-	ACTION(SUBMIT, submit, 1)	/* worker of the log: the n-th closed record */ \
-	ACTION(FLUSHER, send-flush, 0)	/* worker of the log: the FLUSH decided on */ \
-	ACTION(REFILL, refill, 0)	/* worker of the core: buffers and segments */ \
+	ACTION(SUBMIT, submit, 1)	/* worker: the n-th record whose turn has come */ \
+	ACTION(FLUSHER, send-flush, 0)	/* worker: the FLUSH decided on */ \
+	ACTION(RETRY, retry, 0)		/* worker: what has failed is written again */ \
+	ACTION(REFILL, refill, 0)	/* worker: buffers and segments */ \
+	ACTION(WRITER, writer, 1)	/* the n-th worker that goes on with writes */ \
 	ACTION(REWRITE, rewrite, 0)	/* a failed record gets another place */ \
 	ACTION(SKIP, name-skip, 0)	/* a skipped segment into the superblock */ \
 	ACTION(WRITEBACK, writeback, 1)	/* a batch begins; 1: down to the open segment */ \
@@ -21,6 +23,7 @@
 	ACTION(DISCARDER, discarder, 0)	/* worker of the discard: next step */ \
 	ACTION(WRITE, write, 3)		/* user: first block, blocks, mask of the last one */ \
 	ACTION(FUA, write-fua, 3) \
+	ACTION(MEET, write-meet, 3)	/* of those that are committed together */ \
 	ACTION(HOLE, hole, 0)		/* user: a slot that stays empty */ \
 	ACTION(FLUSH, flush, 0)		/* user */ \
 	ACTION(SEAL, seal, 1)		/* nobody wrote for a while; 1: close the segment */ \
@@ -58,7 +61,7 @@ struct plan {
 	u32 eager;		/* percent: failed records are written again before all else */
 	u32 bad_segments;	/* in a row, refuse every write */
 	u64 bad_first;
-	u32 writes, fuas, flushes, discards, seals, batches;	/* weights */
+	u32 writes, fuas, meets, flushes, discards, seals, batches;	/* weights */
 	u32 max_blocks;
 	u32 whole;		/* percent of writes that are of whole blocks */
 	u32 hot;		/* percent of writes that go to a few blocks */

@@ -53,6 +53,8 @@ enum cmd_owner {
 	OWNER_DISCARD,
 };
 
+struct bio;
+
 struct cmd {
 	u8 disk;
 	u8 owner;
@@ -68,6 +70,7 @@ struct cmd {
 	struct piece *pieces;
 	u32 rec;			/* OWNER_RECORD: index and place */
 	u32 place;
+	struct bio *bio;		/* of the log, or NULL */
 };
 
 struct image {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Model of writeback and of discards.
+ * Stands in for writeback and for discards.
  *
  * As writeback.c and wbcopy.c: collect the dirty slots of the settled segments from the
  * tail on, copy them to the HDD in the order of blocks, several runs in flight, FLUSH the
@@ -14,13 +14,13 @@
 #include "discard.h"
 #include "history.h"
 #include "index.h"
+#include "life.h"
 #include "segment.h"
 #include "refill.h"
+#include "standin.h"
 #include "stripe.h"
 #include "super.h"
-#include "writer.h"
 #include "writeback.h"
-#include "life.h"
 
 /* --- when ------------------------------------------------------------------ */
 
@@ -43,7 +43,18 @@ bool drain_needed(bool lazy)
 {
 	struct lc_core *core = world->core;
 
-	return lc_ring_free(core->c.ring) <= (lazy ? 1 : core->c.sb.geo.nr_segments / 4);
+	return lc_ring_free(core->c.ring) <= READ_ONCE(core->c.ring->reserve) +
+	       (lazy ? 1 : core->c.sb.geo.nr_segments / 4);
+}
+
+static u64 close_used(bool close_segments)
+{
+	return lc_lanes_close_used(world->core->c.lanes, close_segments);
+}
+
+static void want_durable(u64 seq)
+{
+	lc_log_want_durable(the_log(), seq);
 }
 
 /* --- steps ----------------------------------------------------------------- */
@@ -76,7 +87,7 @@ static void collect_slot(struct drain *d, u32 slot)
 				   (core->c.sb.geo.segments_offset >> LC_SLOT_SHIFT) + slot),
 	};
 	/* W1: only durable slots, only verified ones; the model's memory is the sum. */
-	if (rec->stage != REC_DURABLE || i == rec->nr_slots ||
+	if (!rec_durable(rec) || i == rec->nr_slots ||
 	    memcmp(d->items[d->nr_items - 1].data->bytes, rec->entries[i].data->bytes,
 		   LC_SLOT_BYTES))
 		trouble(BAD_INDEX, "writeback would copy a damaged slot of block %llu", block);
@@ -126,7 +137,7 @@ static bool cut_at_seam(const struct drain *d, u32 nr)
 /* As lc_claims_turn(): is it the next run's turn, for all that the discard has claimed? */
 static bool run_turn(const struct drain *d)
 {
-	const struct discard *discard = &world->writer->discard;
+	const struct discard *discard = &world->standin->discard;
 	u64 first = d->items[d->next_item].block;
 
 	return discard->state == DISCARD_REST || first + run_length(d) <= discard->first ||
@@ -158,7 +169,7 @@ static void copy_run(struct drain *d)
 	u32 nr = run_length(d), next = 0, i;
 	struct cmd *cmd = NULL;
 
-	world->writer->nr_cut_runs += cut_at_seam(d, nr);
+	world->standin->nr_cut_runs += cut_at_seam(d, nr);
 	while (nr--) {
 		struct item *item = &d->items[d->next_item++];
 		u32 page = place_page(item->block);
@@ -218,8 +229,8 @@ static void mark_clean(struct drain *d)
 static void copy_done(struct drain *d)
 {
 	mark_clean(d);
-	d->seq = lane_seal(false);
-	log_want(d->seq);
+	d->seq = close_used(false);
+	want_durable(d->seq);
 	d->state = DRAIN_SUPERSEDERS;
 }
 
@@ -230,18 +241,18 @@ static void copy_done(struct drain *d)
  */
 static void tail_for(u64 end, u64 *segment, u64 *tail_seq)
 {
-	const struct writer *w = world->writer;
+	u64 last = last_seq();
 	u64 seq;
 
-	*tail_seq = w->last_seq + 1;
-	for (seq = w->last_seq; seq >= world->core->c.sb.tail_seq; seq--) {
+	*tail_seq = last + 1;
+	for (seq = last; seq >= world->core->c.sb.tail_seq; seq--) {
 		const struct rec *rec = rec_of_seq(seq);
 
 		if (rec->places[rec->cur].segment >= end)
 			*tail_seq = seq;
 	}
 	*segment = end;
-	for (seq = *tail_seq; seq <= w->last_seq; seq++) {
+	for (seq = *tail_seq; seq <= last; seq++) {
 		const struct rec *rec = rec_of_seq(seq);
 
 		if (rec->places[rec->cur].segment < *segment)
@@ -254,7 +265,7 @@ static bool any_rewritten(void)
 {
 	u64 seq;
 
-	for (seq = world->core->c.sb.tail_seq; seq <= world->writer->last_seq; seq++) {
+	for (seq = world->core->c.sb.tail_seq; seq <= last_seq(); seq++) {
 		if (rec_of_seq(seq)->nr_places > 1)
 			return true;
 	}
@@ -262,33 +273,24 @@ static bool any_rewritten(void)
 }
 
 /*
- * As writeback.c's find_tail() with several lanes: to the last cut at or below @end.  Of
- * earlier lives only the start knows them, from the records or the checkpoint; with
- * rewritten records there are none.  Return: whether there is one.
+ * As writeback.c's find_tail(): to the last cut at or below @end.  With rewritten records there
+ * are none.  Return: whether there is one.
  */
 static bool tail_at_cut(u64 first, u64 end, u64 *segment, u64 *tail_seq)
 {
-	const struct lc_allot *allot = world->core->c.allot;
+	struct lc_allot *allot = world->core->c.allot;
 	u64 low_segment, low_seq;
 
 	for (; end > first; end--) {
-		const struct lc_segment *seg = segment_of(end);
-
-		*tail_seq = 0;
-		if (seg->number == end)
-			*tail_seq = seg->cut_seq;
-		else if (nr_lanes() > 1 && end == allot->cut)
-			*tail_seq = allot->cut_seq;
-		else if (nr_lanes() == 1 && end >= allot->next)
-			*tail_seq = world->writer->last_seq + 1;
+		*tail_seq = lc_allot_cut_seq(allot, end);
 		if (*tail_seq)
 			break;
 	}
 	if (end == first)
 		return false;
 	*segment = end;
-	world->writer->nr_cuts++;
-	world->writer->nr_old_cuts += end < world->core->c.ring->life_start;
+	world->standin->nr_cuts += nr_lanes() > 1;
+	world->standin->nr_old_cuts += nr_lanes() > 1 && end < world->core->c.ring->life_start;
 	tail_for(end, &low_segment, &low_seq);
 	if (low_seq != *tail_seq || low_segment < end)
 		trouble(BAD_INDEX, "segment %llu is no cut from record %llu on: %llu in %llu", end,
@@ -310,24 +312,24 @@ static void forget_skips(struct lc_sb *sb, u64 tail)
 static void move_tail(struct drain *d)
 {
 	struct lc_core *core = world->core;
-	struct writer *w = world->writer;
+	struct standin *s = world->standin;
 	u64 segment, seq;
 
 	d->state = DRAIN_REST;
-	if (world->params.lanes < 2 || any_rewritten()) {
+	if (any_rewritten()) {
 		tail_for(d->end, &segment, &seq);
 	} else if (!tail_at_cut(d->first, d->end, &segment, &seq)) {
 		/* As await_cut(), when there is time. */
 		if (!d->nr_items)
-			log_want(lane_seal(true));
+			want_durable(close_used(true));
 		return;
 	}
 	d->state = DRAIN_TAIL;
 	say("%6u tail to record %llu in segment %llu", world->life->now, seq, segment);
 	forget_skips(&core->c.sb, segment);
-	w->meta_busy = true;
+	s->meta_busy = true;
 	lc_super_set_tail(core->c.super, segment, seq);
-	w->meta_busy = false;
+	s->meta_busy = false;
 	lc_ring_set_tail(core->c.ring, segment, seq);
 	lc_kick(&core->c.env.refill);
 	d->state = DRAIN_REST;
@@ -339,12 +341,12 @@ static void move_tail(struct drain *d)
  */
 void drain_begin(bool all)
 {
-	struct writer *w = world->writer;
-	struct drain *d = &w->drain;
+	struct standin *s = world->standin;
+	struct drain *d = &s->drain;
 
 	if (all && !segment_settled(lc_ring_tail(world->core->c.ring))) {
-		d->seq = lane_seal(true);
-		log_want(d->seq);
+		d->seq = close_used(true);
+		want_durable(d->seq);
 		d->state = DRAIN_SEALING;
 	} else {
 		d->state = DRAIN_COLLECT;
@@ -353,8 +355,8 @@ void drain_begin(bool all)
 
 bool drain_can_step(void)
 {
-	const struct writer *w = world->writer;
-	const struct drain *d = &w->drain;
+	const struct standin *s = world->standin;
+	const struct drain *d = &s->drain;
 
 	switch (d->state) {
 	case DRAIN_REST:
@@ -362,7 +364,7 @@ bool drain_can_step(void)
 		return false;
 	case DRAIN_SEALING:
 	case DRAIN_SUPERSEDERS:
-		return w->durable_seq >= d->seq;
+		return lc_log_durable_seq(the_log()) >= d->seq;
 	case DRAIN_COLLECT:
 		return true;
 	case DRAIN_COPY:
@@ -370,15 +372,15 @@ bool drain_can_step(void)
 			return d->flying < world->params.depth && run_turn(d);
 		return !d->flying;
 	case DRAIN_TAIL:
-		return !w->meta_busy;
+		return !s->meta_busy;
 	}
 	return false;
 }
 
 void drain_step(void)
 {
-	struct writer *w = world->writer;
-	struct drain *d = &w->drain;
+	struct standin *s = world->standin;
+	struct drain *d = &s->drain;
 
 	switch (d->state) {
 	case DRAIN_SEALING:
@@ -389,7 +391,7 @@ void drain_step(void)
 		d->state = d->end > d->first ? DRAIN_COPY : DRAIN_REST;
 		if (d->state == DRAIN_REST)
 			/* The oldest segment is still in RAM: its flush must come first. */
-			log_want(lane_seal(true));
+			want_durable(close_used(true));
 		break;
 	case DRAIN_COPY:
 		if (!d->paused && d->next_item < d->nr_items) {
@@ -417,7 +419,7 @@ void drain_step(void)
 
 void drain_ended(struct cmd *cmd)
 {
-	struct drain *d = &world->writer->drain;
+	struct drain *d = &world->standin->drain;
 
 	if (cmd->owner == OWNER_WRITEBACK) {
 		d->flying--;
@@ -484,14 +486,14 @@ static void discard_on_hdd(struct discard *d)
 	lc_doubt_discarded(&world->core->c.doubt, d->first, d->first + d->nr - 1);
 	discard_piece(d, 0, nr);
 	if (nr < d->nr) {
-		world->writer->nr_cut_discards++;
+		world->standin->nr_cut_discards++;
 		discard_piece(d, nr, d->nr - nr);
 	}
 }
 
 void discard_begin(u32 first, u32 nr)
 {
-	world->writer->discard = (struct discard) {
+	world->standin->discard = (struct discard) {
 		.state = DISCARD_CLAIMED, .first = first, .nr = nr, .rec = NONE,
 	};
 }
@@ -517,24 +519,40 @@ static bool discard_turn(const struct discard *d)
 
 bool discard_can_step(void)
 {
-	const struct writer *w = world->writer;
+	const struct standin *s = world->standin;
 
-	switch (w->discard.state) {
+	switch (s->discard.state) {
 	case DISCARD_CLAIMED:
-		return discard_turn(&w->discard);
+		return discard_turn(&s->discard);
 	case DISCARD_EARLIER:
 	case DISCARD_TOMBSTONE:
-		return w->durable_seq >= w->discard.seq;
+		/* The tombstone is sent at once: see rewrite_holds(). */
+		if (s->discard.state == DISCARD_EARLIER && skip_wanted(s))
+			return false;
+		return lc_log_durable_seq(the_log()) >= s->discard.seq;
 	default:
 		return false;
 	}
 }
 
+/* Return: false if there is no room. */
+static bool append_range(struct discard *d)
+{
+	const struct lc_entry_info range = {
+		.block = d->first, .nr_blocks = d->nr, .type = LC_ENTRY_RANGE_TOMBSTONE,
+	};
+
+	if (lc_lanes_append_ranges(world->core->c.lanes, &range, 1))
+		return false;
+	d->rec = rec_index(rec_of_seq(world->last_seq));
+	d->op = op_add(d->first, d->nr, 0, d->rec);
+	return true;
+}
+
 void discard_step(void)
 {
-	struct writer *w = world->writer;
-	struct discard *d = &w->discard;
-	struct rec *rec;
+	struct standin *s = world->standin;
+	struct discard *d = &s->discard;
 
 	switch (d->state) {
 	case DISCARD_CLAIMED:
@@ -543,21 +561,18 @@ void discard_step(void)
 			discard_on_hdd(d);
 			break;
 		}
-		d->seq = lane_seal(false);
-		log_want(d->seq);
+		d->seq = close_used(false);
+		want_durable(d->seq);
 		d->state = DISCARD_EARLIER;
 		break;
 	case DISCARD_EARLIER:
-		rec = lane_append_range(d->first, d->nr);
-		if (!rec) {
+		if (!append_range(d)) {
 			/* No buffer: dropping a hint loses nothing. */
 			d->state = DISCARD_REST;
 			break;
 		}
-		d->rec = rec_index(rec);
-		d->op = rec->last_op;
-		d->seq = lane_seal(false);
-		log_want(d->seq);
+		d->seq = close_used(false);
+		want_durable(d->seq);
 		d->state = DISCARD_TOMBSTONE;
 		break;
 	case DISCARD_TOMBSTONE:
@@ -571,14 +586,14 @@ void discard_step(void)
 
 void discard_ended(void)
 {
-	struct writer *w = world->writer;
+	struct standin *s = world->standin;
 
-	if (--w->discard.flying)
+	if (--s->discard.flying)
 		return;
-	lc_doubt_discarded(&world->core->c.doubt, w->discard.first,
-			   w->discard.first + w->discard.nr - 1);
-	world->ops[w->discard.op].acked = world->life->now;
-	w->discard.state = DISCARD_REST;
+	lc_doubt_discarded(&world->core->c.doubt, s->discard.first,
+			   s->discard.first + s->discard.nr - 1);
+	world->ops[s->discard.op].acked = world->life->now;
+	s->discard.state = DISCARD_REST;
 }
 
 /* --- for core.c ---------------------------------------------------------------- */
@@ -657,7 +672,7 @@ int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
 void lc_writeback_resume(struct lc_writeback *wb)
 {
 	(void)wb;
-	world->writer->drain.paused = false;
+	world->standin->drain.paused = false;
 }
 
 void lc_writeback_kick(struct lc_writeback *wb)
@@ -668,12 +683,12 @@ void lc_writeback_kick(struct lc_writeback *wb)
 static bool resting(const void *arg)
 {
 	(void)arg;
-	return world->writer->drain.state == DRAIN_REST;
+	return world->standin->drain.state == DRAIN_REST;
 }
 
 void lc_writeback_pause(struct lc_writeback *wb)
 {
 	(void)wb;
-	world->writer->drain.paused = true;
+	world->standin->drain.paused = true;
 	wait_until(resting, NULL);
 }

@@ -20,7 +20,7 @@
 #include "minimise.h"
 #include "path.h"
 #include "segment.h"
-#include "writer.h"
+#include "standin.h"
 
 #define BYTES_EVERY	32	/* states: compare bytes, not only tags */
 
@@ -43,11 +43,19 @@ static struct {
 	char *params;		/* not drawn */
 } options = { .seed = 1, .states = 20000, .lives = 7, .failing = 50, .minimise = true };
 
-/* How often the states were of a kind: a run that meets none of one proves little. */
+/* How often the states, or their lives, were of a kind: a run that meets none proves little. */
+#define KINDS(KIND) \
+	KIND(clean) KIND(warm) KIND(torn) KIND(rot) KIND(refused) KIND(in_start) \
+	KIND(rewritten) KIND(skips) KIND(tombstones) KIND(wraps) KIND(old_format) KIND(lanes) \
+	KIND(cuts) KIND(old_cuts) KIND(old_hdd) KIND(old_ssd) KIND(old_taken) KIND(unreadable) \
+	KIND(moved_head) KIND(cut_runs) KIND(cut_discards) KIND(direct) KIND(waits) KIND(met) \
+	KIND(left_open) KIND(again) KIND(merges) KIND(solid)
+
 static struct {
-	u64 states, seeds, starts, clean, warm, torn, rot, refused, in_start, rewritten, skips,
-	    tombstones, wraps, old_format, lanes, cuts, old_cuts, old_hdd, old_ssd, old_taken,
-	    unreadable, moved_head, cut_runs, cut_discards;
+	u64 states, seeds;
+#define KIND(name) u64 name;
+	KINDS(KIND)
+#undef KIND
 } seen;
 
 /* --- messages ------------------------------------------------------------------- */
@@ -139,6 +147,11 @@ static void params_draw(struct params *p, struct rng *rng)
 	p->mixed = p->lanes && chance(&lanes, 40);
 	if (p->lanes)
 		p->buffers = max(p->buffers, 2 * p->lanes);
+	p->elsewhere = chance(&lanes, 50);
+	p->direct = chance(&lanes, 60);
+	p->fast = chance(&lanes, 50);
+	/* Of a slow SSD less waits at a time. */
+	p->tick = chance(&lanes, 60) ? 1000 : 20u << rnd(&lanes, 11);
 	/* The same; the seam is often within the blocks that are written to most. */
 	if (chance(&head, 25))
 		p->layout = LAYOUT_MOVED_HEAD;
@@ -182,10 +195,17 @@ static void count_life(const struct life *life)
 	seen.skips += world->core->c.sb.nr_skips != 0;
 	seen.wraps += lc_ring_head(world->core->c.ring) > world->params.segments;
 	seen.lanes += nr_lanes() > 1;
-	seen.cuts += world->writer->nr_cuts;
-	seen.old_cuts += world->writer->nr_old_cuts;
-	seen.cut_runs += world->writer->nr_cut_runs;
-	seen.cut_discards += world->writer->nr_cut_discards;
+	seen.cuts += world->standin->nr_cuts;
+	seen.old_cuts += world->standin->nr_old_cuts;
+	seen.cut_runs += world->standin->nr_cut_runs;
+	seen.cut_discards += world->standin->nr_cut_discards;
+	seen.direct += world->standin->nr_direct;
+	seen.waits += world->standin->nr_waits;
+	seen.met += world->standin->nr_met;
+	seen.left_open += world->standin->nr_left_open;
+	seen.again += world->standin->nr_again;
+	seen.merges += world->standin->nr_merges;
+	seen.solid += world->standin->nr_solid;
 }
 
 /* Judge one state of a life.  Return: whether all is fine. */
@@ -310,11 +330,11 @@ static int explore(void)
 	took = seconds() - begin;
 	printf("explore: %llu states, %llu seeds from %llu, %.1f s, %.0f states/s\n", seen.states,
 	       seen.seeds, first, took, seen.states / took);
-	printf("explore: met clean %llu warm %llu torn %llu rot %llu refused %llu in_start %llu rewritten %llu skips %llu tombstones %llu wraps %llu old_format %llu lanes %llu cuts %llu old_cuts %llu old_hdd %llu old_ssd %llu old_taken %llu unreadable %llu moved_head %llu cut_runs %llu cut_discards %llu\n",
-	       seen.clean, seen.warm, seen.torn, seen.rot, seen.refused, seen.in_start,
-	       seen.rewritten, seen.skips, seen.tombstones, seen.wraps, seen.old_format, seen.lanes,
-	       seen.cuts, seen.old_cuts, seen.old_hdd, seen.old_ssd, seen.old_taken,
-	       seen.unreadable, seen.moved_head, seen.cut_runs, seen.cut_discards);
+	printf("explore: met");
+#define KIND(name) printf(" " #name " %llu", seen.name);
+	KINDS(KIND)
+#undef KIND
+	printf("\n");
 	return !fine;
 }
 

@@ -12,7 +12,7 @@
  * judgement only looks at what came since.
  */
 #include "history.h"
-#include "writer.h"
+#include "standin.h"
 
 void history_reset(void)
 {
@@ -46,13 +46,13 @@ u32 op_add(u32 block, u32 nr, u8 mask, u32 rec)
 	return world->nr_ops;
 }
 
-/* The bytes of an operation: who, where, and a rest that is the same for all. */
-void op_stamp(struct dpage *page, u32 op, u8 mask)
+/* The bytes of an operation in a block: who, where, and a rest that is the same for all. */
+void op_stamp(u8 *bytes, u32 op, u8 mask)
 {
 	u32 i;
 
 	for (i = 0; i < PAGE_SECTORS; i++) {
-		u32 *words = (u32 *)(page->bytes + (i << 9));
+		u32 *words = (u32 *)(bytes + (i << 9));
 
 		if (!(mask & 1u << i))
 			continue;
@@ -61,7 +61,6 @@ void op_stamp(struct dpage *page, u32 op, u8 mask)
 		words[1] = world->ops[op].block;
 		words[2] = i;
 		words[127] = ~op;
-		page->tags[i] = op;
 	}
 }
 
@@ -263,7 +262,6 @@ void history_cut(const struct life *life, u32 at, struct life *next, u64 last_se
 
 		for (i = 0; i < rec->nr_places; i++)
 			rec->places[i].time = rec->places[i].time > at ? NEVER : 0;
-		rec->stage = REC_DURABLE;
 		rec->rewrite = false;
 	}
 	content_apply(&world->base, world->base_op, floor_op, floor_op, last_seq);

@@ -7,7 +7,7 @@
 
 void history_reset(void);
 u32 op_add(u32 block, u32 nr, u8 mask, u32 rec);
-void op_stamp(struct dpage *page, u32 op, u8 mask);
+void op_stamp(u8 *bytes, u32 op, u8 mask);
 void op_stays(const struct dpage *page, u8 mask);
 struct rec *rec_new(void);
 u32 rec_index(const struct rec *rec);

@@ -4,30 +4,36 @@
  *
  * lc_core_setup() and lc_core_resume() read the superblock, recover and open the epoch;
  * lc_core_postsuspend() stops cleanly.  They are the module's, unmodified, and so is all
- * they call but record.c, log.c and writeback.c.  When they do I/O they end up here, in
- * the functions of io.h.  A write or FLUSH that they wait for is a command like any other:
- * while it is in flight wait_until() goes on doing actions, and if there are no more, the
- * life ends in the middle of it.
+ * they call but what standin.h names.  When they do I/O they end up here, in the functions of
+ * io.h.  A write or FLUSH that they wait for is a command like any other: whoever waits, in
+ * wait_until() or shim_wait(), goes on doing actions, and if there are no more, the life ends in
+ * the middle of it.
  */
 #include "action.h"
 #include "history.h"
 #include "io.h"
 #include "life.h"
 #include "log.h"
-#include "intake.h"
-#include "segment.h"
 #include "suspend.h"
 #include "volume.h"
-#include "writer.h"
+#include "segment.h"
+#include "standin.h"
 
 #define MIB	(1ULL << 20)
 #define MOST_DISK_PAGES \
 	((4 * MIB + (MAX_SEGMENTS + 2) * LC_SEGMENT_BYTES_MIN) >> LC_SLOT_SHIFT)
 
-static struct writer the_writer;
+static struct standin the_standin;
 static struct dm_target target;
 
 /* --- the call backs that sleep ------------------------------------------------ */
+
+/* One more action: time passes. */
+void life_tick(struct life *life)
+{
+	life->now++;
+	shim_now = (u64)life->now * world->params.tick * 1000;
+}
 
 /* The next action, or the end of the life.  In a start there is but one thing to wait for. */
 static bool next_action(struct life *life)
@@ -35,7 +41,7 @@ static bool next_action(struct life *life)
 	struct action action;
 
 	if (life->phase == PHASE_START) {
-		life->now++;
+		life_tick(life);
 		cmd_complete(life, &life->cmds[life->flying[0]]);
 		return true;
 	}
@@ -47,12 +53,18 @@ static bool next_action(struct life *life)
 }
 
 /* Code of the module sleeps: everybody else goes on. */
+void shim_wait(void)
+{
+	if (shim_atomic)
+		shim_warn("sleeps with a lock", __FILE__, __LINE__);
+	if (!next_action(world->life))
+		longjmp(world->cut, 1);
+}
+
 void wait_until(bool (*done)(const void *arg), const void *arg)
 {
-	while (!done(arg)) {
-		if (!next_action(world->life))
-			longjmp(world->cut, 1);
-	}
+	while (!done(arg))
+		shim_wait();
 }
 
 static bool completed(const void *arg)
@@ -157,81 +169,6 @@ void shim_warn(const char *what, const char *file, int line)
 	trouble(BAD_WARNING, "WARN_ON(%s) at %s:%d", what, file, line);
 }
 
-void lc_name_init(struct lc_name *name, struct mapped_device *md, const char *number)
-{
-	(void)name;
-	(void)md;
-	(void)number;
-}
-
-void lc_name_stop(struct lc_name *name)
-{
-	(void)name;
-}
-
-/* Only their addresses matter: no bio comes here. */
-struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
-				   struct lc_bypass *bypass)
-{
-	static struct work_struct unpark;
-
-	(void)flush;
-	(void)bypass;
-	c->env.unpark = (struct lc_kick){ c->env.wq, &unpark };
-	return (struct lc_intake *)c;
-}
-
-void lc_intake_destroy(struct lc_intake *intake)
-{
-	(void)intake;
-}
-
-void lc_intake_kick(struct lc_intake *intake)
-{
-	(void)intake;
-}
-
-void lc_intake_presuspend(struct lc_intake *intake, struct dm_target *ti)
-{
-	(void)intake;
-	(void)ti;
-}
-
-void lc_intake_resume(struct lc_intake *intake)
-{
-	(void)intake;
-}
-
-void lc_intake_rest(struct lc_intake *intake)
-{
-	(void)intake;
-}
-
-void lc_intake_stop(struct lc_intake *intake)
-{
-	(void)intake;
-}
-
-struct lc_flush *lc_flush_create(struct lc_cache *c)
-{
-	return (struct lc_flush *)c;
-}
-
-void lc_flush_destroy(struct lc_flush *flush)
-{
-	(void)flush;
-}
-
-void lc_flush_resume(struct lc_flush *flush)
-{
-	(void)flush;
-}
-
-void lc_flush_quiesce(struct lc_flush *flush)
-{
-	(void)flush;
-}
-
 /* --- format -------------------------------------------------------------------- */
 
 static void format_layout(struct lc_sb *sb)
@@ -317,6 +254,8 @@ void format_volume(struct life *life)
 		world->bdev[i].bd_dev = 1 + i;
 		world->bdev[i].bytes = (u64)world->disk_pages[i] << LC_SLOT_SHIFT;
 		world->dm_dev[i].bdev = &world->bdev[i];
+		world->bdev[i].fua = i == HDD || world->params.fua;
+		world->bdev[i].max_segments = world->params.fua_slots;
 	}
 	for (i = 0; i < LC_SB_COPIES; i++)
 		lc_sb_encode(sb, i, format_page(life, SSD, lc_format_sb_address(&sb->geo, i)));
@@ -408,20 +347,20 @@ void life_prepare(struct life *life)
 		       world->disk_pages[d] * sizeof(void *));
 }
 
-static void writer_reset(void)
+static void standin_reset(void)
 {
-	struct writer *w = &the_writer;
+	struct standin *s = &the_standin;
 	u32 i;
 
-	/* The large arrays are empty by their counts. */
-	memset(w, 0, offsetof(struct writer, drain));
-	w->drain.state = DRAIN_REST;
-	w->drain.paused = true;
-	w->drain.flying = 0;
-	w->discard.state = DISCARD_REST;
-	for (i = 0; i < MAX_LANES; i++)
-		w->lanes[i].open = NONE;
-	world->writer = w;
+	memset(s, 0, offsetof(struct standin, drain));
+	memset(s->known, 0xff, sizeof(s->known));
+	s->drain.state = DRAIN_REST;
+	s->drain.paused = true;
+	s->drain.flying = 0;
+	s->discard.state = DISCARD_REST;
+	for (i = 0; i < MAX_BIOS; i++)
+		s->bios[i].used = false;
+	world->standin = s;
 }
 
 /* The core of the life before is forgotten as in a crash: nobody tells it. */
@@ -429,6 +368,7 @@ static void forget_core(void)
 {
 	world->core = NULL;
 	shim_heap_reset();
+	shim_works_reset();
 }
 
 static int start(struct life *life)
@@ -436,6 +376,8 @@ static int start(struct life *life)
 	static const struct lc_params params = {
 		.high_watermark = 70, .low_watermark = 30, .writeback_batch = 64,
 		.writeback_depth = 4, .idle_seal_ms = 1000, .writeback = 1,
+		/* The path says what fails, and no SSD fails for ever. */
+		.ssd_patience_ms = 1000000,
 	};
 	struct lc_params mine = params;
 	const char *error = NULL;
@@ -457,6 +399,7 @@ static int start(struct life *life)
 	life->started = life->now;
 	life->phase = PHASE_RUN;
 	life->start_op = world->nr_ops;
+	life->start_seq = last_seq();
 	life->tail_seq = core->c.sb.tail_seq;
 	life->tail_segment = core->c.sb.tail_segment;
 	life->next_segment = lc_ring_head(core->c.ring);
@@ -475,7 +418,7 @@ static int start(struct life *life)
 int life_start(struct life *life)
 {
 	forget_core();
-	writer_reset();
+	standin_reset();
 	world->life = life;
 	return start(life);
 }
@@ -483,6 +426,7 @@ int life_start(struct life *life)
 /* Actions until there are no more. */
 void life_go_on(struct life *life)
 {
+	shim_kept_written();
 	if (setjmp(world->cut))
 		return;
 	while (next_action(life))

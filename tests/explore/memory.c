@@ -9,7 +9,7 @@
  * whole of each is a run.  Then the same where the memory does not suffice.
  */
 #include "shim.h"
-#include "lc.h"
+#include "cache.h"
 #include "found.h"
 
 #define SLOTS		256u			/* of a segment */
@@ -29,7 +29,7 @@ static size_t used, peak;
 static u32 allocs_left = ~0u;
 static long lowest;
 static char said[512];
-static struct lc_core core;
+static struct lc_cache cache;
 
 static void die(const char *log, const char *what)
 {
@@ -130,14 +130,14 @@ static bool shuffled(struct lc_record_info *info, u32 n, u32 k, u32 nr_segments)
 
 static void make_volume(u32 nr_segments)
 {
-	memset(&core, 0, sizeof(core));
-	core.c.sb.geo.seg_slots = SLOTS;
-	core.c.sb.geo.nr_segments = (u64)nr_segments * 10 / 6;	/* it is 60 % full */
-	core.c.sb.geo.nr_slots = core.c.sb.geo.nr_segments * SLOTS;
-	core.c.sb.tail_seq = 1;
-	core.c.sb.tail_segment = 1;
-	core.c.sb.epoch = 1;
-	core.c.sb.epoch_first_seq = 1;
+	memset(&cache, 0, sizeof(cache));
+	cache.sb.geo.seg_slots = SLOTS;
+	cache.sb.geo.nr_segments = (u64)nr_segments * 10 / 6;	/* it is 60 % full */
+	cache.sb.geo.nr_slots = cache.sb.geo.nr_segments * SLOTS;
+	cache.sb.tail_seq = 1;
+	cache.sb.tail_segment = 1;
+	cache.sb.epoch = 1;
+	cache.sb.epoch_first_seq = 1;
 }
 
 /* All headers, as the scan finds them.  Return: how many count. */
@@ -155,8 +155,8 @@ static u64 find_all(struct lc_found *found, log_fn fn, u32 nr_segments)
 				};
 
 				nr_kept += fn(&info, n + i, k, nr_segments);
-				core.c.sb.epoch = max(core.c.sb.epoch, info.epoch);
-				core.c.sb.epoch_first_seq = max(core.c.sb.epoch_first_seq,
+				cache.sb.epoch = max(cache.sb.epoch, info.epoch);
+				cache.sb.epoch_first_seq = max(cache.sb.epoch_first_seq,
 							      info.epoch_first_seq);
 				if (lc_found_add(found, &info, false))
 					die("found", "a header was not taken");
@@ -173,7 +173,7 @@ static void begin(struct lc_found *found, u32 nr_segments)
 	shim_available = totalram_pages() / 2;
 	used = 0;
 	peak = 0;
-	if (lc_found_alloc(found, &core.c))
+	if (lc_found_alloc(found, &cache))
 		die("found", "no memory to begin with");
 	lowest = shim_available;
 }
@@ -205,7 +205,7 @@ static void enough(const char *name, log_fn fn, u32 nr_segments)
 	nr_kept = find_all(&found, fn, nr_segments);
 	if (lc_found_check(&found) || found.nr_headers != nr)
 		die(name, "not all headers were kept");
-	if (lc_replay_select(&core.c.sb, &found.log, &result) || result.nr_kept != nr_kept)
+	if (lc_replay_select(&cache.sb, &found.log, &result) || result.nr_kept != nr_kept)
 		die(name, "the run was not found");
 	lc_replay_find_cuts(&found.log);
 	for (n = 0, i = 0; i < found.log.nr; i++) {

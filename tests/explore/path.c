@@ -22,7 +22,7 @@
 #include "judge.h"
 #include "life.h"
 #include "path.h"
-#include "writer.h"
+#include "standin.h"
 
 static const char *const fate_names[] = {
 	[FATE_KEPT] = "keep", [FATE_DROPPED] = "drop", [FATE_FIRST] = "first",

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Model of what the writer is to do when a record or a FLUSH fails.
+ * What the writer is to do when a record or a FLUSH fails, in paths with the parameter elsewhere.
  *
  * The module writes a failed record again where it was, and gives the SSD up if that
  * fails for long.  Its replay rules R2, R3 and R7 and the skips in the superblock are
- * there for a writer that goes on elsewhere, so the explorer has one:
+ * there for a writer that goes on elsewhere, so the explorer has one, on top of log.c, whose state
+ * it needs, so that it is compiled together with it:
  *
  *  - A failed record takes every later record of its segment with it (L7): all of them
  *    get a place in another segment, under their seqs, and nothing more is placed in the
@@ -21,34 +22,48 @@
  *  - The tail is the lowest seq that is still needed, and the lowest segment with a record
  *    at or above it (L6): see tail_for() in drain.c.
  */
-#include "index.h"
+#include "standin.h"
+#include "log.c"
+
 #include "history.h"
+#include "index.h"
 #include "super.h"
-#include "writer.h"
 
-static void queue_rewrite(struct rec *rec)
+void __real_lc_submit_again(struct lc_submit *submit, struct lc_record *record);
+void __wrap_lc_submit_again(struct lc_submit *submit, struct lc_record *record);
+void __real_lc_submit_record(struct lc_submit *submit, struct lc_record *record,
+			     struct bio_list *direct);
+void __wrap_lc_submit_record(struct lc_submit *submit, struct lc_record *record,
+			     struct bio_list *direct);
+
+/* --- whose work? -------------------------------------------------------------- */
+
+enum worker log_worker(const struct work_struct *work)
 {
-	struct writer *w = world->writer;
-	u32 i = w->nr_rewrites++;
+	const struct lc_log *log = the_log();
 
-	rec->rewrite = true;
-	/* By seq. */
-	for (; i && world->recs[w->rewrites[i - 1]].seq > rec->seq; i--)
-		w->rewrites[i] = w->rewrites[i - 1];
-	w->rewrites[i] = rec_index(rec);
+	if (work->wq != log->wq)
+		return WORKER_NOBODY;
+	if (work == &log->flush_work)
+		return WORKER_FLUSH;
+	return work == &log->retry_work.work ? WORKER_RETRY : WORKER_RECORD;
 }
 
-static void forget_closed(const struct rec *rec)
+/* For the account of what was met. */
+void __wrap_lc_submit_record(struct lc_submit *submit, struct lc_record *record,
+			     struct bio_list *direct)
 {
-	struct writer *w = world->writer;
-	u32 i, n = 0;
+	bool had = direct && direct->head;
+	u32 queued = workers(WORKER_RECORD);
 
-	for (i = 0; i < w->nr_closed; i++) {
-		if (w->closed[i] != rec_index(rec))
-			w->closed[n++] = w->closed[i];
-	}
-	w->nr_closed = n;
+	__real_lc_submit_record(submit, record, direct);
+	if (direct && direct->head && !had)
+		world->standin->nr_direct++;
+	else if (workers(WORKER_RECORD) == queued)
+		world->standin->nr_waits++;
 }
+
+/* --- records that are to go elsewhere ------------------------------------------------------ */
 
 /* Its first record goes elsewhere, so no chain of headers begins there. */
 static void skip_segment(u64 number)
@@ -59,94 +74,181 @@ static void skip_segment(u64 number)
 		return;
 	sb->skips[sb->nr_skips].segment = number;
 	sb->skips[sb->nr_skips++].count = 1;
-	world->writer->nr_skips++;
+	world->standin->nr_skips++;
 }
 
-/**
- * rewrite_behind() - a record of a segment failed: it and all behind it go elsewhere
- * @rec: the record
- */
-void rewrite_behind(struct rec *rec)
+/* Put nothing more into the lane's segment. */
+static void close_lane(struct lc_lane *lane, bool want_durable)
 {
-	struct writer *w = world->writer;
-	struct wbuf *buf = rec->buf;
-	u64 seq;
+	struct lc_record *record, *tmp;
+	LIST_HEAD(closed);
 
-	if (w->rewrite_buf == buf) {
-		w->rewrite_buf = NULL;
-		buf_close(buf);
-	}
-	lane_give_up(buf);
-	/* Records in one segment are in the order of their seqs. */
-	for (seq = rec->seq; seq <= w->last_seq; seq++) {
-		struct rec *behind = rec_of_seq(seq);
-
-		if (behind->buf != buf || behind->rewrite || behind->stage == REC_DURABLE)
-			continue;
-		if (behind->stage == REC_CLOSED)
-			forget_closed(behind);
-		if (behind->stage != REC_FLYING)
-			behind->stage = REC_FAILED;
-		queue_rewrite(behind);
-	}
-	if (!rec->places[rec->cur].slot)
-		skip_segment(rec->places[rec->cur].segment);
+	lc_hold();
+	spin_lock(&lane->lock);
+	lc_lane_close_segment(lane, want_durable, &closed);
+	spin_unlock(&lane->lock);
+	list_for_each_entry_safe(record, tmp, &closed, turn)
+		lc_lane_put(record, NULL);
+	lc_unhold();
 }
 
-/* A FLUSH failed: what was written since the last good one may be gone (F2). */
-void rewrite_undurable(void)
+/* A write to this buffer's segment failed: put nothing more there (L7). */
+static void give_up(struct lc_buffer *buf)
 {
-	struct writer *w = world->writer;
-	u64 seq;
-
-	w->written_seq = w->durable_seq;
-	for (seq = w->durable_seq + 1; seq <= w->last_seq; seq++) {
-		struct rec *rec = rec_of_seq(seq);
-
-		if (rec->stage == REC_WRITTEN && !rec->rewrite)
-			rewrite_behind(rec);
-	}
-}
-
-static bool rewrite_fits(const struct rec *rec)
-{
-	const struct wbuf *buf = world->writer->rewrite_buf;
-
-	return buf && rec->seq > buf->last_seq &&
-	       buf->b.segment > rec->places[rec->cur].segment &&
-	       buf->next_slot + LC_HEADER_SLOTS + rec->nr_slots <= SEG_SLOTS;
-}
-
-/* Is there a record to be written again, and a place for it? */
-bool rewrite_possible(void)
-{
-	const struct writer *w = world->writer;
+	struct standin *s = world->standin;
+	const struct lc_lanes *lanes = world->core->c.lanes;
 	u32 i;
 
-	if (!w->nr_rewrites)
-		return false;
-	for (i = 0; i < w->nr_rewrites; i++) {
-		/* Its old write must be over. */
-		if (world->recs[w->rewrites[i]].stage == REC_FLYING)
-			return false;
+	if (s->rewrite_buf == buf) {
+		s->rewrite_buf = NULL;
+		lc_log_close_buffer(the_log(), buf);
 	}
-	return rewrite_fits(&world->recs[w->rewrites[0]]) || lane_can_open(0);
+	for (i = 0; i < lanes->nr; i++) {
+		if (lanes->lane[i]->buf == buf)
+			close_lane(lanes->lane[i], true);
+	}
 }
 
-/* Is all in lower segments written, but for what is to go elsewhere itself? */
-bool rewrite_may_submit(const struct rec *rec)
+/* A record is to go elsewhere, when its write is over.  As void_written(), if it is. */
+static void mark(struct lc_log *log, struct lc_record *record)
 {
-	const struct writer *w = world->writer;
-	u64 seq;
+	struct rec *rec = rec_of_seq(record->seq);
 
-	for (seq = w->durable_seq + 1; seq <= w->last_seq; seq++) {
-		const struct rec *other = rec_of_seq(seq);
+	if (rec->rewrite)
+		return;
+	rec->rewrite = true;
+	world->standin->nr_marked++;
+	if (record->stage != LC_RECORD_WRITTEN)
+		return;
+	if (lacks_flush(record->buf))
+		count_unflushed(log, record->buf, -1);
+	record->buf->unwritten++;
+	record_failed(log, record);
+}
 
-		if ((other->stage == REC_CLOSED || other->stage == REC_FLYING) &&
-		    other->places[other->cur].segment < rec->places[rec->cur].segment)
+/* A record failed: it and all that follow in its segment go elsewhere. */
+static void rewrite_behind(struct lc_log *log, struct lc_record *record)
+{
+	const struct rec *rec = rec_of_seq(record->seq);
+	struct lc_buffer *buf = record->buf;
+
+	give_up(buf);
+	if (!rec->places[rec->cur].slot)
+		skip_segment(rec->places[rec->cur].segment);
+	/* Records in one segment are in the order of their seqs. */
+	spin_lock(&log->lock);
+	list_for_each_entry_from(record, &log->pending, list) {
+		if (record->buf == buf)
+			mark(log, record);
+	}
+	spin_unlock(&log->lock);
+}
+
+static struct lc_record *first_failed(struct lc_log *log)
+{
+	struct lc_record *record;
+
+	list_for_each_entry(record, &log->pending, list) {
+		if (record->stage == LC_RECORD_FAILED && !rec_of_seq(record->seq)->rewrite)
+			return record;
+	}
+	return NULL;
+}
+
+/* A bio of the log has ended: has anything failed? */
+void rewrite_look(void)
+{
+	struct lc_log *log = the_log();
+	struct lc_record *record;
+
+	while (world->params.elsewhere && log->nr_failed && (record = first_failed(log)))
+		rewrite_behind(log, record);
+}
+
+/* From log_retry_work(), of a record whose write is over. */
+void __wrap_lc_submit_again(struct lc_submit *submit, struct lc_record *record)
+{
+	struct standin *s = world->standin;
+	u32 i = s->nr_rewrites;
+
+	if (!world->params.elsewhere) {
+		__real_lc_submit_again(submit, record);
+		return;
+	}
+	s->nr_rewrites++;
+	for (; i && s->rewrites[i - 1]->seq > record->seq; i--)
+		s->rewrites[i] = s->rewrites[i - 1];
+	s->rewrites[i] = record;
+}
+
+/* --- and its new place -------------------------------------------------------------- */
+
+static bool rewrite_fits(const struct lc_record *record)
+{
+	const struct lc_buffer *buf = world->standin->rewrite_buf;
+
+	return buf && record->seq > world->standin->rewrite_seq &&
+	       buf->segment > record->buf->segment &&
+	       lc_buffer_end(buf) + LC_HEADER_SLOTS + record->nr_slots <= SEG_SLOTS;
+}
+
+/* Is there a record to be written again, and perhaps a place for it? */
+bool rewrite_possible(void)
+{
+	const struct standin *s = world->standin;
+
+	/* The old writes of all of them must be over. */
+	if (!s->nr_rewrites || s->nr_rewrites < s->nr_marked)
+		return false;
+	return rewrite_fits(s->rewrites[0]) ||
+	       (READ_ONCE(world->core->c.lanes->lane[0]->nr_ready) &&
+		lc_allot_ready(world->core->c.allot));
+}
+
+static bool is_queued(const struct lc_record *record)
+{
+	const struct standin *s = world->standin;
+	u32 i;
+
+	for (i = 0; i < s->nr_rewrites; i++) {
+		if (s->rewrites[i] == record)
+			return true;
+	}
+	return false;
+}
+
+/* Are all records in lower segments written, but for those that are to go elsewhere? */
+static bool may_submit(const struct lc_record *record)
+{
+	const struct lc_record *other;
+
+	list_for_each_entry(other, &the_log()->pending, list) {
+		if (other->stage == LC_RECORD_CLOSED && !is_queued(other) &&
+		    other->buf->segment < record->buf->segment)
 			return false;
 	}
 	return true;
+}
+
+/* Is it too early for this work of the log? */
+bool rewrite_holds(const struct work_struct *work)
+{
+	struct lc_record *record = container_of(work, struct lc_record, work);
+	const struct rec *rec;
+
+	/* L8: a record in a segment after a skipped one counts only when that is named. */
+	if (work == &the_log()->flush_work)
+		return skip_wanted(world->standin);
+	rec = rec_of_seq(record->seq);
+	/* It does not get to its old place: see write_record(). */
+	if (rec->rewrite)
+		return false;
+	if (rec->nr_places > 1) {
+		/* Its header keeps the boundary of the round it was opened in. */
+		record->buf->cut = rec->cut;
+		return !may_submit(record);
+	}
+	return record->want_durable && skip_wanted(world->standin);
 }
 
 /* The index follows to the new place what it still maps to the old one. */
@@ -171,48 +273,105 @@ static void move_mappings(const struct rec *rec, u32 from)
 	}
 }
 
-/* Give the lowest of them its new place; a worker will write it. */
+/* The next buffer of the first lane.  What it has open is in a lower segment: it is closed. */
+static struct lc_buffer *take_buffer(void)
+{
+	struct lc_lanes *lanes = world->core->c.lanes;
+	struct lc_lane *lane = lanes->lane[0];
+	struct lc_buffer *buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
+	int ret = buf ? lc_allot_take(lanes->allot, 0, false, buf) : -EAGAIN;
+
+	if (ret == -EBUSY) {
+		lc_lanes_close_used(lanes, true);
+		ret = lc_allot_take(lanes->allot, 0, false, buf);
+	}
+	if (ret)
+		return NULL;
+	list_del(&buf->list);
+	lane->nr_ready--;
+	close_lane(lane, false);
+	lc_kick(&world->core->c.env.refill);
+	return buf;
+}
+
+/* [log->lock] It is not in that buffer any more. */
+static void leave_buffer(struct lc_log *log, struct lc_buffer *buf)
+{
+	buf->undurable--;
+	buf->unwritten--;
+	if (lacks_flush(buf))
+		count_unflushed(log, buf, 1);
+	if (!buf->undurable && buf->closed)
+		buffer_retire(buf);
+}
+
+static struct lc_record *move_record(struct lc_log *log, struct lc_record *old)
+{
+	struct lc_buffer *buf = world->standin->rewrite_buf;
+	struct lc_record *record = &buf->records[buf->nr_records];
+	u32 first = lc_buffer_end(buf), i;
+
+	*record = *old;
+	record->buf = buf;
+	record->first_slot = first;
+	record->want_durable = false;	/* not by FUA */
+	buf->nr_records++;
+	for (i = 0; i < LC_HEADER_SLOTS + old->nr_slots; i++)
+		memcpy(buf->slots[first + i], old->buf->slots[old->first_slot + i], LC_SLOT_BYTES);
+	spin_lock(&log->lock);
+	buf->undurable++;
+	buf->unwritten++;
+	list_replace(&old->list, &record->list);
+	leave_buffer(log, old->buf);
+	spin_unlock(&log->lock);
+	return record;
+}
+
+/* Give the lowest of them its new place, if there is one; a worker will write it. */
 void rewrite_one(void)
 {
-	struct writer *w = world->writer;
-	struct rec *rec = &world->recs[w->rewrites[0]];
-	struct wbuf *from = rec->buf;
+	struct standin *s = world->standin;
+	struct lc_record *record = s->rewrites[0];
+	struct rec *rec = rec_of_seq(record->seq);
 	u32 old = rec->cur;
 
-	if (!rewrite_fits(rec)) {
-		if (w->rewrite_buf)
-			buf_close(w->rewrite_buf);
-		w->rewrite_buf = lane_take_ready(0);
+	if (!rewrite_fits(record)) {
+		if (s->rewrite_buf)
+			lc_log_close_buffer(the_log(), s->rewrite_buf);
+		s->rewrite_buf = take_buffer();
+		s->rewrite_seq = 0;
+		if (!s->rewrite_buf)
+			return;
 	}
-	memmove(w->rewrites, w->rewrites + 1, --w->nr_rewrites * sizeof(w->rewrites[0]));
-	rec_place(rec, w->rewrite_buf);
-	w->rewrite_buf->next_slot += LC_HEADER_SLOTS + rec->nr_slots;
-	w->rewrite_buf->last_seq = rec->seq;
-	w->rewrite_buf->b.undurable++;
-	rec->rewrite = false;
-	rec->stage = REC_CLOSED;
-	rec->want_durable = true;
-	w->closed[w->nr_closed++] = rec_index(rec);
+	memmove(s->rewrites, s->rewrites + 1, --s->nr_rewrites * sizeof(s->rewrites[0]));
+	s->nr_marked--;
+	rec->cur = rec->nr_places;
+	rec->places[rec->nr_places++] = (struct place) {
+		.segment = s->rewrite_buf->segment, .slot = lc_buffer_end(s->rewrite_buf),
+		.time = NEVER,
+	};
 	move_mappings(rec, old);
+	record = move_record(the_log(), record);
+	s->rewrite_seq = record->seq;
+	rec->rewrite = false;
+	__real_lc_submit_again(world->core->c.submit, record);
 	say("%6u record %llu is to go to segment %llu slot %u instead", world->life->now, rec->seq,
 	    rec->places[rec->cur].segment, rec->places[rec->cur].slot);
-	buf_drop_record(from);
-	if (!w->nr_rewrites) {
-		buf_close(w->rewrite_buf);
-		w->rewrite_buf = NULL;
+	if (!s->nr_rewrites) {
+		lc_log_close_buffer(the_log(), s->rewrite_buf);
+		s->rewrite_buf = NULL;
 	}
 }
 
-/* Name what is skipped in a durable superblock. */
+/* Name the skipped segments in a durable superblock. */
 void rewrite_skip(void)
 {
 	struct lc_core *core = world->core;
-	struct writer *w = world->writer;
-	u32 nr = w->nr_skips;		/* those that come meanwhile want another one */
+	struct standin *s = world->standin;
+	u32 nr = s->nr_skips;		/* those that come meanwhile want another one */
 
-	w->meta_busy = true;
+	s->meta_busy = true;
 	lc_super_set_tail(core->c.super, core->c.sb.tail_segment, core->c.sb.tail_seq);
-	w->meta_busy = false;
-	w->nr_named = nr;
-	log_flush_start();
+	s->meta_busy = false;
+	s->nr_named = nr;
 }

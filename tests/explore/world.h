@@ -3,20 +3,23 @@
  * Everything the explorer knows: one volume, the lives it has had, and what was written
  * to it.  One thread, one volume: there is one struct world.
  *
- * A life is what happens between two crashes: the start (recovery by the code of the
- * module), writes, FLUSHes, writeback, perhaps a clean stop.  It is a list of actions;
+ * A life is what happens between two crashes: the start (recovery), writes, FLUSHes, writeback,
+ * perhaps a clean stop.  Start, stop, writes and the log are the module's own code; standin.h
+ * says what is not.  A life is a list of actions;
  * time is the number of actions done, those of the start included, which are always the
  * completions of what it waits for.  A crash state is a time, and for each command that
  * is not durable at that time how much of it is on the disk.  A path is a list of lives,
  * each ended by a crash and the next one started from what is left.
  *
  * Files
- *   ../host           the kernel, as far as the module's recovery needs it
+ *   ../host           the kernel, as far as what is linked needs it
  *   disk.c            the disks
  *   history.c         what was written, by operation and by record
- *   lane.c log.c      model of the writer: records into segments, FLUSH
- *   rewrite.c         ... failed records are written again elsewhere
- *   drain.c           ... writeback and discards
+ *   trace.c           what the module's log does, noted; its bios to the disks
+ *   user.c            users of the volume: writes, FLUSHes
+ *   drain.c           stands in for writeback and discards
+ *   rewrite.c         log.c, and a writer that writes failed records again elsewhere
+ *   rooms.c           rooms that have nothing to do here
  *   action.c          the steps a life is made of
  *   life.c            one life; the calls of the module that sleep
  *   crash.c           drawing a crash state, and making the disks it leaves
@@ -77,7 +80,11 @@ enum layout {
 	PARAM(zeroing)		/* the HDD zeroes some of what is discarded */ \
 	PARAM(lanes)		/* 0: one */ \
 	PARAM(round)		/* segments from one cut to the next, with several lanes */ \
-	PARAM(mixed)		/* every other life has one lane */
+	PARAM(mixed)		/* every other life has one lane */ \
+	PARAM(elsewhere)	/* failed records are written again elsewhere: rewrite.c */ \
+	PARAM(direct)		/* the task that waits for a small record sends it itself */ \
+	PARAM(fast)		/* the SSD is known to be fast when a life begins */ \
+	PARAM(tick)		/* microseconds from one action to the next */
 
 struct params {
 #define PARAM(name) u32 name;
@@ -93,15 +100,11 @@ struct op {
 	u32 nr;			/* blocks of a discard; 0: a write */
 	u32 rec;		/* the record that holds it, or NONE: no record needed */
 	u32 time;
-	u32 acked;		/* a discard completed */
+	u32 acked;		/* a discard or FUA write completed */
 	u8 mask;
+	u8 fua;			/* of a FUA write: number of its bio, from 1 */
 	bool dead;		/* lost in a crash, must not come back */
 	bool stays;		/* a later discard need not take it away: it is on the HDD, ... */
-};
-
-enum rec_stage {
-	REC_OPEN, REC_CLOSED, REC_FLYING, REC_WRITTEN, REC_DURABLE,
-	REC_FAILED,		/* to be written again elsewhere */
 };
 
 struct place {
@@ -118,15 +121,11 @@ struct entry {
 	struct dpage *data;
 };
 
-struct wbuf;
-
 struct rec {
 	u64 seq;		/* 0: open */
 	u64 epoch;
 	u64 cut;		/* of the round it was opened in; 0: one lane */
 	u8 type;		/* enum lc_record_type */
-	u8 stage;
-	bool want_durable;
 	bool rewrite;		/* failed, or behind one that failed in its segment (L7) */
 	u32 nr_slots;
 	struct entry entries[MAX_ENTRIES];
@@ -135,7 +134,6 @@ struct rec {
 	u32 nr_places;
 	u32 cur;		/* place that counts */
 	struct place places[MAX_PLACES];
-	struct wbuf *buf;
 };
 
 /* Which operation is in each sector; weak: any older one will do, it was discarded. */
@@ -256,7 +254,7 @@ enum verdict {
 	NR_VERDICTS,
 };
 
-struct writer;
+struct standin;
 
 struct world {
 	struct params params;
@@ -289,7 +287,7 @@ struct world {
 	struct life lives[2];
 	struct life *life;	/* being lived */
 	struct lc_core *core;
-	struct writer *writer;
+	struct standin *standin;
 	jmp_buf cut;		/* the actions are used up, wherever that is */
 	/* the next action, or false: the life ends here */
 	bool (*source)(struct life *life, struct action *action);

@@ -29,6 +29,15 @@ void *shim_alloc(size_t bytes, gfp_t flags)
 	return heap[heap_used++] = memory;
 }
 
+void *shim_alloc_kept(size_t bytes)
+{
+	return shim_alloc(bytes, __GFP_ZERO);
+}
+
+void shim_kept_written(void)
+{
+}
+
 void shim_free(const void *memory)
 {
 	size_t i;
@@ -53,8 +62,11 @@ size_t shim_heap_used(void)
 	return heap_used;
 }
 #else
-static u8 heap[4 << 20] __attribute__((aligned(4096)));
+static u8 heap[8 << 20] __attribute__((aligned(4096)));
 static size_t heap_used;
+/* Zero from kept_dirty on. */
+static u8 kept[2 << 20] __attribute__((aligned(4096)));
+static size_t kept_used, kept_dirty;
 
 void *shim_alloc(size_t bytes, gfp_t flags)
 {
@@ -72,6 +84,23 @@ void *shim_alloc(size_t bytes, gfp_t flags)
 	return heap + at;
 }
 
+void *shim_alloc_kept(size_t bytes)
+{
+	size_t at = kept_used;
+
+	if (at + bytes > sizeof(kept)) {
+		fprintf(stderr, "shim: out of memory\n");
+		exit(2);
+	}
+	kept_used += bytes;
+	return kept + at;
+}
+
+void shim_kept_written(void)
+{
+	kept_dirty = kept_used;
+}
+
 void shim_free(const void *memory)
 {
 	(void)memory;
@@ -80,5 +109,8 @@ void shim_free(const void *memory)
 void shim_heap_reset(void)
 {
 	heap_used = 0;
+	memset(kept, 0, kept_dirty);
+	kept_used = 0;
+	kept_dirty = 0;
 }
 #endif

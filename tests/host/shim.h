@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As much of the kernel as core.c, recovery.c, super.c, mark.c, checkpoint.c, index.c, segment.c
- * and params.c need to compile unchanged for one thread.  shim.mk makes every <linux/...>
- * that the module includes a line that includes this file, but for what ../../userland/kernel has:
- * types, errno, string, crc32 and xxhash.  What that folder's params/ has is included from there.
+ * As much of the kernel as the module's files need to compile unchanged for one thread of a
+ * process.  shim.mk makes every <linux/...> that the module includes a line that includes this
+ * file, but for what ../../userland/kernel has: types, errno, string, crc32 and xxhash.  What that
+ * folder's params/ has is included from there.
  *
- * Locks and barriers are nothing, a work item only remembers that it was queued.  There is no bio:
- * the user of the shim implements lc_io_sync() and lc_io_flush() of io.h, and shim_log() and
- * shim_warn() below.  The rest is in heap.c (memory), io.c and say.c (messages).
+ * Barriers are nothing.  A lock only knows whether it is held.  Work that is queued waits in
+ * shim_works until the user of the shim runs it, and a task that waits for something calls the
+ * user's shim_wait().  Bios of the log go to the user's submit_bio(); all other I/O goes to
+ * lc_io_sync() and lc_io_flush() of io.h, which the user implements, too, as shim_log() and
+ * shim_warn() below.  The rest is in heap.c (memory), io.c, say.c (messages) and work.c.
  */
 #ifndef HOST_SHIM_H
 #define HOST_SHIM_H
@@ -29,6 +31,8 @@ typedef u64 sector_t;
 typedef u32 blk_opf_t;
 typedef u8 blk_status_t;
 
+#define U32_MAX		0xffffffffu
+
 #define __rcu
 #define __acquires(x)
 #define __releases(x)
@@ -38,6 +42,7 @@ typedef u8 blk_status_t;
 #define cond_resched()		do { } while (0)
 #define msleep(ms)		((void)(ms))
 #define BUILD_BUG_ON(cond)	static_assert(!(cond), #cond)
+#define BUILD_BUG_ON_MSG(cond, text)	static_assert(!(cond), text)
 #define container_of(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))
 
@@ -45,6 +50,7 @@ typedef u8 blk_status_t;
 				   _a < _b ? _a : _b; })
 #define max(a, b)		({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); \
 				   _a > _b ? _a : _b; })
+#define min3(a, b, c)		min(min(a, b), c)
 #define min_t(type, a, b)	({ type _a = (a); type _b = (b); _a < _b ? _a : _b; })
 #define max_t(type, a, b)	({ type _a = (a); type _b = (b); _a > _b ? _a : _b; })
 #define clamp_t(type, v, lo, hi) ({ type _v = (v), _lo = (lo), _hi = (hi); \
@@ -86,6 +92,11 @@ static inline u32 hweight8(u8 bits)
 	return __builtin_popcount(bits);
 }
 
+static inline unsigned long __ffs(u64 word)
+{
+	return __builtin_ctzll(word);
+}
+
 static inline int ilog2(u64 n)
 {
 	return 63 - __builtin_clzll(n);
@@ -120,87 +131,73 @@ static inline ssize_t strscpy(char *to, const char *from, size_t size)
 	return n;
 }
 
-/* --- lists --------------------------------------------------------------- */
-
-struct list_head {
-	struct list_head *next, *prev;
-};
-
-struct llist_node {
-	struct llist_node *next;
-};
-
-struct llist_head {
-	struct llist_node *first;
-};
-
-static inline void init_llist_head(struct llist_head *head)
-{
-	head->first = NULL;
-}
-
-#define LIST_HEAD(name) struct list_head name = { &(name), &(name) }
-
-static inline void INIT_LIST_HEAD(struct list_head *head)
-{
-	head->next = head;
-	head->prev = head;
-}
-
-static inline void list_add(struct list_head *item, struct list_head *head)
-{
-	item->next = head->next;
-	item->prev = head;
-	head->next->prev = item;
-	head->next = item;
-}
-
-static inline void list_add_tail(struct list_head *item, struct list_head *head)
-{
-	list_add(item, head->prev);
-}
-
-static inline void list_del(struct list_head *item)
-{
-	item->prev->next = item->next;
-	item->next->prev = item->prev;
-}
-
-static inline bool list_empty(const struct list_head *head)
-{
-	return head->next == head;
-}
-
-#define list_entry(ptr, type, member) container_of(ptr, type, member)
-#define list_for_each_entry(pos, head, member) \
-	for (pos = list_entry((head)->next, __typeof__(*pos), member); \
-	     &pos->member != (head); \
-	     pos = list_entry(pos->member.next, __typeof__(*pos), member))
+#include "shim_list.h"
 
 /* --- locks, counters, work ----------------------------------------------- */
 
-typedef struct { int unused; } spinlock_t;
+/* How many locks that must not be slept under are held, and preempt_disable(). */
+extern int shim_atomic;
+
+typedef struct { int held; } spinlock_t;
 struct mutex { int held; };
 struct lock_class_key { int unused; };
 
+static inline void shim_spin_lock(int *held, const char *name, const char *file, int line)
+{
+	/* The other task never runs. */
+	if (*held)
+		shim_warn(name, file, line);
+	*held = 1;
+	shim_atomic++;
+}
+
+static inline void shim_spin_unlock(int *held, const char *name, const char *file, int line)
+{
+	if (!*held)
+		shim_warn(name, file, line);
+	*held = 0;
+	shim_atomic--;
+}
+
+static inline void shim_mutex_lock(int *held, const char *name, const char *file, int line)
+{
+	if (*held || shim_atomic)
+		shim_warn(name, file, line);
+	*held = 1;
+}
+
 #define DEFINE_MUTEX(name)	struct mutex name
-#define spin_lock_init(lock)	do { } while (0)
-#define spin_lock(lock)		((void)(lock))
-#define spin_unlock(lock)	((void)(lock))
-#define spin_lock_irq(lock)	((void)(lock))
-#define spin_lock_irqsave(lock, flags)	((void)(lock), (void)(flags = 0))
-#define spin_unlock_irqrestore(lock, flags)	((void)(lock), (void)(flags))
-#define spin_unlock_irq(lock)	((void)(lock))
-/* One thread, which is never preempted. */
+#define spin_lock_init(lock)	((lock)->held = 0)
+#define spin_lock(lock)		shim_spin_lock(&(lock)->held, "spin_lock(" #lock ")", \
+					       __FILE__, __LINE__)
+#define spin_unlock(lock)	shim_spin_unlock(&(lock)->held, "spin_unlock(" #lock ")", \
+						 __FILE__, __LINE__)
+#define spin_lock_irq(lock)	spin_lock(lock)
+#define spin_lock_nest_lock(lock, outer) spin_lock(lock)
+#define spin_lock_irqsave(lock, flags)	((void)(flags = 0), spin_lock(lock))
+#define spin_unlock_irqrestore(lock, flags)	((void)(flags), spin_unlock(lock))
+#define spin_unlock_irq(lock)	spin_unlock(lock)
+#define __acquire(lock)		((void)(lock))
+#define __release(lock)		((void)(lock))
 #define CONFIG_PREEMPT_RT 0
 #define IS_ENABLED(option) (option)
-#define preempt_disable() do { } while (0)
-#define preempt_enable() do { } while (0)
-#define lockdep_assert_held(lock) ((void)(lock))
+#define preempt_disable()	((void)shim_atomic++)
+#define preempt_enable()	((void)shim_atomic--)
+#define lockdep_assert_held(lock) \
+	((lock)->held ? (void)0 : shim_warn(#lock " is not held", __FILE__, __LINE__))
 #define mutex_init(lock)	((lock)->held = 0)
 #define mutex_destroy(lock)	((void)(lock))
-#define mutex_lock(lock)	((lock)->held++)
-#define mutex_unlock(lock)	((lock)->held--)
+#define mutex_lock(lock)	shim_mutex_lock(&(lock)->held, "mutex_lock(" #lock ")", \
+						__FILE__, __LINE__)
+#define mutex_unlock(lock)	((lock)->held = 0)
+
+/* Nobody reads anything while it is freed. */
+#define rcu_read_lock()		do { } while (0)
+#define rcu_read_unlock()	do { } while (0)
+#define synchronize_rcu()	do { } while (0)
+#define rcu_access_pointer(p)	(p)
+#define rcu_dereference(p)	(p)
+#define rcu_assign_pointer(p, v) ((p) = (v))
 
 typedef struct { int value; } atomic_t;
 typedef struct { s64 value; } atomic64_t;
@@ -211,11 +208,26 @@ typedef struct { int value; } refcount_t;
 #define atomic_inc(a)		((a)->value++)
 #define atomic_xchg(a, v)	({ int _old = (a)->value; (a)->value = (v); _old; })
 #define atomic_dec_and_test(a)	(!--(a)->value)
+#define atomic_inc_not_zero(a)	((a)->value ? (a)->value++, true : false)
 #define atomic64_set(a, v)	((a)->value = (v))
 #define atomic64_read(a)	((a)->value)
 #define atomic64_add(v, a)	((a)->value += (v))
 #define atomic64_inc(a)		((a)->value++)
 #define atomic64_dec(a)		((a)->value--)
+#define atomic64_dec_return(a)	(--(a)->value)
+#define atomic64_read_acquire(a) atomic64_read(a)
+#define atomic64_set_release(a, v) atomic64_set(a, v)
+
+static inline bool atomic64_try_cmpxchg(atomic64_t *a, s64 *old, s64 new)
+{
+	if (a->value != *old) {
+		*old = a->value;
+		return false;
+	}
+	a->value = new;
+	return true;
+}
+
 #define refcount_set(r, v)	((r)->value = (v))
 #define refcount_inc(r)		((r)->value++)
 #define refcount_dec_and_test(r) (!--(r)->value)
@@ -236,38 +248,7 @@ struct rb_root_cached {
 	struct rb_node *first;
 };
 
-struct work_struct {
-	void (*func)(struct work_struct *work);
-	bool queued;
-};
-
-struct delayed_work {
-	struct work_struct work;
-};
-
-struct workqueue_struct;
-
-#define WQ_MEM_RECLAIM	0
-#define WQ_UNBOUND	0
-#define WQ_PERCPU	0
-#define HZ		250
-#define MSEC_PER_SEC	1000
-#define INIT_WORK(w, f)		((w)->func = (f), (w)->queued = false)
-#define INIT_DELAYED_WORK(w, f)	INIT_WORK(&(w)->work, f)
-#define queue_work(wq, w)	((void)(wq), (w)->queued = true)
-#define queue_delayed_work(wq, w, ticks) queue_work(wq, &(w)->work)
-#define mod_delayed_work(wq, w, ticks) queue_work(wq, &(w)->work)
-#define to_delayed_work(w)	container_of(w, struct delayed_work, work)
-#define cancel_work_sync(w)	((w)->queued = false)
-#define cancel_delayed_work_sync(w) cancel_work_sync(&(w)->work)
-#define flush_work(w)		((void)(w))
-#define msecs_to_jiffies(ms)	((ms) * HZ / 1000)
-#define jiffies			0UL
-#define time_after_eq(a, b)	((long)((a) - (b)) >= 0)
-/* Never looked into: any address says that there is one. */
-#define alloc_workqueue(name, flags, n) ((struct workqueue_struct *)(name))
-#define alloc_ordered_workqueue(name, flags) alloc_workqueue(name, flags, 1)
-#define destroy_workqueue(wq)	((void)(wq))
+#include "shim_work.h"
 
 /* --- memory -------------------------------------------------------------- */
 
@@ -288,6 +269,12 @@ extern long shim_available;
 
 void *shim_alloc(size_t bytes, gfp_t flags);
 void shim_free(const void *memory);
+/*
+ * Pages of zeros.  shim_heap_reset() clears them only after shim_kept_written(): write buffers take
+ * most of the memory, and most lives end before anything is written to them.
+ */
+void *shim_alloc_kept(size_t bytes);
+void shim_kept_written(void);
 /* Free all there is. */
 void shim_heap_reset(void);
 /* With SHIM_MALLOC: how many allocations there are. */
@@ -300,6 +287,8 @@ size_t shim_heap_used(void);
 #define __vmalloc(n, gfp)	shim_alloc(n, gfp)
 #define kfree(p)		shim_free(p)
 #define kvfree(p)		shim_free(p)
+#define kzalloc_node(n, gfp, node)	kzalloc(n, gfp)
+#define kvmalloc_node(n, gfp, node)	shim_alloc(n, gfp)
 #define vfree(p)		shim_free(p)
 
 struct page;
@@ -307,38 +296,24 @@ struct page;
 #define page_address(p)		((void *)(p))
 #define __get_free_pages(gfp, order) ((unsigned long)shim_alloc(PAGE_SIZE << (order), gfp))
 #define free_pages(p, order)	shim_free((void *)(p))
+#define __free_pages(p, order)	shim_free(p)
+#define alloc_pages_node(node, gfp, order) ((struct page *)shim_alloc_kept(PAGE_SIZE << (order)))
+#define virt_to_page(p)		((struct page *)(p))
+#define struct_size(p, member, nr) (sizeof(*(p)) + (nr) * sizeof((p)->member[0]))
 #define data_race(expr)		({ __typeof__(expr) race_ = (expr); race_; })
 #define memalloc_noio_save()	0u
 #define memalloc_noio_restore(flags) ((void)(flags))
 
 typedef struct { int unused; } mempool_t;
+#define mempool_alloc(pool, gfp) ((void)(pool), alloc_pages(gfp, 1))
+#define mempool_free(page, pool) ((void)(pool), shim_free(page))
 #define mempool_init_page_pool(pool, n, order) ((void)(pool), 0)
 #define mempool_exit(pool)	((void)(pool))
 
 /* --- block devices and device mapper ------------------------------------- */
 
-#define REQ_OP_READ	0u
-#define REQ_OP_WRITE	1u
-#define REQ_PREFLUSH	2u
-#define REQ_FUA		4u
-#define REQ_META	0u
-#define REQ_SYNC	0u
-#define REQ_IDLE	0u
+#include "shim_bio.h"
 
-struct disk;
-
-struct block_device {
-	struct disk *disk;
-	dev_t bd_dev;
-	u64 bytes;
-};
-
-struct bio;
-struct completion { int unused; };
-struct bvec_iter { int unused; };
-struct bio_vec { int unused; };
-typedef struct { int unused; } wait_queue_head_t;
-struct bio { blk_status_t bi_status; };
 struct mapped_device;
 struct dm_table;
 
@@ -351,12 +326,11 @@ struct dm_target {
 	sector_t len;
 };
 
-#define bdev_nr_bytes(bdev)		((bdev)->bytes)
-#define bdev_logical_block_size(bdev)	512u
-#define bdev_write_cache(bdev)		((void)(bdev), true)
-#define dm_bio_from_per_bio_data(data, size) ((struct bio *)(data))
-#define dm_per_bio_data(bio, size)	((void *)(bio))
-void bio_endio(struct bio *bio);
+/* Device mapper has them in one piece of memory, too. */
+#define dm_bio_from_per_bio_data(data, size) ((struct bio *)((char *)(data) + (size)))
+#define dm_per_bio_data(bio, size)	((void *)((char *)(bio) - (size)))
+#define DM_MAPIO_SUBMITTED		0
+#define DM_MAPIO_KILL			4
 #define dm_noflush_suspending(ti)	((void)(ti), false)
 #define dm_table_event(table)		((void)(table))
 #define dm_table_get_md(table)		((struct mapped_device *)(table))
@@ -374,6 +348,13 @@ void shim_log(int level, const char *format, va_list args);
 /* --- time and names ------------------------------------------------------- */
 
 #define ktime_get_real_ns()	1700000000000000000ULL
+#define NSEC_PER_SEC		1000000000ULL
+/* Time that goes on as the user of the shim likes. */
+extern u64 shim_now;
+#define ktime_get_ns()		shim_now
+#define jiffies			((unsigned long)(shim_now / (NSEC_PER_SEC / HZ)))
+#define time_after(a, b)	((long)((b) - (a)) < 0)
+#define time_after_eq(a, b)	((long)((a) - (b)) >= 0)
 
 struct shim_utsname {
 	char nodename[16];
@@ -398,16 +379,41 @@ static inline bool test_bit(u64 nr, const unsigned long *bits)
 	return bits[nr / 64] >> nr % 64 & 1;
 }
 
+static inline bool test_and_set_bit_lock(u64 nr, unsigned long *bits)
+{
+	bool was = test_bit(nr, bits);
+
+	__set_bit(nr, bits);
+	return was;
+}
+
+static inline void clear_bit_unlock(u64 nr, unsigned long *bits)
+{
+	bits[nr / 64] &= ~(1ULL << nr % 64);
+}
+
 #define DECLARE_STATIC_KEY_FALSE(name) extern int name
 #define static_branch_unlikely(key)	(*(key))
 #define __percpu
 
-/* One memory node; current is nobody. */
+/* One memory node. */
+#define NUMA_NO_NODE		(-1)
+#define N_CPU			0
+#define nr_node_ids		1
 #define num_node_state(state)	1
 #define numa_node_id()		0
-#define ____cacheline_aligned_in_smp
-#define current			(&shim_task)
+#define for_each_node_state(node, state) for ((node) = 0; (node) < 1; (node)++)
 
-extern struct task_struct { int pid; } shim_task;
+#define PF_WQ_WORKER		1
+#define PF_MEMALLOC		2
+#define current			(&shim_task)
+#define is_percpu_thread()	true
+#define schedule_timeout_idle(ticks) ((void)(ticks))
+
+/* The task that runs, as the user of the shim says. */
+extern struct task_struct {
+	int pid;
+	unsigned int flags;
+} shim_task;
 
 #endif /* HOST_SHIM_H */

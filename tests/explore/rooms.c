@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Rooms of the module that have nothing to do in the explorer, and those whose size the path sets.
+ *
+ * The linker puts the functions __wrap_*() between the module's files (--wrap).
+ */
+#include "bypass.h"
+#include "intake.h"
+#include "rescue.h"
+#include "segment.h"
+#include "slot.h"
+#include "standin.h"
+#include "stats.h"
+#include "submit.h"
+
+/* --- as many lanes as the path says ------------------------------------------- */
+
+static u32 lanes_now = 1;
+
+/* Of this life. */
+u32 nr_lanes(void)
+{
+	return lanes_now;
+}
+
+struct lc_pool *__real_lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes);
+struct lc_pool *__wrap_lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes);
+struct lc_submit *__real_lc_submit_create(struct lc_env *env, struct lc_ring *ring,
+					  struct lc_pool *pool, struct lc_sums *sums, u32 lanes);
+struct lc_submit *__wrap_lc_submit_create(struct lc_env *env, struct lc_ring *ring,
+					  struct lc_pool *pool, struct lc_sums *sums, u32 lanes);
+struct lc_allot *__real_lc_allot_create(struct lc_env *env, struct lc_ring *ring,
+					struct lc_log *log, u32 lanes);
+struct lc_allot *__wrap_lc_allot_create(struct lc_env *env, struct lc_ring *ring,
+					struct lc_log *log, u32 lanes);
+
+/* The core would take one lane for so small a ring. */
+struct lc_pool *__wrap_lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes)
+{
+	(void)nr_homes;
+	lanes_now = world->params.lanes ?: 1;
+	if (world->params.mixed && env->sb->epoch % 2)
+		lanes_now = 1;
+	return __real_lc_pool_create(env, ring, lanes_now);
+}
+
+struct lc_submit *__wrap_lc_submit_create(struct lc_env *env, struct lc_ring *ring,
+					  struct lc_pool *pool, struct lc_sums *sums, u32 lanes)
+{
+	(void)lanes;
+	return __real_lc_submit_create(env, ring, pool, sums, lanes_now);
+}
+
+struct lc_allot *__wrap_lc_allot_create(struct lc_env *env, struct lc_ring *ring,
+					struct lc_log *log, u32 lanes)
+{
+	struct lc_allot *allot = __real_lc_allot_create(env, ring, log, lanes_now);
+
+	(void)lanes;
+	container_of(env, struct lc_core, c.env)->c.nr_lanes = lanes_now;
+	if (allot && lanes_now > 1)
+		allot->round_len = world->params.round;
+	return allot;
+}
+
+/* --- how fast the SSD is -------------------------------------------------------- */
+
+u32 __real_lc_submit_most(const struct lc_submit *submit);
+u32 __wrap_lc_submit_most(const struct lc_submit *submit);
+
+/* What the module would take it for when much was written. */
+u32 __wrap_lc_submit_most(const struct lc_submit *submit)
+{
+	return world->params.fast ? ~0U : __real_lc_submit_most(submit);
+}
+
+/* --- work ------------------------------------------------------------------------ */
+
+static enum worker worker_of(const struct work_struct *work)
+{
+	const struct lc_core *core = world->core;
+
+	if (work == core->c.env.refill.work)
+		return WORKER_REFILL;
+	if (user_commits(work) || work->wq == core->c.patient_wq)
+		return WORKER_WRITE;
+	return log_worker(work);
+}
+
+/* How many are queued? */
+u32 workers(enum worker kind)
+{
+	const struct work_struct *work;
+	u32 nr = 0;
+
+	list_for_each_entry(work, &shim_works, entry)
+		nr += worker_of(work) == kind;
+	return nr;
+}
+
+/* The n-th that is queued, or NULL. */
+struct work_struct *worker_nth(enum worker kind, u32 n)
+{
+	struct work_struct *work;
+
+	list_for_each_entry(work, &shim_works, entry) {
+		if (worker_of(work) == kind && !n--)
+			return work;
+	}
+	return NULL;
+}
+
+/* --- writes that find no room: user.c gives up the rest of them ------------------------ */
+
+/* Only its address matters. */
+struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
+				   struct lc_bypass *bypass)
+{
+	static struct work_struct unpark;
+
+	(void)flush;
+	(void)bypass;
+	unpark = (struct work_struct){};
+	c->env.unpark = (struct lc_kick){ c->env.wq, &unpark };
+	return (struct lc_intake *)c;
+}
+
+void lc_intake_destroy(struct lc_intake *intake)
+{
+	(void)intake;
+}
+
+void lc_intake_kick(struct lc_intake *intake)
+{
+	(void)intake;
+}
+
+void lc_intake_presuspend(struct lc_intake *intake, struct dm_target *ti)
+{
+	(void)intake;
+	(void)ti;
+}
+
+void lc_intake_resume(struct lc_intake *intake)
+{
+	(void)intake;
+}
+
+void lc_intake_rest(struct lc_intake *intake)
+{
+	(void)intake;
+}
+
+void lc_intake_stop(struct lc_intake *intake)
+{
+	(void)intake;
+}
+
+/* --- reading a slot back: recovery has verified each one that is mapped --------------- */
+
+int lc_slot_read(struct lc_cache *c, u64 block, u32 slot, void *pages)
+{
+	u32 first = c->sb.geo.segments_offset >> LC_SLOT_SHIFT;
+
+	(void)block;
+	world->standin->nr_merges++;
+	memcpy(pages, image_page(&world->life->view[SSD], first + slot)->bytes, LC_SLOT_BYTES);
+	return 0;
+}
+
+void lc_slot_put(struct lc_cache *c, u32 slot)
+{
+	if (lc_segment_put(c->ring, lc_ring_segment(c->ring, slot)))
+		lc_kick(&c->env.refill);
+}
+
+/* --- no SSD is given up, so that there is no rescue -------------------------------------- */
+
+/* Only its address matters. */
+struct lc_rescue *lc_rescue_create(struct lc_core *core)
+{
+	(void)core;
+	return kzalloc(16, GFP_KERNEL);
+}
+
+void lc_rescue_destroy(struct lc_rescue *rescue)
+{
+	kfree(rescue);
+}
+
+void lc_rescue_start(struct lc_rescue *rescue)
+{
+	(void)rescue;
+	trouble(BAD_WARNING, "the SSD was given up");
+}
+
+void lc_rescue_run(struct lc_rescue *rescue)
+{
+	(void)rescue;
+}
+
+bool lc_rescue_pause(struct lc_rescue *rescue)
+{
+	(void)rescue;
+	return false;
+}
+
+void lc_rescue_resume(struct lc_rescue *rescue)
+{
+	(void)rescue;
+}
+
+void lc_rescue_finish(struct lc_rescue *rescue, bool removing)
+{
+	(void)rescue;
+	(void)removing;
+}
+
+void lc_rescue_record_lost(struct lc_core *core, bool ending)
+{
+	(void)core;
+	(void)ending;
+}
+
+struct lc_bypass *lc_bypass_create(struct lc_cache *c)
+{
+	(void)c;
+	return kzalloc(16, GFP_KERNEL);
+}
+
+void lc_bypass_destroy(struct lc_bypass *bypass)
+{
+	kfree(bypass);
+}
+
+int lc_bypass_flush(struct lc_bypass *bypass)
+{
+	(void)bypass;
+	return -EIO;
+}
+
+/* --- names, options, counters --------------------------------------------------------------- */
+
+int lc_stats_wanted;
+
+int lc_stats_create(struct lc_stats *stats)
+{
+	(void)stats;
+	return 0;
+}
+
+void lc_stats_destroy(struct lc_stats *stats)
+{
+	(void)stats;
+}
+
+void lc_stats_add_copy(struct lc_stats *stats, const void *to)
+{
+	(void)stats;
+	(void)to;
+}
+
+void lc_name_init(struct lc_name *name, struct mapped_device *md, const char *number)
+{
+	(void)name;
+	(void)md;
+	(void)number;
+}
+
+void lc_name_stop(struct lc_name *name)
+{
+	(void)name;
+}
+
+/* Nobody reads them meanwhile. */
+void lc_params_store(struct lc_params *to, const struct lc_params *from)
+{
+	*to = *from;
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the module's log does, noted in the history, and its bios to the modelled disks.
+ *
+ * A record is noted when something is put into it, or when it gets its seq; its place when it is
+ * opened there, and what the SSD gets of it when its bio is submitted.  Nothing here changes what
+ * the module does.
+ */
+#include "history.h"
+#include "io.h"
+#include "life.h"
+#include "segment.h"
+#include "standin.h"
+
+struct lc_segment *segment_of(u64 number)
+{
+	struct lc_ring *ring = world->core->c.ring;
+
+	return &ring->segments[lc_ring_position(ring, number)];
+}
+
+/* Data slot of an entry, numbered over the whole SSD. */
+u32 slot_of(const struct rec *rec, u32 place, u32 entry)
+{
+	const struct lc_ring *ring = world->core->c.ring;
+	const struct place *at = &rec->places[place];
+
+	return (lc_ring_position(ring, at->segment) << ring->slot_shift) + at->slot +
+	       LC_HEADER_SLOTS + entry;
+}
+
+u64 last_seq(void)
+{
+	return lc_log_last_seq(the_log());
+}
+
+/* By what the log says. */
+bool rec_durable(const struct rec *rec)
+{
+	return rec->seq && rec->seq <= lc_log_durable_seq(the_log());
+}
+
+/* --- records --------------------------------------------------------------------- */
+
+static struct rec *rec_of(const struct lc_record *record)
+{
+	const struct lc_buffer *buf = record->buf;
+	u32 *known = &world->standin->known[buf->position][record->first_slot];
+	struct rec *rec;
+
+	if (record->stage != LC_RECORD_OPEN)
+		return rec_of_seq(record->seq);
+	if (*known != NONE && world->recs[*known].places[0].segment == buf->segment)
+		return &world->recs[*known];
+	rec = rec_new();
+	rec->type = record->type;
+	rec->places[rec->nr_places++] = (struct place) {
+		.segment = buf->segment, .slot = record->first_slot, .time = NEVER,
+	};
+	*known = rec_index(rec);
+	return rec;
+}
+
+/* The record that holds the slot at an address in RAM. */
+static struct rec *rec_at(const void *address)
+{
+	struct lc_buffer *buf;
+	u32 slot, i;
+
+	list_for_each_entry(buf, &world->core->c.pool->all, all) {
+		for (slot = 0; slot < SEG_SLOTS; slot++) {
+			if (address >= buf->slots[slot] &&
+			    address < buf->slots[slot] + LC_SLOT_BYTES)
+				break;
+		}
+		if (slot == SEG_SLOTS)
+			continue;
+		for (i = buf->nr_records; i--; ) {
+			if (buf->records[i].first_slot < slot)
+				return rec_of(&buf->records[i]);
+		}
+	}
+	trouble(BAD_WARNING, "a write went to no open record");
+	return rec_new();
+}
+
+/* Its slots are what its header says in RAM. */
+static void note_entries(struct rec *rec, const struct lc_record *record)
+{
+	const struct lc_record_header *raw = lc_record_image(record);
+	struct lc_entry_info entry;
+	u32 i;
+
+	for (i = 0; i < record->nr_slots; i++) {
+		lc_entry_decode(raw, i, &entry);
+		rec->entries[i] = (struct entry) {
+			.block = entry.block, .mask = entry.mask,
+			.used = entry.type == LC_ENTRY_DATA,
+		};
+	}
+	if (record->nr_ranges) {
+		lc_entry_decode(raw, 0, &entry);
+		rec->range_first = entry.block;
+		rec->range_nr = entry.nr_blocks;
+	}
+}
+
+void __real_lc_log_append(struct lc_log *log, struct lc_record *record, bool want_durable);
+void __wrap_lc_log_append(struct lc_log *log, struct lc_record *record, bool want_durable);
+
+void __wrap_lc_log_append(struct lc_log *log, struct lc_record *record, bool want_durable)
+{
+	struct rec *rec = rec_of(record);
+
+	__real_lc_log_append(log, record, want_durable);
+	if (record->seq >= MAX_SEQ) {
+		fprintf(stderr, "explore: too many records\n");
+		exit(2);
+	}
+	rec->seq = record->seq;
+	rec->epoch = world->core->c.sb.epoch;
+	rec->cut = record->buf->cut;
+	rec->nr_slots = record->nr_slots;
+	note_entries(rec, record);
+	world->hist[rec->seq] = rec_index(rec);
+	world->last_seq = rec->seq;
+	say("%6u record %llu of %u slots is closed", world->life->now, rec->seq, rec->nr_slots);
+}
+
+/* --- writes ------------------------------------------------------------------------- */
+
+/* The bytes of a user's write are made here. */
+void lc_io_copy_from_bio(struct bio *bio, struct bvec_iter *iter, void *to, u32 len)
+{
+	u32 block = iter->bi_sector / PAGE_SECTORS, first = iter->bi_sector % PAGE_SECTORS;
+	u8 mask = ((1u << (len >> SECTOR_SHIFT)) - 1) << first;
+	struct rec *rec = rec_at(to);
+	u32 op = op_add(block, 0, mask, rec_index(rec));
+
+	if (bio->bi_opf & REQ_FUA)
+		world->ops[op].fua = 1 + (container_of(bio, struct user_bio, bio) -
+					  world->standin->bios);
+	op_stamp(to - (first << SECTOR_SHIFT), op, mask);
+	world->newest[block] = rec_index(rec);
+	iter->bi_sector += len >> SECTOR_SHIFT;
+	iter->bi_size -= len;
+}
+
+void __real_lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost);
+void __wrap_lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost);
+
+/* A discard that is under way does not reach what a write brings along. */
+void __wrap_lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost)
+{
+	const u8 *image = lc_cursor_image(cur, slot);
+	u32 i;
+
+	__real_lc_cursor_describe(cur, slot, block, mask, lost);
+	for (i = 0; i < PAGE_SECTORS && world->standin->discard.state == DISCARD_TOMBSTONE; i++) {
+		u32 op = *(const u32 *)(image + (i << SECTOR_SHIFT));
+
+		if (mask & 1u << i && op < world->nr_ops)
+			world->ops[op].stays = true;
+	}
+}
+
+/* --- bios ------------------------------------------------------------------------------ */
+
+static struct dpage *page_of(const struct bio_vec *vec, bool header)
+{
+	struct dpage *page = dpage_new();
+	u32 i;
+
+	memcpy(page->bytes, page_address(vec->bv_page) + vec->bv_offset, LC_SLOT_BYTES);
+	for (i = 0; i < PAGE_SECTORS; i++)
+		page->tags[i] = header ? TAG_META :
+					 *(const u32 *)(page->bytes + (i << SECTOR_SHIFT));
+	return page;
+}
+
+/* Where the history has it? */
+static void check_place(const struct rec *rec, const struct bio *bio)
+{
+	const struct place *place = &rec->places[rec->cur];
+	const struct lc_geometry *geo = &world->core->c.sb.geo;
+
+	if (bio->bi_iter.bi_sector << SECTOR_SHIFT !=
+	    lc_format_log_address(geo, place->segment, place->slot))
+		trouble(BAD_MEDIA, "record %llu is written elsewhere than it was opened",
+			rec->seq);
+}
+
+static void write_record(struct life *life, struct bio *bio)
+{
+	const struct lc_record_header *raw = page_address(bio->bi_io_vec[0].bv_page);
+	u64 seq = le64_to_cpu(raw->seq);
+	struct rec *rec = rec_of_seq(seq && seq <= world->last_seq ? seq : world->last_seq);
+	struct place *place = &rec->places[rec->cur];
+	u32 page = bio->bi_iter.bi_sector / PAGE_SECTORS, i;
+	struct dpage *data;
+	struct cmd *cmd;
+
+	check_place(rec, bio);
+	/* Nothing more goes to a segment that has failed: see rewrite.c. */
+	if (rec->rewrite) {
+		bio_io_error(bio);
+		return;
+	}
+	cmd = cmd_new(life, SSD, OWNER_RECORD);
+	cmd->bio = bio;
+	cmd->rec = rec_index(rec);
+	cmd->place = rec->cur;
+	cmd->fua = bio->bi_opf & REQ_FUA;
+	world->standin->nr_solid += cmd->fua;
+	if (place->time == NEVER) {
+		place->time = life->now;
+		place->told_durable = le64_to_cpu(raw->durable_seq);
+	} else {
+		world->standin->nr_again++;
+	}
+	for (i = 0; i < bio->bi_vcnt; i++) {
+		data = page_of(&bio->bi_io_vec[i], !i);
+		cmd_add_piece(life, cmd, page + i, 0xff, data);
+		if (i)
+			rec->entries[i - 1].data = data;
+	}
+	say("%6u record %llu to segment %llu slot %u%s, durable %llu", life->now, rec->seq,
+	    place->segment, place->slot, cmd->fua ? " with FUA" : "",
+	    le64_to_cpu(raw->durable_seq));
+}
+
+void submit_bio(struct bio *bio)
+{
+	struct life *life = world->life;
+
+	if (bio->bi_bdev != &world->bdev[SSD])
+		trouble(BAD_MEDIA, "the log writes to the HDD");
+	if (bio->bi_vcnt) {
+		write_record(life, bio);
+	} else {
+		struct cmd *cmd = cmd_new(life, SSD, OWNER_LOG_FLUSH);
+
+		cmd->flush = true;
+		cmd->bio = bio;
+	}
+}
+
+/* What was submitted above is over. */
+void record_ended(struct cmd *cmd)
+{
+	bool elsewhere = cmd->owner == OWNER_RECORD && world->recs[cmd->rec].rewrite;
+	struct bio *bio = cmd->bio;
+
+	/* A write that succeeded after one in its segment has failed does not count (L7). */
+	bio->bi_status = cmd->failed || elsewhere ? BLK_STS_IOERR : BLK_STS_OK;
+	bio_endio(bio);
+	rewrite_look();
+}
