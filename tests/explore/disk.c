@@ -163,7 +163,7 @@ void cmd_complete(struct life *life, struct cmd *cmd)
 		for (i = 0; i < cmd->nr_pieces; i++)
 			image_put(&life->view[cmd->disk], cmd->pieces[i].page,
 				  cmd->pieces[i].mask, cmd->pieces[i].from);
-		if (cmd->fua)
+		if (cmd->fua || world->bdev[cmd->disk].write_through)
 			cmd->durable = life->now;
 		return;
 	}

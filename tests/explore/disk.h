@@ -6,10 +6,10 @@
  * so a copy of a disk is a copy of the pointers, and a torn write makes at most a few new
  * pages.  A NULL pointer is a page of zeros.
  *
- * Both disks have a volatile cache.  A write command is
+ * Both disks have a volatile cache, the SSD in most paths.  A write command is
  *   in flight   from its submission to its completion; a power cut may keep any sectors
  *   volatile    from then until a FLUSH that was submitted later has completed; the same
- *   durable     from then on; at once on completion if it had FUA
+ *   durable     from then on; at once on completion if it had FUA, or without such a cache
  * and a command that failed is volatile for ever.  Commands take effect in the order of
  * their completion; what is in flight at a crash comes last.
  *

@@ -49,7 +49,7 @@ static struct {
 	KIND(rewritten) KIND(skips) KIND(tombstones) KIND(wraps) KIND(old_format) KIND(lanes) \
 	KIND(cuts) KIND(old_cuts) KIND(old_hdd) KIND(old_ssd) KIND(old_taken) KIND(unreadable) \
 	KIND(moved_head) KIND(cut_runs) KIND(cut_discards) KIND(direct) KIND(waits) KIND(met) \
-	KIND(left_open) KIND(again) KIND(merges) KIND(solid)
+	KIND(left_open) KIND(again) KIND(merges) KIND(solid) KIND(through)
 
 static struct {
 	u64 states, seeds;
@@ -150,6 +150,7 @@ static void params_draw(struct params *p, struct rng *rng)
 	p->elsewhere = chance(&lanes, 50);
 	p->direct = chance(&lanes, 60);
 	p->fast = chance(&lanes, 50);
+	p->through = chance(&lanes, 8);
 	/* Of a slow SSD less waits at a time. */
 	p->tick = chance(&lanes, 60) ? 1000 : 20u << rnd(&lanes, 11);
 	/* The same; the seam is often within the blocks that are written to most. */
@@ -173,6 +174,7 @@ static void count(const struct life *life, const struct crash *crash, const stru
 	seen.old_ssd += crash->old == OLD_SSD;
 	seen.old_taken += crash->old && !ret;
 	seen.moved_head += world->params.layout == LAYOUT_MOVED_HEAD;
+	seen.through += world->params.through;
 	for (i = 0; i < crash->nr_fates; i++)
 		seen.unreadable += crash->fates[i].kind == FATE_UNREADABLE;
 	for (i = 0; i < crash->nr_fates; i++) {

@@ -255,6 +255,7 @@ void format_volume(struct life *life)
 		world->bdev[i].bytes = (u64)world->disk_pages[i] << LC_SLOT_SHIFT;
 		world->dm_dev[i].bdev = &world->bdev[i];
 		world->bdev[i].fua = i == HDD || world->params.fua;
+		world->bdev[i].write_through = i == SSD && world->params.through;
 		world->bdev[i].max_segments = world->params.fua_slots;
 	}
 	for (i = 0; i < LC_SB_COPIES; i++)

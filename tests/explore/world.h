@@ -82,6 +82,7 @@ enum layout {
 	PARAM(round)		/* segments from one cut to the next, with several lanes */ \
 	PARAM(mixed)		/* every other life has one lane */ \
 	PARAM(elsewhere)	/* failed records are written again elsewhere: rewrite.c */ \
+	PARAM(through)		/* the SSD has no volatile cache */ \
 	PARAM(direct)		/* the task that waits for a small record sends it itself */ \
 	PARAM(fast)		/* the SSD is known to be fast when a life begins */ \
 	PARAM(tick)		/* microseconds from one action to the next */

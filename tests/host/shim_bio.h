@@ -26,12 +26,13 @@ struct block_device {
 	dev_t bd_dev;
 	u64 bytes;
 	bool fua;
+	bool write_through;
 	unsigned int max_segments;
 };
 
 #define bdev_nr_bytes(bdev)		((bdev)->bytes)
 #define bdev_logical_block_size(bdev)	512u
-#define bdev_write_cache(bdev)		((void)(bdev), true)
+#define bdev_write_cache(bdev)		(!(bdev)->write_through)
 #define bdev_fua(bdev)			((bdev)->fua)
 #define bdev_max_segments(bdev)		((bdev)->max_segments)
 #define bdev_get_queue(bdev)		(bdev)
