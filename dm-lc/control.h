@@ -11,29 +11,29 @@
 
 #include <linux/list.h>
 
-struct lc_core;
+struct lc_volume;
 struct lc_params;
 
 /**
- * lc_core_sync() - make every write that has completed durable
- * @core: the volume, not suspended
+ * lc_volume_sync() - make every write that has completed durable
+ * @vol: the volume, not suspended
  *
  * On the SSD; in mode degraded, or if the SSD is given up meanwhile, on the HDD.
  * Return: 0 or -EIO.
  */
-int lc_core_sync(struct lc_core *core);
+int lc_volume_sync(struct lc_volume *vol);
 
 /**
- * lc_core_drain() - have everything that is in the log now copied to the HDD
- * @core: the volume, not suspended
+ * lc_volume_drain() - have everything that is in the log now copied to the HDD
+ * @vol: the volume, not suspended
  *
  * Does not wait for that.
  */
-void lc_core_drain(struct lc_core *core);
+void lc_volume_drain(struct lc_volume *vol);
 
 /**
- * lc_core_set() - set one option of the running volume
- * @core: the volume, not suspended
+ * lc_volume_set() - set one option of the running volume
+ * @vol: the volume, not suspended
  * @params: options of the bound table, which `dmsetup table` shows; change with it
  * @key: name of the option
  * @value: text
@@ -41,12 +41,12 @@ void lc_core_drain(struct lc_core *core);
  * Takes life_lock.  Return: 0, -EINVAL (the kernel log says why) or -ENOMEM; after an error all
  * options are as before.
  */
-int lc_core_set(struct lc_core *core, struct lc_params *params, const char *key,
-		const char *value);
+int lc_volume_set(struct lc_volume *vol, struct lc_params *params, const char *key,
+		  const char *value);
 
 /**
- * lc_core_alloc_spare() - get the memory that the options of another table need
- * @core: the volume
+ * lc_volume_alloc_spare() - get the memory that the options of another table need
+ * @vol: the volume
  * @params: options of that table
  * @spare: an empty list; gets the buffers that a larger pool needs
  * @error: gets constant text on error
@@ -54,10 +54,10 @@ int lc_core_set(struct lc_core *core, struct lc_params *params, const char *key,
  * In the constructor, because a suspended volume must not wait for memory.  The checksums that
  * `verify_reads` needs belong to the volume at once.  Return: 0 or -ENOMEM.
  */
-int lc_core_alloc_spare(struct lc_core *core, const struct lc_params *params,
-			struct list_head *spare, const char **error);
+int lc_volume_alloc_spare(struct lc_volume *vol, const struct lc_params *params,
+			  struct list_head *spare, const char **error);
 
-/* Free what lc_core_resume() has not taken over.  Does not sleep. */
-void lc_core_free_spare(struct list_head *spare);
+/* Free what lc_volume_resume() has not taken over.  Does not sleep. */
+void lc_volume_free_spare(struct list_head *spare);
 
 #endif /* LC_CONTROL_H */

@@ -20,52 +20,52 @@ static struct workqueue_struct *thaw_wq;
 static struct device *sleeper;	/* is told when devices are prepared */
 
 /* The devices belong to a later life (HB2). */
-static void outdate(struct lc_core *core)
+static void outdate(struct lc_volume *vol)
 {
-	mutex_lock(&core->life_lock);
-	WRITE_ONCE(core->outdated, true);
-	lc_health_outdated(&core->c.health, "the devices are not as they were at hibernation");
-	mutex_unlock(&core->life_lock);
-	lc_err(&core->c.env, "mode fail: nothing is read or written any more: unmount and remove the volume, and start it again with lc-resume");
-	lc_health_tell(&core->c.health);
+	mutex_lock(&vol->life_lock);
+	WRITE_ONCE(vol->outdated, true);
+	lc_health_outdated(&vol->c.health, "the devices are not as they were at hibernation");
+	mutex_unlock(&vol->life_lock);
+	lc_err(&vol->c.env, "mode fail: nothing is read or written any more: unmount and remove the volume, and start it again with lc-resume");
+	lc_health_tell(&vol->c.health);
 }
 
-static void compare(struct lc_core *core)
+static void compare(struct lc_volume *vol)
 {
 	unsigned int noio, tries = READ_TRIES;
 	int ret;
 
 	/* Memory must not be reclaimed through a volume that is suspended. */
 	noio = lc_noio_save();
-	while ((ret = lc_super_check_unchanged(core->c.super, core->c.mark)) && ret != -ESTALE &&
+	while ((ret = lc_super_check_unchanged(vol->c.super, vol->c.mark)) && ret != -ESTALE &&
 	       --tries)
 		schedule_timeout_idle(HZ);
 	lc_noio_restore(noio);
 	/* Mode fail writes nothing; without its SSD it still reads the HDD. */
-	if (ret == -ESTALE || (ret && lc_mode(&core->c.health) != LC_MODE_FAIL))
-		outdate(core);
+	if (ret == -ESTALE || (ret && lc_mode(&vol->c.health) != LC_MODE_FAIL))
+		outdate(vol);
 }
 
 static void let_go(void)
 {
-	struct lc_core *core, *next;
+	struct lc_volume *vol, *next;
 
-	list_for_each_entry_safe(core, next, &held, held) {
-		list_del(&core->held);
-		dm_put(core->c.env.name.md);
+	list_for_each_entry_safe(vol, next, &held, held) {
+		list_del(&vol->held);
+		dm_put(vol->c.env.name.md);
 	}
 }
 
 /* Tasks and workqueues are thawed. */
 static void thaw(struct work_struct *work)
 {
-	struct lc_core *core;
+	struct lc_volume *vol;
 
 	/* All before the first one goes on: a table may have several. */
-	list_for_each_entry(core, &held, held)
-		compare(core);
-	list_for_each_entry_reverse(core, &held, held)
-		dm_internal_resume(core->c.env.name.md);
+	list_for_each_entry(vol, &held, held)
+		compare(vol);
+	list_for_each_entry_reverse(vol, &held, held)
+		dm_internal_resume(vol->c.env.name.md);
 	let_go();
 }
 
@@ -74,11 +74,11 @@ static DECLARE_WORK(thaw_work, thaw);
 /* The image would wait for a volume that is suspended. */
 static int refuse_swap(void)
 {
-	struct lc_core *core;
+	struct lc_volume *vol;
 
-	list_for_each_entry(core, &held, held) {
-		if (IS_SWAPFILE(lc_bdev_inode(dm_disk(core->c.env.name.md)->part0))) {
-			lc_err(&core->c.env, "hibernation is refused while the volume is swap: swapoff it, and keep swap for hibernation on another disk");
+	list_for_each_entry(vol, &held, held) {
+		if (IS_SWAPFILE(lc_bdev_inode(dm_disk(vol->c.env.name.md)->part0))) {
+			lc_err(&vol->c.env, "hibernation is refused while the volume is swap: swapoff it, and keep swap for hibernation on another disk");
 			return -EBUSY;
 		}
 	}
@@ -88,7 +88,7 @@ static int refuse_swap(void)
 /* Tasks and freezable threads are frozen, devices still work. */
 static int prepare(struct device *dev)
 {
-	struct lc_core *core;
+	struct lc_volume *vol;
 	int ret;
 
 	if (!READ_ONCE(hibernating))
@@ -99,8 +99,8 @@ static int prepare(struct device *dev)
 		let_go();
 		return ret;
 	}
-	list_for_each_entry(core, &held, held)
-		dm_internal_suspend_noflush(core->c.env.name.md);
+	list_for_each_entry(vol, &held, held)
+		dm_internal_suspend_noflush(vol->c.env.name.md);
 	/* It is not begun before freezable workqueues are thawed. */
 	queue_work(thaw_wq, &thaw_work);
 	return 0;
@@ -109,16 +109,16 @@ static int prepare(struct device *dev)
 /* In the kernel that has booted and found an image (HB3). */
 static int refuse_restore(void)
 {
-	struct lc_core *core, *next;
+	struct lc_volume *vol, *next;
 	LIST_HEAD(started);
 	int ret = 0;
 
 	lc_registry_hold(&started);
-	list_for_each_entry_safe(core, next, &started, held) {
-		lc_err(&core->c.env, "the image of hibernation is not restored: the volume has been started since: start volumes only after the kernel has looked for an image");
+	list_for_each_entry_safe(vol, next, &started, held) {
+		lc_err(&vol->c.env, "the image of hibernation is not restored: the volume has been started since: start volumes only after the kernel has looked for an image");
 		ret = -EBUSY;
-		list_del(&core->held);
-		dm_put(core->c.env.name.md);
+		list_del(&vol->held);
+		dm_put(vol->c.env.name.md);
 	}
 	return ret;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * struct lc_core: one live volume and the rooms it owns.
+ * struct lc_volume: one live volume and the rooms it owns.
  *
- * A core outlives a table: several targets (the live and the loaded table of one
+ * A volume outlives a table: several targets (the live and the loaded table of one
  * mapped device) may hold references, and preresume binds one of them.
  *
  * Lock order, outermost first:
- *   lc_cores_lock (mutex)  registry of cores; held for look-ups only
- *   core->life_lock (mutex)  start, stop, suspend, resume, options
+ *   lc_volumes_lock (mutex)  registry of volumes; held for look-ups only
+ *   vol->life_lock (mutex)  start, stop, suspend, resume, options
  *   wb->batch_lock (mutex)  what a batch needs: list and copier
  *   super->lock (mutex)  superblock and mark updates
  *   name->look_lock (mutex)  asking for the volume's name
@@ -49,14 +49,14 @@ struct lc_flush;
 struct lc_rescue;
 struct lc_intake;
 
-/* Of a core in the registry (E2). */
+/* Of a volume in the registry (E2). */
 enum lc_stage {
 	LC_STAGE_COMING,		/* owned by the task that creates it */
 	LC_STAGE_LIVE,
 	LC_STAGE_GOING,			/* owned by the task that frees it */
 };
 
-struct lc_core {
+struct lc_volume {
 	/* Owned by registry.c, and under its lock. */
 	struct list_head list;
 	struct list_head users;		/* struct lc_user */

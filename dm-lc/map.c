@@ -14,51 +14,51 @@
 #include "request.h"
 
 /* The sectors after the seam come again as a bio of their own (A2). */
-static void cut_at_seam(struct lc_core *core, struct bio *bio)
+static void cut_at_seam(struct lc_volume *vol, struct bio *bio)
 {
-	u64 n = lc_place_run(&core->c.env.place, bio->bi_iter.bi_sector, bio_sectors(bio));
+	u64 n = lc_place_run(&vol->c.env.place, bio->bi_iter.bi_sector, bio_sectors(bio));
 
 	/* Device mapper takes no part of a discard: they are cut where they are sent. */
 	if (n < bio_sectors(bio) && bio_op(bio) != REQ_OP_DISCARD)
 		dm_accept_partial_bio(bio, n);
 }
 
-int lc_map_bio(struct lc_core *core, struct bio *bio, bool alone)
+int lc_map_bio(struct lc_volume *vol, struct bio *bio, bool alone)
 {
 	struct lc_io *io = lc_bio_io(bio);
 
-	if (unlikely(READ_ONCE(core->outdated)))
+	if (unlikely(READ_ONCE(vol->outdated)))
 		return DM_MAPIO_KILL;
 	io->on_ssd = false;
 	io->on_hdd = false;
 	io->heals = false;
 	io->flight = 0;
 	if (bio_sectors(bio))
-		cut_at_seam(core, bio);
-	if (lc_mode(&core->c.health) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
-		return lc_bypass_map(core->bypass, bio);
+		cut_at_seam(vol, bio);
+	if (lc_mode(&vol->c.health) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
+		return lc_bypass_map(vol->bypass, bio);
 	if (bio->bi_opf & REQ_PREFLUSH)
-		return lc_flush_map(core->flush, bio, alone);
+		return lc_flush_map(vol->flush, bio, alone);
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
-		return lc_read_map(&core->c, bio);
+		return lc_read_map(&vol->c, bio);
 	case REQ_OP_WRITE:
-		return lc_intake_map(core->intake, bio);
+		return lc_intake_map(vol->intake, bio);
 	case REQ_OP_DISCARD:
-		return lc_discard_map(core->discards, bio);
+		return lc_discard_map(vol->discards, bio);
 	default:
 		return DM_MAPIO_KILL;
 	}
 }
 
-int lc_map_end(struct lc_core *core, struct bio *bio, blk_status_t *error)
+int lc_map_end(struct lc_volume *vol, struct bio *bio, blk_status_t *error)
 {
 	if (bio_op(bio) != REQ_OP_READ)
-		return lc_bypass_end(core->bypass, bio, error);
-	return lc_read_end(&core->c, bio, error);
+		return lc_bypass_end(vol->bypass, bio, error);
+	return lc_read_end(&vol->c, bio, error);
 }
 
-void lc_map_resume(struct lc_core *core)
+void lc_map_resume(struct lc_volume *vol)
 {
-	lc_fit_decide(&core->c.fit, core->c.env.cache, core->c.env.backing);
+	lc_fit_decide(&vol->c.fit, vol->c.env.cache, vol->c.env.backing);
 }

@@ -11,11 +11,11 @@
 #include <linux/types.h>
 
 struct bio;
-struct lc_core;
+struct lc_volume;
 
 /**
  * lc_map_bio() - device mapper's map()
- * @core: the volume
+ * @vol: the volume
  * @bio: a clone with struct lc_io as its per-bio data; its sectors are those of the volume
  * @alone: the volume is all of the mapped device; counts for a FLUSH only
  *
@@ -24,24 +24,24 @@ struct lc_core;
  * Part of the bio may be left for another one (dm_accept_partial_bio()).
  * Return: DM_MAPIO_SUBMITTED: the volume ends the bio; DM_MAPIO_REMAPPED; or DM_MAPIO_KILL.
  */
-int lc_map_bio(struct lc_core *core, struct bio *bio, bool alone);
+int lc_map_bio(struct lc_volume *vol, struct bio *bio, bool alone);
 
 /**
  * lc_map_end() - device mapper's end_io()
- * @core: the volume
+ * @vol: the volume
  * @bio: was given to lc_map_bio(), which has remapped it or not
  * @error: its status; may be changed
  *
  * Any context.  Return: DM_ENDIO_DONE, or DM_ENDIO_INCOMPLETE: the volume ends the bio later.
  */
-int lc_map_end(struct lc_core *core, struct bio *bio, blk_status_t *error);
+int lc_map_end(struct lc_volume *vol, struct bio *bio, blk_status_t *error);
 
 /**
  * lc_map_resume() - look at the limits of the devices again
- * @core: the volume; no bio is mapped
+ * @vol: the volume; no bio is mapped
  *
  * Before each resume: the devices below may have changed.  Does not sleep.
  */
-void lc_map_resume(struct lc_core *core);
+void lc_map_resume(struct lc_volume *vol);
 
 #endif /* LC_MAP_H */

@@ -64,7 +64,7 @@ struct item {
 };
 
 struct lc_rescue {
-	struct lc_core *core;
+	struct lc_volume *vol;
 	struct workqueue_struct *wq;	/* its own: all others may wait for the log */
 	struct work_struct work;
 	struct lc_salvage *salvage;
@@ -88,7 +88,7 @@ static int compare_items(const void *a, const void *b)
 /* Whoever has no patience with the SSD has none here. */
 static u32 max_tries(const struct lc_rescue *rescue)
 {
-	return READ_ONCE(rescue->core->c.env.params.ssd_patience_ms) ? MAX_TRIES : 1;
+	return READ_ONCE(rescue->vol->c.env.params.ssd_patience_ms) ? MAX_TRIES : 1;
 }
 
 /* The HDD has no copy of it: be patient, but not with each of many blocks. */
@@ -97,7 +97,7 @@ static int write_patiently(struct lc_rescue *rescue, u64 block, u8 mask, void *d
 	u32 tries = rescue->hopeless < MAX_HOPELESS ? max_tries(rescue) : 1;
 	int ret;
 
-	while ((ret = lc_wbcopy_write_block(&rescue->core->c, block, mask, data)) && --tries)
+	while ((ret = lc_wbcopy_write_block(&rescue->vol->c, block, mask, data)) && --tries)
 		schedule_timeout_idle(HZ);
 	rescue->hopeless += !!ret;
 	return ret;
@@ -107,25 +107,25 @@ static int write_patiently(struct lc_rescue *rescue, u64 block, u8 mask, void *d
  * Is the slot the newest copy of the block, and not on the HDD?  @map is set then, and
  * @buf pinned if it is in RAM.
  */
-static bool find_missing(struct lc_core *core, const struct item *item, struct lc_mapping *map,
+static bool find_missing(struct lc_volume *vol, const struct item *item, struct lc_mapping *map,
 			 struct lc_buffer **buf)
 {
 	u32 bucket;
 	bool found;
 
-	found = lc_index_lock_slot(core->c.index, item->block, item->slot, &bucket, map) &&
+	found = lc_index_lock_slot(vol->c.index, item->block, item->slot, &bucket, map) &&
 		map->dirty && map->mask;
-	*buf = found ? lc_buffer_pin(core->c.ring, map->slot) : NULL;
-	lc_index_unlock(core->c.index, bucket);
+	*buf = found ? lc_buffer_pin(vol->c.ring, map->slot) : NULL;
+	lc_index_unlock(vol->c.index, bucket);
 	return found;
 }
 
-static bool is_in_ram(struct lc_core *core, const struct item *item)
+static bool is_in_ram(struct lc_volume *vol, const struct item *item)
 {
 	struct lc_mapping map;
 	struct lc_buffer *buf;
 
-	if (!find_missing(core, item, &map, &buf) || !buf)
+	if (!find_missing(vol, item, &map, &buf) || !buf)
 		return false;
 	lc_buffer_unpin(buf);
 	return true;
@@ -138,23 +138,23 @@ static bool is_in_ram(struct lc_core *core, const struct item *item)
  */
 static u32 collect(struct lc_rescue *rescue, u64 *position)
 {
-	struct lc_core *core = rescue->core;
-	u32 seg_slots = core->c.sb.geo.seg_slots, nr = 0, slot, end;
+	struct lc_volume *vol = rescue->vol;
+	u32 seg_slots = vol->c.sb.geo.seg_slots, nr = 0, slot, end;
 	struct lc_mapping map;
 
-	for (; *position < core->c.ring->nr && nr + seg_slots <= MAX_ITEMS; ++*position) {
+	for (; *position < vol->c.ring->nr && nr + seg_slots <= MAX_ITEMS; ++*position) {
 		if (!(*position & 1023))
 			cond_resched();
-		if (!rcu_access_pointer(core->c.ring->segments[*position].buf))
+		if (!rcu_access_pointer(vol->c.ring->segments[*position].buf))
 			continue;
-		slot = *position << core->c.ring->slot_shift;
+		slot = *position << vol->c.ring->slot_shift;
 		for (end = slot + seg_slots; slot < end; slot++) {
 			struct item *item = &rescue->items[nr];
 
-			if (!lc_index_peek(core->c.index, slot, &item->block, &map) || !map.dirty)
+			if (!lc_index_peek(vol->c.index, slot, &item->block, &map) || !map.dirty)
 				continue;
 			item->slot = slot;
-			nr += map.mask && is_in_ram(core, item);
+			nr += map.mask && is_in_ram(vol, item);
 		}
 	}
 	sort(rescue->items, nr, sizeof(*rescue->items), compare_items, NULL);
@@ -164,19 +164,19 @@ static u32 collect(struct lc_rescue *rescue, u64 *position)
 /* Before mode degraded: nobody but us changes a mapping.  Return: whether the HDD took it. */
 static bool save_block(struct lc_rescue *rescue, const struct item *item)
 {
-	struct lc_core *core = rescue->core;
+	struct lc_volume *vol = rescue->vol;
 	struct lc_buffer *buf;
 	struct lc_mapping map;
 	int ret;
 
-	if (!find_missing(core, item, &map, &buf) || !buf)
+	if (!find_missing(vol, item, &map, &buf) || !buf)
 		return false;
 	ret = write_patiently(rescue, item->block, map.mask,
 			      lc_buffer_slot(buf, item->slot));
 	lc_buffer_unpin(buf);
 	if (ret) {
 		rescue->ram_lost = true;
-		lc_index_lose_slot(core->c.index, item->block, item->slot);
+		lc_index_lose_slot(vol->c.index, item->block, item->slot);
 	}
 	return !ret;
 }
@@ -184,17 +184,17 @@ static bool save_block(struct lc_rescue *rescue, const struct item *item)
 /* Step 3: a batch at a time, each in the order of the HDD. */
 static void save_ram(struct lc_rescue *rescue)
 {
-	struct lc_core *core = rescue->core;
+	struct lc_volume *vol = rescue->vol;
 	u64 position = 0;
 	u32 nr, i, bucket;
 
-	while (position < core->c.ring->nr) {
+	while (position < vol->c.ring->nr) {
 		nr = collect(rescue, &position);
 		for (i = 0; i < nr; i++) {
 			if (save_block(rescue, &rescue->items[i])) {
-				bucket = lc_index_lock(core->c.index, rescue->items[i].block);
-				lc_index_clean(core->c.index, bucket, rescue->items[i].slot);
-				lc_index_unlock(core->c.index, bucket);
+				bucket = lc_index_lock(vol->c.index, rescue->items[i].block);
+				lc_index_clean(vol->c.index, bucket, rescue->items[i].slot);
+				lc_index_unlock(vol->c.index, bucket);
 			}
 			cond_resched();
 		}
@@ -243,54 +243,54 @@ static u8 lacking(const struct lc_mapping *map, bool ending)
 	return map->lost | (ending && map->dirty ? map->mask : 0);
 }
 
-static void put_list(struct lc_core *core, const struct lc_lost *ranges, u32 nr)
+static void put_list(struct lc_volume *vol, const struct lc_lost *ranges, u32 nr)
 {
-	if (lc_mark_abandon(core->c.mark, ranges, nr))
-		lc_err(&core->c.env, "the mark on %pg cannot be written: it may name more sectors as lost than there are",
-		       core->c.env.backing);
+	if (lc_mark_abandon(vol->c.mark, ranges, nr))
+		lc_err(&vol->c.env, "the mark on %pg cannot be written: it may name more sectors as lost than there are",
+		       vol->c.env.backing);
 }
 
 /**
  * lc_rescue_record_lost() - put the lost sectors of the index into the mark
- * @core: the volume, abandoned; nothing is salvaged meanwhile
+ * @vol: the volume, abandoned; nothing is salvaged meanwhile
  * @ending: the volume goes away: what is not salvaged is lost, too
  *
  * May sleep.  Looks at each slot without a lock, unless nothing is lost.  The index gains no
  * lost sectors meanwhile.  Too many for the mark, or for our memory, become "too many", and a
  * mark that cannot be written goes on saying so.
  */
-void lc_rescue_record_lost(struct lc_core *core, bool ending)
+void lc_rescue_record_lost(struct lc_volume *vol, bool ending)
 {
-	struct lc_lost *ranges = core->rescue->ranges;
-	bool unsaved = lc_salvage_active(core->rescue->salvage);
+	struct lc_lost *ranges = vol->rescue->ranges;
+	bool unsaved = lc_salvage_active(vol->rescue->salvage);
 	u64 slot, block, nr = 0;
 	struct lc_mapping map;
 	u8 mask;
 
 	/* Not all that is lost is known: the mark says "too many", and goes on saying so. */
-	if ((unsaved && !ending) || lc_bypass_failed_flushes(core->bypass))
+	if ((unsaved && !ending) || lc_bypass_failed_flushes(vol->bypass))
 		return;
-	if (!unsaved && !lc_index_lost(core->c.index)) {
-		put_list(core, NULL, 0);
+	if (!unsaved && !lc_index_lost(vol->c.index)) {
+		put_list(vol, NULL, 0);
 		return;
 	}
-	for (slot = 0; lc_index_next(core->c.index, &slot, core->c.sb.geo.nr_slots, &block, &map);
+	for (slot = 0; lc_index_next(vol->c.index, &slot, vol->c.sb.geo.nr_slots, &block, &map);
 	     slot++) {
 		mask = lacking(&map, ending && unsaved);
 		if (!mask)
 			continue;
 		/* A block has four ranges at most: every other sector. */
 		if (nr + LC_BLOCK_SECTORS / 2 > MAX_RANGES) {
-			put_list(core, NULL, LC_MARK_LOST_TOO_MANY);
+			put_list(vol, NULL, LC_MARK_LOST_TOO_MANY);
 			return;
 		}
 		nr += block_ranges(block, mask, ranges + nr);
 	}
 	nr = merge_ranges(ranges, nr);
 	if (nr > LC_MARK_LOST)
-		put_list(core, NULL, LC_MARK_LOST_TOO_MANY);
+		put_list(vol, NULL, LC_MARK_LOST_TOO_MANY);
 	else
-		put_list(core, ranges, nr);
+		put_list(vol, ranges, nr);
 }
 
 /* --- the whole ----------------------------------------------------------- */
@@ -301,7 +301,7 @@ static int abandon(struct lc_rescue *rescue)
 	u32 tries = max_tries(rescue);
 	int ret;
 
-	while ((ret = lc_mark_abandon(rescue->core->c.mark, NULL, LC_MARK_LOST_TOO_MANY)) &&
+	while ((ret = lc_mark_abandon(rescue->vol->c.mark, NULL, LC_MARK_LOST_TOO_MANY)) &&
 	       --tries)
 		schedule_timeout_idle(HZ);
 	return ret;
@@ -309,21 +309,21 @@ static int abandon(struct lc_rescue *rescue)
 
 static int save_and_abandon(struct lc_rescue *rescue)
 {
-	struct lc_core *core = rescue->core;
+	struct lc_volume *vol = rescue->vol;
 	int ret;
 
-	if (core->running)
-		lc_writeback_pause(core->wb);
-	lc_lanes_stop(core->c.lanes);
-	lc_log_wait_stopped(core->c.log);
-	lc_discard_settle(core->discards);
+	if (vol->running)
+		lc_writeback_pause(vol->wb);
+	lc_lanes_stop(vol->c.lanes);
+	lc_log_wait_stopped(vol->c.log);
+	lc_discard_settle(vol->discards);
 	/* Mode fail may have come meanwhile: then the SSD stays as it is, for the next start. */
-	ret = lc_mode(&core->c.health) == LC_MODE_RW ? abandon(rescue) : -EIO;
+	ret = lc_mode(&vol->c.health) == LC_MODE_RW ? abandon(rescue) : -EIO;
 	if (!ret) {
 		/* From here on what is only there has no other chance. */
 		lc_salvage_begin(rescue->salvage);
 		save_ram(rescue);
-		ret = lc_io_flush(core->c.env.backing);
+		ret = lc_io_flush(vol->c.env.backing);
 	}
 	if (!ret && rescue->ram_lost)
 		ret = -EIO;
@@ -334,71 +334,71 @@ static int save_and_abandon(struct lc_rescue *rescue)
  * lc_rescue_run() - give the SSD up, if it has failed and that was not done yet
  * @rescue: the room
  *
- * May sleep.  Under core->life_lock; lc_health_ssd_failed() was called.
+ * May sleep.  Under vol->life_lock; lc_health_ssd_failed() was called.
  */
 void lc_rescue_run(struct lc_rescue *rescue)
 {
-	struct lc_core *core = rescue->core;
+	struct lc_volume *vol = rescue->vol;
 	int ret;
 
-	lockdep_assert_held(&core->life_lock);
-	if (lc_mode(&core->c.health) != LC_MODE_RW || core->ended)
+	lockdep_assert_held(&vol->life_lock);
+	if (lc_mode(&vol->c.health) != LC_MODE_RW || vol->ended)
 		return;
-	lc_err(&core->c.env, "%s: giving it up, saving what is in memory",
-	       READ_ONCE(core->c.health.reason));
+	lc_err(&vol->c.env, "%s: giving it up, saving what is in memory",
+	       READ_ONCE(vol->c.health.reason));
 	ret = save_and_abandon(rescue);
 	lc_salvage_resume(rescue->salvage);
 	if (ret) {
-		lc_health_fail(&core->c.health,
+		lc_health_fail(&vol->c.health,
 			       "neither cache nor backing device takes what is in memory");
 		return;
 	}
 	/* Before the first write goes past them. */
-	WRITE_ONCE(core->c.bypassed, true);
+	WRITE_ONCE(vol->c.bypassed, true);
 	/* Mode fail may have come meanwhile, and stays. */
-	if (!lc_health_degrade(&core->c.health))
+	if (!lc_health_degrade(&vol->c.health))
 		return;
-	lc_err(&core->c.env, "mode degraded: going on without the cache, %llu blocks are lost, %llu are only there",
-	       lc_index_lost(core->c.index), lc_index_dirty(core->c.index));
-	lc_log_end_flushes(core->c.log, BLK_STS_OK);
-	lc_intake_kick(core->intake);
-	lc_health_tell(&core->c.health);
+	lc_err(&vol->c.env, "mode degraded: going on without the cache, %llu blocks are lost, %llu are only there",
+	       lc_index_lost(vol->c.index), lc_index_dirty(vol->c.index));
+	lc_log_end_flushes(vol->c.log, BLK_STS_OK);
+	lc_intake_kick(vol->intake);
+	lc_health_tell(&vol->c.health);
 }
 
-static void salvaged(struct lc_core *core)
+static void salvaged(struct lc_volume *vol)
 {
-	lc_rescue_record_lost(core, false);
+	lc_rescue_record_lost(vol, false);
 }
 
 static void rescue_work(struct work_struct *work)
 {
 	struct lc_rescue *rescue = container_of(work, struct lc_rescue, work);
-	struct lc_core *core = rescue->core;
+	struct lc_volume *vol = rescue->vol;
 
-	mutex_lock(&core->life_lock);
+	mutex_lock(&vol->life_lock);
 	lc_rescue_run(rescue);
-	mutex_unlock(&core->life_lock);
+	mutex_unlock(&vol->life_lock);
 }
 
 /**
  * lc_rescue_create() - allocate what giving up will need
- * @core: the volume
+ * @vol: the volume
  *
  * May sleep.  Return: the room or NULL.
  */
-struct lc_rescue *lc_rescue_create(struct lc_core *core)
+struct lc_rescue *lc_rescue_create(struct lc_volume *vol)
 {
 	struct lc_rescue *rescue = kzalloc(sizeof(*rescue), GFP_KERNEL);
 
 	if (!rescue)
 		return NULL;
-	rescue->core = core;
+	rescue->vol = vol;
 	INIT_WORK(&rescue->work, rescue_work);
 	rescue->items = kvcalloc(MAX_ITEMS, sizeof(*rescue->items), GFP_KERNEL);
 	rescue->ranges = kvcalloc(MAX_RANGES, sizeof(*rescue->ranges), GFP_KERNEL);
 	rescue->wq = alloc_ordered_workqueue("lc-rescue", WQ_MEM_RECLAIM);
 	if (rescue->wq)
-		rescue->salvage = lc_salvage_create(core, rescue->wq, salvaged);
+		rescue->salvage = lc_salvage_create(vol, rescue->wq, salvaged);
 	if (rescue->items && rescue->ranges && rescue->salvage)
 		return rescue;
 	lc_rescue_destroy(rescue);
@@ -423,7 +423,7 @@ void lc_rescue_destroy(struct lc_rescue *rescue)
  * lc_rescue_pause() - salvage nothing for now
  * @rescue: the room
  *
- * May sleep; under core->life_lock.  Return: whether something was to be salvaged, so that
+ * May sleep; under vol->life_lock.  Return: whether something was to be salvaged, so that
  * lc_rescue_resume() is due.
  */
 bool lc_rescue_pause(struct lc_rescue *rescue)
@@ -435,7 +435,7 @@ bool lc_rescue_pause(struct lc_rescue *rescue)
  * lc_rescue_resume() - salvage on, if that is not done
  * @rescue: the room
  *
- * Under core->life_lock.
+ * Under vol->life_lock.
  */
 void lc_rescue_resume(struct lc_rescue *rescue)
 {
@@ -448,7 +448,7 @@ void lc_rescue_resume(struct lc_rescue *rescue)
  * @removing: it goes away: salvage what can be in a minute
  *
  * May sleep.  What is not salvaged when it goes away is lost: lc_rescue_record_lost().  No bio
- * is in flight.  Under core->life_lock.
+ * is in flight.  Under vol->life_lock.
  */
 void lc_rescue_finish(struct lc_rescue *rescue, bool removing)
 {
@@ -464,7 +464,7 @@ void lc_rescue_start(struct lc_rescue *rescue)
 	queue_work(rescue->wq, &rescue->work);
 }
 
-/* May sleep; not under core->life_lock. */
+/* May sleep; not under vol->life_lock. */
 void lc_rescue_wait(struct lc_rescue *rescue)
 {
 	flush_work(&rescue->work);

@@ -54,9 +54,9 @@
 #define REMOVAL_TRIES	5	/* passes of which the HDD takes nothing */
 
 struct lc_salvage {
-	struct lc_core *core;
+	struct lc_volume *vol;
 	struct workqueue_struct *wq;
-	void (*done)(struct lc_core *core);
+	void (*done)(struct lc_volume *vol);
 	struct delayed_work work;
 	wait_queue_head_t wait;		/* stop was set */
 	u64 *blocks;			/* MAX_CLAIMED, while they are claimed */
@@ -89,34 +89,34 @@ static bool must_stop(const struct lc_salvage *salvage)
 /* --- a piece of a batch ---------------------------------------------------- */
 
 /* The piece is claimed: what of it is still missing on the HDD?  The rest has no mask. */
-static void refresh(struct lc_core *core, struct lc_wb_item *items, u32 nr)
+static void refresh(struct lc_volume *vol, struct lc_wb_item *items, u32 nr)
 {
 	struct lc_mapping map;
 	u32 i, bucket;
 	bool found;
 
 	for (i = 0; i < nr; i++) {
-		found = lc_index_lock_slot(core->c.index, items[i].block, items[i].slot, &bucket,
+		found = lc_index_lock_slot(vol->c.index, items[i].block, items[i].slot, &bucket,
 					   &map);
 		items[i].mask = found && map.dirty ? map.mask : 0;
-		lc_index_unlock(core->c.index, bucket);
+		lc_index_unlock(vol->c.index, bucket);
 	}
 }
 
 static void note_unread(struct lc_salvage *salvage, const struct lc_wb_item *item)
 {
-	struct lc_core *core = salvage->core;
+	struct lc_volume *vol = salvage->vol;
 
 	if (!salvage->last_pass) {
 		salvage->nr_unread++;
 		salvage->dead_reads++;
 		return;
 	}
-	lc_index_lose_slot(core->c.index, item->block, item->slot);
+	lc_index_lose_slot(vol->c.index, item->block, item->slot);
 	if (salvage->ssd_gone || ++salvage->dead_reads % MAX_DEAD_READS)
 		return;
-	salvage->ssd_gone = lc_io_sync(core->c.env.cache, REQ_OP_READ | REQ_META, 0,
-				       lc_writeback_header(core->wb), LC_SLOT_BYTES);
+	salvage->ssd_gone = lc_io_sync(vol->c.env.cache, REQ_OP_READ | REQ_META, 0,
+				       lc_writeback_header(vol->wb), LC_SLOT_BYTES);
 }
 
 static void note_refused(struct lc_salvage *salvage)
@@ -157,17 +157,17 @@ static u32 judge(struct lc_salvage *salvage, const struct lc_wb_item *items, u32
 /* Copy some blocks, claimed meanwhile.  Return: how many the HDD took. */
 static u32 copy_piece(struct lc_salvage *salvage, struct lc_wb_item *items, u32 nr)
 {
-	struct lc_core *core = salvage->core;
+	struct lc_volume *vol = salvage->vol;
 	bool never = false;
 	struct lc_wb_how how = { .judge = LC_WB_SKIP, .stop = &never };
 	u32 i;
 
 	for (i = 0; i < nr; i++)
 		salvage->blocks[i] = items[i].block;
-	lc_bypass_claim(core->bypass, salvage->blocks, nr);
-	refresh(core, items, nr);
-	lc_wbcopy_run(lc_writeback_copy(core->wb), items, nr, &how);
-	lc_bypass_release(core->bypass);
+	lc_bypass_claim(vol->bypass, salvage->blocks, nr);
+	refresh(vol, items, nr);
+	lc_wbcopy_run(lc_writeback_copy(vol->wb), items, nr, &how);
+	lc_bypass_release(vol->bypass);
 	return judge(salvage, items, nr);
 }
 
@@ -183,21 +183,21 @@ static u32 piece_size(const struct lc_salvage *salvage)
  * Make durable what was copied.  A FLUSH that the HDD failed, ours or a user's that
  * came across it, may have cost what a later one finds nothing of (F3).
  */
-static int flush_saved(struct lc_core *core, u32 failed_before)
+static int flush_saved(struct lc_volume *vol, u32 failed_before)
 {
-	int ret = lc_io_flush(core->c.env.backing);
+	int ret = lc_io_flush(vol->c.env.backing);
 
 	if (ret) {
 		/* Also what users wrote, and their FLUSHes would not be told. */
-		lc_health_hdd_failed(&core->c.health);
+		lc_health_hdd_failed(&vol->c.health);
 		return ret;
 	}
-	lc_bypass_settle(core->bypass);
-	return lc_bypass_failed_flushes(core->bypass) == failed_before ? 0 : -EIO;
+	lc_bypass_settle(vol->bypass);
+	return lc_bypass_failed_flushes(vol->bypass) == failed_before ? 0 : -EIO;
 }
 
 /* The HDD durably holds what was copied of these: they leave the index. */
-static void forget_saved(struct lc_core *core, const struct lc_wb_item *items, u32 nr)
+static void forget_saved(struct lc_volume *vol, const struct lc_wb_item *items, u32 nr)
 {
 	struct lc_mapping map;
 	u32 i, bucket;
@@ -206,12 +206,12 @@ static void forget_saved(struct lc_core *core, const struct lc_wb_item *items, u
 	for (i = 0; i < nr; i++) {
 		if (items[i].fate != LC_WB_COPIED || !items[i].mask)
 			continue;
-		found = lc_index_lock_slot(core->c.index, items[i].block, items[i].slot, &bucket,
+		found = lc_index_lock_slot(vol->c.index, items[i].block, items[i].slot, &bucket,
 					   &map);
 		/* Nothing is mapped anew, so its mask is within what was copied. */
 		if (found)
-			lc_index_narrow(core->c.index, bucket, items[i].block, map.mask);
-		lc_index_unlock(core->c.index, bucket);
+			lc_index_narrow(vol->c.index, bucket, items[i].block, map.mask);
+		lc_index_unlock(vol->c.index, bucket);
 	}
 }
 
@@ -220,9 +220,9 @@ static void pause_refused(struct lc_salvage *salvage)
 {
 	if (salvage->row < salvage->max_row)
 		return;
-	lc_err_limit(&salvage->core->c.env,
+	lc_err_limit(&salvage->vol->c.env,
 		     "the backing device fails, %llu blocks are yet to be saved",
-		     lc_index_dirty(salvage->core->c.index));
+		     lc_index_dirty(salvage->vol->c.index));
 	wait_event_idle_timeout(salvage->wait, must_stop(salvage),
 				salvage->hurry ? PAUSE_FIRST : salvage->pause);
 	salvage->row = 0;
@@ -239,8 +239,8 @@ static bool pass_hopeless(const struct lc_salvage *salvage)
 /* Copy what is listed.  FLUSH once, and forget what is saved. */
 static void save_batch(struct lc_salvage *salvage, struct lc_wb_list *list)
 {
-	struct lc_core *core = salvage->core;
-	u32 failed = lc_bypass_failed_flushes(core->bypass), saved = 0, i = 0, nr;
+	struct lc_volume *vol = salvage->vol;
+	u32 failed = lc_bypass_failed_flushes(vol->bypass), saved = 0, i = 0, nr;
 
 	lc_wbcollect_sort(list);
 	while (i < list->nr && !must_stop(salvage) && !pass_hopeless(salvage)) {
@@ -251,46 +251,46 @@ static void save_batch(struct lc_salvage *salvage, struct lc_wb_list *list)
 		cond_resched();
 	}
 	salvage->incomplete |= i < list->nr;
-	if (saved && flush_saved(core, failed))
+	if (saved && flush_saved(vol, failed))
 		salvage->nr_refused += saved;
 	else if (saved)
-		forget_saved(core, list->items, i);
+		forget_saved(vol, list->items, i);
 	list->nr = 0;
 }
 
 /* --- a pass ---------------------------------------------------------------- */
 
 /* Clean copies are on the HDD, and outdated there once users have written past them. */
-static void forget_clean(struct lc_core *core, u64 number)
+static void forget_clean(struct lc_volume *vol, u64 number)
 {
-	u64 slot = lc_ring_position(core->c.ring, number) << core->c.ring->slot_shift, end, block;
+	u64 slot = lc_ring_position(vol->c.ring, number) << vol->c.ring->slot_shift, end, block;
 	struct lc_mapping map;
 	bool found;
 	u32 bucket;
 
-	end = slot + core->c.sb.geo.seg_slots;
-	for (; lc_index_next(core->c.index, &slot, end, &block, &map); slot++) {
+	end = slot + vol->c.sb.geo.seg_slots;
+	for (; lc_index_next(vol->c.index, &slot, end, &block, &map); slot++) {
 		if (map.dirty)
 			continue;
-		found = lc_index_lock_slot(core->c.index, block, slot, &bucket, &map);
+		found = lc_index_lock_slot(vol->c.index, block, slot, &bucket, &map);
 		if (found && !map.dirty)
-			lc_index_narrow(core->c.index, bucket, block, ~map.lost);
-		lc_index_unlock(core->c.index, bucket);
+			lc_index_narrow(vol->c.index, bucket, block, ~map.lost);
+		lc_index_unlock(vol->c.index, bucket);
 	}
 }
 
 /* List what a segment holds that the HDD does not. */
 static void list_segment(struct lc_salvage *salvage, u64 number, struct lc_wb_list *list)
 {
-	struct lc_core *core = salvage->core;
+	struct lc_volume *vol = salvage->vol;
 	bool never = false;
 	struct lc_wb_source source = {
-		.number = number, .header = lc_writeback_header(core->wb), .stop = &never,
+		.number = number, .header = lc_writeback_header(vol->wb), .stop = &never,
 		.patient = !salvage->last_pass, .unreadable = salvage->ssd_gone,
 	};
 	u32 from = list->nr, i, kept = from;
 
-	if (lc_wbcollect_segment(&core->c, &source, list)) {
+	if (lc_wbcollect_segment(&vol->c, &source, list)) {
 		/* All of it, for all we know: again in the next pass. */
 		list->nr = from;
 		salvage->nr_unread++;
@@ -308,8 +308,8 @@ static void list_segment(struct lc_salvage *salvage, u64 number, struct lc_wb_li
 
 static void begin_pass(struct lc_salvage *salvage)
 {
-	salvage->next = max(salvage->core->c.ring->nr, lc_lanes_used(salvage->core->c.lanes)) -
-			salvage->core->c.ring->nr;
+	salvage->next = max(salvage->vol->c.ring->nr, lc_lanes_used(salvage->vol->c.lanes)) -
+			salvage->vol->c.ring->nr;
 	salvage->next = max_t(u64, salvage->next, 1);
 	salvage->incomplete = false;
 	salvage->nr_unread = 0;
@@ -322,18 +322,18 @@ static void begin_pass(struct lc_salvage *salvage)
 /* Go on with the pass.  Return: whether it got through. */
 static bool do_pass(struct lc_salvage *salvage)
 {
-	struct lc_core *core = salvage->core;
-	struct lc_wb_list *list = lc_writeback_list(core->wb);
-	u64 end = lc_lanes_used(core->c.lanes);
+	struct lc_volume *vol = salvage->vol;
+	struct lc_wb_list *list = lc_writeback_list(vol->wb);
+	u64 end = lc_lanes_used(vol->c.lanes);
 
 	if (!salvage->next)
 		begin_pass(salvage);
 	list->nr = 0;
 	while (salvage->next < end && !must_stop(salvage) && !pass_hopeless(salvage)) {
-		if (READ_ONCE(core->c.bypassed))
-			forget_clean(core, salvage->next);
+		if (READ_ONCE(vol->c.bypassed))
+			forget_clean(vol, salvage->next);
 		list_segment(salvage, salvage->next++, list);
-		if (list->nr && list->nr + core->c.sb.geo.seg_slots > list->max)
+		if (list->nr && list->nr + vol->c.sb.geo.seg_slots > list->max)
 			save_batch(salvage, list);
 		cond_resched();
 	}
@@ -348,20 +348,20 @@ static bool do_pass(struct lc_salvage *salvage)
 
 static void salvage_done(struct lc_salvage *salvage)
 {
-	struct lc_core *core = salvage->core;
+	struct lc_volume *vol = salvage->vol;
 
 	WRITE_ONCE(salvage->active, false);
-	lc_bypass_watch(core->bypass, false);
-	salvage->done(core);
-	lc_warn(&core->c.env, "the cache device is not needed any more, %llu blocks are lost",
-		lc_index_lost(core->c.index));
-	lc_health_tell(&core->c.health);
+	lc_bypass_watch(vol->bypass, false);
+	salvage->done(vol);
+	lc_warn(&vol->c.env, "the cache device is not needed any more, %llu blocks are lost",
+		lc_index_lost(vol->c.index));
+	lc_health_tell(&vol->c.health);
 }
 
 /* One pass, or what is left of it.  Return: when to do the next one; 0: not now, or it is over. */
 static unsigned long work_on(struct lc_salvage *salvage)
 {
-	u32 patience = READ_ONCE(salvage->core->c.env.params.ssd_patience_ms);
+	u32 patience = READ_ONCE(salvage->vol->c.env.params.ssd_patience_ms);
 
 	if (!do_pass(salvage))
 		return 0;
@@ -400,7 +400,7 @@ static void salvage_work(struct work_struct *work)
 void lc_salvage_begin(struct lc_salvage *salvage)
 {
 	WRITE_ONCE(salvage->active, true);
-	lc_bypass_watch(salvage->core->bypass, true);
+	lc_bypass_watch(salvage->vol->bypass, true);
 }
 
 bool lc_salvage_active(const struct lc_salvage *salvage)
@@ -430,7 +430,7 @@ void lc_salvage_finish(struct lc_salvage *salvage)
 	u32 tries = REMOVAL_TRIES;
 	unsigned long pause;
 
-	lockdep_assert_held(&salvage->core->life_lock);
+	lockdep_assert_held(&salvage->vol->life_lock);
 	lc_salvage_pause(salvage);
 	WRITE_ONCE(salvage->stop, false);
 	salvage->hurry = true;
@@ -444,18 +444,18 @@ void lc_salvage_finish(struct lc_salvage *salvage)
 	}
 	WRITE_ONCE(salvage->stop, true);
 	if (salvage->active)
-		lc_err(&salvage->core->c.env, "removed before all was salvaged: %llu blocks are lost",
-		       lc_index_dirty(salvage->core->c.index));
+		lc_err(&salvage->vol->c.env, "removed before all was salvaged: %llu blocks are lost",
+		       lc_index_dirty(salvage->vol->c.index));
 }
 
-struct lc_salvage *lc_salvage_create(struct lc_core *core, struct workqueue_struct *wq,
-				     void (*done)(struct lc_core *core))
+struct lc_salvage *lc_salvage_create(struct lc_volume *vol, struct workqueue_struct *wq,
+				     void (*done)(struct lc_volume *vol))
 {
 	struct lc_salvage *salvage = kzalloc(sizeof(*salvage), GFP_KERNEL);
 
 	if (!salvage)
 		return NULL;
-	salvage->core = core;
+	salvage->vol = vol;
 	salvage->wq = wq;
 	salvage->done = done;
 	salvage->max_row = FIRST_ROW;

@@ -3,14 +3,14 @@
  * Saving what is only on an SSD that was given up.  See salvage.c.
  *
  * All but lc_salvage_active() may sleep; begin, pause, resume and finish are called under
- * core->life_lock, which the work must therefore not take.
+ * vol->life_lock, which the work must therefore not take.
  */
 #ifndef LC_SALVAGE_H
 #define LC_SALVAGE_H
 
 #include <linux/types.h>
 
-struct lc_core;
+struct lc_volume;
 struct lc_salvage;
 struct workqueue_struct;
 
@@ -18,8 +18,8 @@ struct workqueue_struct;
  * @wq: ordered, WQ_MEM_RECLAIM, outlives the room.  @done: from the work, when all is salvaged or
  * lost; may sleep.  Return: the room or NULL.
  */
-struct lc_salvage *lc_salvage_create(struct lc_core *core, struct workqueue_struct *wq,
-				     void (*done)(struct lc_core *core));
+struct lc_salvage *lc_salvage_create(struct lc_volume *vol, struct workqueue_struct *wq,
+				     void (*done)(struct lc_volume *vol));
 void lc_salvage_destroy(struct lc_salvage *salvage);
 
 /* The cache was abandoned: from here on there is something to salvage. */

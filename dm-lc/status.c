@@ -26,59 +26,59 @@ static const char *const mode_names[] = {
 	[LC_MODE_FAIL] = "fail",
 };
 
-void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen)
+void lc_status_info(struct lc_volume *vol, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
 	char former[LC_FORMER_NAMES * DM_NAME_LEN];
 	struct lc_counts sum;
 	u64 tail;
 
-	lc_name_look(&core->c.env.name);
-	lc_name_former(&core->c.env.name, former);
-	lc_stats_sum(&core->c.stats, &sum);
-	DMEMIT("mode %s", mode_names[lc_mode(&core->c.health)]);
-	DMEMIT(" dirty %llu", lc_index_dirty(core->c.index));
-	DMEMIT(" cached %llu", lc_index_cached(core->c.index));
-	DMEMIT(" capacity %llu", core->c.sb.geo.nr_slots - core->c.sb.geo.nr_segments);
-	DMEMIT(" segments %llu", core->c.sb.geo.nr_segments);
-	DMEMIT(" segment_bytes %u", core->c.sb.geo.segment_bytes);
-	DMEMIT(" free_segments %llu", lc_ring_free(core->c.ring));
-	DMEMIT(" buffers %u", READ_ONCE(core->c.pool->nr));
-	DMEMIT(" buffers_used %u", lc_pool_used(core->c.pool));
-	DMEMIT(" head_seq %llu", lc_log_last_seq(core->c.log) + 1);
-	tail = lc_ring_tail_seq(core->c.ring);
+	lc_name_look(&vol->c.env.name);
+	lc_name_former(&vol->c.env.name, former);
+	lc_stats_sum(&vol->c.stats, &sum);
+	DMEMIT("mode %s", mode_names[lc_mode(&vol->c.health)]);
+	DMEMIT(" dirty %llu", lc_index_dirty(vol->c.index));
+	DMEMIT(" cached %llu", lc_index_cached(vol->c.index));
+	DMEMIT(" capacity %llu", vol->c.sb.geo.nr_slots - vol->c.sb.geo.nr_segments);
+	DMEMIT(" segments %llu", vol->c.sb.geo.nr_segments);
+	DMEMIT(" segment_bytes %u", vol->c.sb.geo.segment_bytes);
+	DMEMIT(" free_segments %llu", lc_ring_free(vol->c.ring));
+	DMEMIT(" buffers %u", READ_ONCE(vol->c.pool->nr));
+	DMEMIT(" buffers_used %u", lc_pool_used(vol->c.pool));
+	DMEMIT(" head_seq %llu", lc_log_last_seq(vol->c.log) + 1);
+	tail = lc_ring_tail_seq(vol->c.ring);
 	if (!tail) {
 		/* No tail is 0: the volume is not started, or just being started. */
-		tail = data_race(core->c.sb.tail_seq);
+		tail = data_race(vol->c.sb.tail_seq);
 	}
 	DMEMIT(" tail_seq %llu", tail);
-	DMEMIT(" durable_seq %llu", lc_log_durable_seq(core->c.log));
+	DMEMIT(" durable_seq %llu", lc_log_durable_seq(vol->c.log));
 	/* A volume that is just being started may show the epoch before. */
-	DMEMIT(" epoch %llu", data_race(core->c.sb.epoch));
-	DMEMIT(" lost %llu", lc_index_lost(core->c.index));
-	DMEMIT(" refused %llu", lc_index_refused(core->c.index));
-	DMEMIT(" relogged %lld", (long long)lc_writeback_relogged(core->wb));
-	DMEMIT(" writeback %s", lc_writeback_state(core->wb));
-	DMEMIT(" index_bytes %llu", lc_index_bytes(core->c.index) + lc_sums_bytes(&core->c.sums) +
-	       core->c.ring->nr * sizeof(struct lc_segment));
-	DMEMIT(" generation %016llx", core->c.sb.generation);
-	DMEMIT(" lanes %u", core->c.nr_lanes);
+	DMEMIT(" epoch %llu", data_race(vol->c.sb.epoch));
+	DMEMIT(" lost %llu", lc_index_lost(vol->c.index));
+	DMEMIT(" refused %llu", lc_index_refused(vol->c.index));
+	DMEMIT(" relogged %lld", (long long)lc_writeback_relogged(vol->wb));
+	DMEMIT(" writeback %s", lc_writeback_state(vol->wb));
+	DMEMIT(" index_bytes %llu", lc_index_bytes(vol->c.index) + lc_sums_bytes(&vol->c.sums) +
+	       vol->c.ring->nr * sizeof(struct lc_segment));
+	DMEMIT(" generation %016llx", vol->c.sb.generation);
+	DMEMIT(" lanes %u", vol->c.nr_lanes);
 	DMEMIT(" copies_local %llu", sum.local);
 	DMEMIT(" copies_remote %llu", sum.remote);
 	DMEMIT(" parked %llu", sum.parked);
-	DMEMIT(" parked_blocks %llu", lc_intake_blocks(core->intake));
+	DMEMIT(" parked_blocks %llu", lc_intake_blocks(vol->intake));
 	DMEMIT(" former_names %s", former);
 }
 
-void lc_status_ima(struct lc_core *core, char *result, unsigned int maxlen)
+void lc_status_ima(struct lc_volume *vol, char *result, unsigned int maxlen)
 {
 	/* As above: it may be the one before. */
-	u64 epoch = data_race(core->c.sb.epoch);
+	u64 epoch = data_race(vol->c.sb.epoch);
 	unsigned int sz = 0;
 
 	DMEMIT(",mode=%s,cache_uuid=%pUb,volume_uuid=%pUb,generation=%016llx,epoch=%llu;",
-	       mode_names[lc_mode(&core->c.health)], core->c.sb.cache_uuid, core->c.sb.volume_uuid,
-	       core->c.sb.generation, epoch);
+	       mode_names[lc_mode(&vol->c.health)], vol->c.sb.cache_uuid, vol->c.sb.volume_uuid,
+	       vol->c.sb.generation, epoch);
 }
 
 /* The sectors of @mask of a block, as first+count, each run one word. */
@@ -92,7 +92,7 @@ static unsigned int print_sectors(u64 block, u8 mask, char *result, unsigned int
 	return sz;
 }
 
-int lc_status_list(struct lc_core *core, unsigned int argc, char **argv, char *result,
+int lc_status_list(struct lc_volume *vol, unsigned int argc, char **argv, char *result,
 		   unsigned int maxlen)
 {
 	bool lost = !strcmp(argv[0], "lost");
@@ -104,11 +104,11 @@ int lc_status_list(struct lc_core *core, unsigned int argc, char **argv, char *r
 
 	if ((!lost && strcmp(argv[0], "refused")) || argc > 2 ||
 	    (argc == 2 && kstrtou64(argv[1], 10, &slot))) {
-		lc_err(&core->c.env, "expected: list lost|refused [<from>]");
+		lc_err(&vol->c.env, "expected: list lost|refused [<from>]");
 		return -EINVAL;
 	}
 	result[0] = '\0';
-	for (; lc_index_next(core->c.index, &slot, core->c.sb.geo.nr_slots, &block, &map); slot++) {
+	for (; lc_index_next(vol->c.index, &slot, vol->c.sb.geo.nr_slots, &block, &map); slot++) {
 		mask = lost ? map.lost : map.refused ? map.mask : 0;
 		len = print_sectors(block, mask, words, sizeof(words));
 		if (!len)

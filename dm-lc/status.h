@@ -10,27 +10,27 @@
 #ifndef LC_STATUS_H
 #define LC_STATUS_H
 
-struct lc_core;
+struct lc_volume;
 
 /**
  * lc_status_info() - STATUSTYPE_INFO
- * @core: the volume, started or not
+ * @vol: the volume, started or not
  * @result: gets the text
  * @maxlen: bytes there; what does not fit is cut off
  */
-void lc_status_info(struct lc_core *core, char *result, unsigned int maxlen);
+void lc_status_info(struct lc_volume *vol, char *result, unsigned int maxlen);
 
 /**
  * lc_status_ima() - STATUSTYPE_IMA: what identifies the volume
- * @core: the volume, started or not
+ * @vol: the volume, started or not
  * @result: gets the text
  * @maxlen: bytes there; what does not fit is cut off
  */
-void lc_status_ima(struct lc_core *core, char *result, unsigned int maxlen);
+void lc_status_ima(struct lc_volume *vol, char *result, unsigned int maxlen);
 
 /**
  * lc_status_list() - message `list lost|refused [<from>]`
- * @core: the volume
+ * @vol: the volume
  * @argc: number of words after `list`, at least one
  * @argv: the words
  * @result: gets ranges of sectors of the volume as first+count, unsorted, and `next <from>` if
@@ -40,7 +40,7 @@ void lc_status_ima(struct lc_core *core, char *result, unsigned int maxlen);
  * Return: 1, which tells device mapper that there is a result, or -EINVAL; then the kernel log
  * says what was expected.
  */
-int lc_status_list(struct lc_core *core, unsigned int argc, char **argv, char *result,
+int lc_status_list(struct lc_volume *vol, unsigned int argc, char **argv, char *result,
 		   unsigned int maxlen);
 
 #endif /* LC_STATUS_H */

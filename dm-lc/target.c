@@ -19,9 +19,9 @@
 #include "suspend.h"
 #include "usable.h"
 
-/* One per table; the core is shared. */
+/* One per table; the volume is shared. */
 struct lc_target {
-	struct lc_core *core;
+	struct lc_volume *vol;
 	struct lc_user user;
 	struct dm_dev *backing;
 	struct dm_dev *cache;
@@ -111,11 +111,11 @@ static int lc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		ti->error = (char *)error;
 		goto put_devices;
 	}
-	lc->core = lc->user.core;
-	ret = lc_core_alloc_spare(lc->core, &lc->params, &lc->spare, &error);
+	lc->vol = lc->user.vol;
+	ret = lc_volume_alloc_spare(lc->vol, &lc->params, &lc->spare, &error);
 	if (ret) {
 		ti->error = (char *)error;
-		goto put_core;
+		goto put_volume;
 	}
 	if (lc->params.stats) {
 		lc->counting = 1;
@@ -129,7 +129,7 @@ static int lc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ti->per_io_data_size = sizeof(struct lc_io);
 	return 0;
 
-put_core:
+put_volume:
 	lc_registry_put(&lc->user);
 put_devices:
 	dm_put_device(ti, lc->cache);
@@ -143,7 +143,7 @@ static void lc_dtr(struct dm_target *ti)
 {
 	struct lc_target *lc = ti->private;
 
-	lc_core_free_spare(&lc->spare);
+	lc_volume_free_spare(&lc->spare);
 	if (lc->counting)
 		static_branch_dec(&lc_stats_wanted);
 	lc_registry_put(&lc->user);
@@ -157,7 +157,7 @@ static noinline int map_flush(struct dm_target *ti, struct bio *bio)
 {
 	struct lc_target *lc = ti->private;
 
-	return lc_map_bio(lc->core, bio, ti->len == dm_table_get_size(ti->table));
+	return lc_map_bio(lc->vol, bio, ti->len == dm_table_get_size(ti->table));
 }
 
 static int lc_map(struct dm_target *ti, struct bio *bio)
@@ -167,23 +167,23 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 	if (!bio_sectors(bio))
 		return map_flush(ti, bio);
 	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
-	return lc_map_bio(lc->core, bio, false);
+	return lc_map_bio(lc->vol, bio, false);
 }
 
 static int lc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 {
 	struct lc_target *lc = ti->private;
 
-	return lc_map_end(lc->core, bio, error);
+	return lc_map_end(lc->vol, bio, error);
 }
 
 static int lc_preresume(struct dm_target *ti)
 {
 	struct lc_target *lc = ti->private;
-	int ret = lc_core_resume(lc->core, ti->table, &lc->params, &lc->spare);
+	int ret = lc_volume_resume(lc->vol, ti->table, &lc->params, &lc->spare);
 
 	if (!ret)
-		lc_map_resume(lc->core);
+		lc_map_resume(lc->vol);
 	return ret;
 }
 
@@ -191,14 +191,14 @@ static void lc_presuspend(struct dm_target *ti)
 {
 	struct lc_target *lc = ti->private;
 
-	lc_core_presuspend(lc->core, ti);
+	lc_volume_presuspend(lc->vol, ti);
 }
 
 static void lc_presuspend_undo(struct dm_target *ti)
 {
 	struct lc_target *lc = ti->private;
 
-	lc_core_presuspend_undo(lc->core);
+	lc_volume_presuspend_undo(lc->vol);
 }
 
 static void lc_postsuspend(struct dm_target *ti)
@@ -209,7 +209,7 @@ static void lc_postsuspend(struct dm_target *ti)
 
 	if (!removing)
 		dm_put(md);
-	lc_core_postsuspend(lc->core, removing);
+	lc_volume_postsuspend(lc->vol, removing);
 }
 
 static void lc_status(struct dm_target *ti, status_type_t type, unsigned int status_flags,
@@ -220,7 +220,7 @@ static void lc_status(struct dm_target *ti, status_type_t type, unsigned int sta
 
 	switch (type) {
 	case STATUSTYPE_INFO:
-		lc_status_info(lc->core, result, maxlen);
+		lc_status_info(lc->vol, result, maxlen);
 		break;
 	case STATUSTYPE_TABLE:
 		DMEMIT("%s %s ", lc->backing->name, lc->cache->name);
@@ -228,7 +228,7 @@ static void lc_status(struct dm_target *ti, status_type_t type, unsigned int sta
 		break;
 	case STATUSTYPE_IMA:
 		DMEMIT_TARGET_NAME_VERSION(ti->type);
-		lc_status_ima(lc->core, result + sz, maxlen - sz);
+		lc_status_ima(lc->vol, result + sz, maxlen - sz);
 		break;
 	}
 }
@@ -238,7 +238,7 @@ static int set_option(struct lc_target *lc, const char *key, const char *value)
 	/* Changes the code, which may take long; it stays like that until the table goes. */
 	if (!strcmp(key, "stats") && !cmpxchg(&lc->counting, 0, 1))
 		static_branch_inc(&lc_stats_wanted);
-	return lc_core_set(lc->core, &lc->params, key, value);
+	return lc_volume_set(lc->vol, &lc->params, key, value);
 }
 
 /* Is this the message @name?  @older: its name up to now, which goes on working. */
@@ -253,20 +253,20 @@ static int lc_message(struct dm_target *ti, unsigned int argc, char **argv, char
 	struct lc_target *lc = ti->private;
 
 	if (dm_suspended(ti)) {
-		lc_err(&lc->core->c.env, "messages need a device that is not suspended");
+		lc_err(&lc->vol->c.env, "messages need a device that is not suspended");
 		return -EBUSY;
 	}
 	if (is_message(argc, argv, "sync", "flush"))
-		return lc_core_sync(lc->core);
+		return lc_volume_sync(lc->vol);
 	if (is_message(argc, argv, "drain", "writeback")) {
-		lc_core_drain(lc->core);
+		lc_volume_drain(lc->vol);
 		return 0;
 	}
 	if (argc >= 2 && !strcmp(argv[0], "list"))
-		return lc_status_list(lc->core, argc - 1, argv + 1, result, maxlen);
+		return lc_status_list(lc->vol, argc - 1, argv + 1, result, maxlen);
 	if (argc == 2)
 		return set_option(lc, argv[0], argv[1]);
-	lc_err(&lc->core->c.env,
+	lc_err(&lc->vol->c.env,
 	       "unknown message %.40s: expected sync, drain, list or <option> <value>",
 	       argv[0]);
 	return -EINVAL;
@@ -277,16 +277,16 @@ static int lc_iterate_devices(struct dm_target *ti, iterate_devices_callout_fn f
 	struct lc_target *lc = ti->private;
 	int ret;
 
-	ret = fn(ti, lc->backing, lc->core->c.env.place.data, lc->core->c.env.place.extent, data);
+	ret = fn(ti, lc->backing, lc->vol->c.env.place.data, lc->vol->c.env.place.extent, data);
 	if (ret)
 		return ret;
-	return fn(ti, lc->cache, 0, lc->core->c.sb.geo.cache_bytes >> 9, data);
+	return fn(ti, lc->cache, 0, lc->vol->c.sb.geo.cache_bytes >> 9, data);
 }
 
 /* A multiple of what the HDD likes best, a stripe of a RAID for one, and at least a segment. */
 static u32 optimal(const struct lc_target *lc)
 {
-	u32 segment = lc->core->c.sb.geo.segment_bytes, stripe = bdev_io_opt(lc->backing->bdev);
+	u32 segment = lc->vol->c.sb.geo.segment_bytes, stripe = bdev_io_opt(lc->backing->bdev);
 
 	/* Some disks say odd things. */
 	if (!stripe || stripe % LC_SLOT_BYTES || stripe > UINT_MAX - segment)

@@ -4,7 +4,7 @@
  *
  * Teardown, argued.  When the last reference is dropped no table with this volume is left, so no
  * bio, message or status call can come.  postsuspend ran for the live table, or no bio ever came
- * (lc_core_teardown()), and device mapper waited for its bios; what may still be queued are
+ * (lc_volume_teardown()), and device mapper waited for its bios; what may still be queued are
  * workers, and each is cancelled or flushed in the order in which they can queue one another:
  * idle -> pace -> log -> rescue -> refill -> meter -> unpark -> commit.  Refill can wish for a
  * FLUSH in turn, but not once the log is stopped; unpark and commit find no bio by then, so that
@@ -48,42 +48,42 @@
 
 static void event_work(struct work_struct *work)
 {
-	struct lc_core *core = container_of(work, struct lc_core, event_work);
+	struct lc_volume *vol = container_of(work, struct lc_volume, event_work);
 
-	mutex_lock(&core->life_lock);
-	if (core->table)
-		dm_table_event(core->table);
-	mutex_unlock(&core->life_lock);
+	mutex_lock(&vol->life_lock);
+	if (vol->table)
+		dm_table_event(vol->table);
+	mutex_unlock(&vol->life_lock);
 }
 
-static struct lc_core *core_of(struct lc_health *health)
+static struct lc_volume *volume_of(struct lc_health *health)
 {
-	return container_of(health, struct lc_core, c.health);
+	return container_of(health, struct lc_volume, c.health);
 }
 
 static void refuse_flushes(struct lc_health *health)
 {
-	lc_log_fail(core_of(health)->c.log);
+	lc_log_fail(volume_of(health)->c.log);
 }
 
 static void give_up_ssd(struct lc_health *health)
 {
-	lc_log_stop(core_of(health)->c.log);
-	lc_rescue_start(core_of(health)->rescue);
+	lc_log_stop(volume_of(health)->c.log);
+	lc_rescue_start(volume_of(health)->rescue);
 }
 
 static void wake(struct lc_health *health)
 {
-	lc_intake_kick(core_of(health)->intake);
-	lc_writeback_kick(core_of(health)->wb);
+	lc_intake_kick(volume_of(health)->intake);
+	lc_writeback_kick(volume_of(health)->wb);
 }
 
 static void tell(struct lc_health *health)
 {
-	queue_work(core_of(health)->event_wq, &core_of(health)->event_work);
+	queue_work(volume_of(health)->event_wq, &volume_of(health)->event_work);
 }
 
-const struct lc_health_ops lc_core_health_ops = {
+const struct lc_health_ops lc_volume_health_ops = {
 	.refuse_flushes = refuse_flushes,
 	.give_up_ssd = give_up_ssd,
 	.wake = wake,
@@ -93,40 +93,40 @@ const struct lc_health_ops lc_core_health_ops = {
 /* Of the SSD, in a write of the superblock: records may be gone, and are written again (F2). */
 static void flush_failed(void *arg)
 {
-	struct lc_core *core = arg;
+	struct lc_volume *vol = arg;
 
-	lc_log_void(core->c.log);
+	lc_log_void(vol->c.log);
 }
 
 /* --- creation ------------------------------------------------------------ */
 
 /* No bio is left that the queues could find, and no worker that has something for them. */
-static void destroy_queues(struct lc_core *core)
+static void destroy_queues(struct lc_volume *vol)
 {
-	destroy_workqueue(core->event_wq);
+	destroy_workqueue(vol->event_wq);
 	/* Before the one that it hands reads to. */
-	destroy_workqueue(core->c.verify_wq);
-	destroy_workqueue(core->c.patient_wq);
+	destroy_workqueue(vol->c.verify_wq);
+	destroy_workqueue(vol->c.patient_wq);
 }
 
-static int create_queues(struct lc_core *core)
+static int create_queues(struct lc_volume *vol)
 {
-	core->c.patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
-					     WQ_MAX_ACTIVE);
-	if (!core->c.patient_wq)
+	vol->c.patient_wq = alloc_workqueue("lc-patient", WQ_MEM_RECLAIM | WQ_UNBOUND,
+					    WQ_MAX_ACTIVE);
+	if (!vol->c.patient_wq)
 		return -ENOMEM;
-	core->c.verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!core->c.verify_wq)
+	vol->c.verify_wq = alloc_workqueue("lc-verify", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!vol->c.verify_wq)
 		goto destroy_patient;
-	core->event_wq = alloc_ordered_workqueue("lc-event", WQ_MEM_RECLAIM);
-	if (!core->event_wq)
+	vol->event_wq = alloc_ordered_workqueue("lc-event", WQ_MEM_RECLAIM);
+	if (!vol->event_wq)
 		goto destroy_verify;
 	return 0;
 
 destroy_verify:
-	destroy_workqueue(core->c.verify_wq);
+	destroy_workqueue(vol->c.verify_wq);
 destroy_patient:
-	destroy_workqueue(core->c.patient_wq);
+	destroy_workqueue(vol->c.patient_wq);
 	return -ENOMEM;
 }
 
@@ -141,9 +141,9 @@ static int fill_pool(struct lc_cache *c)
 	return ret;
 }
 
-static int create_rooms(struct lc_core *core, u32 nr_lanes)
+static int create_rooms(struct lc_volume *vol, u32 nr_lanes)
 {
-	struct lc_cache *c = &core->c;
+	struct lc_cache *c = &vol->c;
 
 	c->nr_lanes = nr_lanes;
 	c->sums.nr_slots = c->sb.geo.nr_slots;
@@ -187,37 +187,37 @@ static int create_rooms(struct lc_core *core, u32 nr_lanes)
 	c->claims = lc_claims_create();
 	if (!c->claims)
 		goto destroy_lanes;
-	core->bypass = lc_bypass_create(c);
-	if (!core->bypass)
+	vol->bypass = lc_bypass_create(c);
+	if (!vol->bypass)
 		goto destroy_claims;
-	core->flush = lc_flush_create(c);
-	if (!core->flush)
+	vol->flush = lc_flush_create(c);
+	if (!vol->flush)
 		goto destroy_bypass;
-	core->intake = lc_intake_create(c, core->flush, core->bypass);
-	if (!core->intake)
+	vol->intake = lc_intake_create(c, vol->flush, vol->bypass);
+	if (!vol->intake)
 		goto destroy_flush;
-	if (create_queues(core))
+	if (create_queues(vol))
 		goto destroy_intake;
-	core->discards = lc_discard_create(c);
-	if (!core->discards)
+	vol->discards = lc_discard_create(c);
+	if (!vol->discards)
 		goto destroy_queues;
-	core->wb = lc_writeback_create(c);
-	if (!core->wb)
+	vol->wb = lc_writeback_create(c);
+	if (!vol->wb)
 		goto destroy_discards;
-	core->rescue = lc_rescue_create(core);
-	if (core->rescue)
+	vol->rescue = lc_rescue_create(vol);
+	if (vol->rescue)
 		return 0;
-	lc_writeback_destroy(core->wb);
+	lc_writeback_destroy(vol->wb);
 destroy_discards:
-	lc_discard_destroy(core->discards);
+	lc_discard_destroy(vol->discards);
 destroy_queues:
-	destroy_queues(core);
+	destroy_queues(vol);
 destroy_intake:
-	lc_intake_destroy(core->intake);
+	lc_intake_destroy(vol->intake);
 destroy_flush:
-	lc_flush_destroy(core->flush);
+	lc_flush_destroy(vol->flush);
 destroy_bypass:
-	lc_bypass_destroy(core->bypass);
+	lc_bypass_destroy(vol->bypass);
 destroy_claims:
 	lc_claims_destroy(c->claims);
 destroy_lanes:
@@ -248,36 +248,36 @@ exit_slot_pages:
 }
 
 /* Nobody uses the volume.  Ends each worker before what it uses goes; see above. */
-void lc_core_teardown(struct lc_core *core)
+void lc_volume_teardown(struct lc_volume *vol)
 {
-	struct lc_cache *c = &core->c;
+	struct lc_cache *c = &vol->c;
 
 	/* Resumed, but another target of the table was not, so that nobody suspended it. */
-	if (core->running) {
-		lc_writeback_pause(core->wb);
-		WRITE_ONCE(core->running, false);
+	if (vol->running) {
+		lc_writeback_pause(vol->wb);
+		WRITE_ONCE(vol->running, false);
 	}
-	lc_flush_quiesce(core->flush);
+	lc_flush_quiesce(vol->flush);
 	lc_refill_quiesce(c->refill);
 	/* The refill worker may still ask for a FLUSH. */
 	lc_log_stop(c->log);
 	lc_log_quiesce(c->log);
-	lc_rescue_destroy(core->rescue);
+	lc_rescue_destroy(vol->rescue);
 	lc_refill_stop(c->refill);
-	lc_intake_stop(core->intake);
-	lc_writeback_destroy(core->wb);
-	lc_discard_destroy(core->discards);
-	destroy_queues(core);
+	lc_intake_stop(vol->intake);
+	lc_writeback_destroy(vol->wb);
+	lc_discard_destroy(vol->discards);
+	destroy_queues(vol);
 	/* After all workers that may have queued its works. */
-	lc_flush_destroy(core->flush);
+	lc_flush_destroy(vol->flush);
 	/* All that might say something has ended. */
 	lc_name_stop(&c->env.name);
 	lc_log_destroy(c->log);
 	lc_submit_destroy(c->submit);
 	destroy_workqueue(c->env.wq);
 	/* From here on there is only memory. */
-	lc_intake_destroy(core->intake);
-	lc_bypass_destroy(core->bypass);
+	lc_intake_destroy(vol->intake);
+	lc_bypass_destroy(vol->bypass);
 	lc_claims_destroy(c->claims);
 	lc_refill_destroy(c->refill);
 	lc_lanes_destroy(c->lanes);
@@ -296,40 +296,40 @@ void lc_core_teardown(struct lc_core *core)
  * The index takes some bytes for each slot of the SSD, and is never given back.  Memory that does
  * not exist is not asked for: the OOM killer would come first.
  */
-static int check_memory(struct lc_core *core, const char **error)
+static int check_memory(struct lc_volume *vol, const char **error)
 {
-	u64 need = lc_index_need(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
+	u64 need = lc_index_need(vol->c.sb.geo.nr_slots, vol->c.sb.geo.seg_slots);
 	u64 have = (u64)totalram_pages() << PAGE_SHIFT;
 
 	if (need <= have / 2)
 		return 0;
-	lc_err(&core->c.env, "%pg needs an index of %llu MiB of RAM, more than half of the %llu MiB there are: use less of the device, as a partition or a logical volume, or add memory",
-	       core->c.env.cache, need >> 20, have >> 20);
+	lc_err(&vol->c.env, "%pg needs an index of %llu MiB of RAM, more than half of the %llu MiB there are: use less of the device, as a partition or a logical volume, or add memory",
+	       vol->c.env.cache, need >> 20, have >> 20);
 	*error = "Index would take more than half of the RAM";
 	return -ENOMEM;
 }
 
-static void core_init(struct lc_core *core)
+static void volume_init(struct lc_volume *vol)
 {
-	mutex_init(&core->life_lock);
-	INIT_WORK(&core->event_work, event_work);
-	INIT_LIST_HEAD(&core->users);
+	mutex_init(&vol->life_lock);
+	INIT_WORK(&vol->event_work, event_work);
+	INIT_LIST_HEAD(&vol->users);
 }
 
 /* Are the devices what the superblock was written for? */
-static int check_devices(struct lc_core *core, struct dm_target *ti, const char **error)
+static int check_devices(struct lc_volume *vol, struct dm_target *ti, const char **error)
 {
-	const struct lc_sb *sb = &core->c.sb;
+	const struct lc_sb *sb = &vol->c.sb;
 
 	*error = NULL;
-	if ((u64)bdev_nr_bytes(core->c.env.cache) < sb->geo.cache_bytes)
+	if ((u64)bdev_nr_bytes(vol->c.env.cache) < sb->geo.cache_bytes)
 		*error = "Cache device is smaller than when it was formatted";
-	else if ((u64)bdev_nr_bytes(core->c.env.backing) < sb->backing_bytes)
+	else if ((u64)bdev_nr_bytes(vol->c.env.backing) < sb->backing_bytes)
 		*error = "Backing device is smaller than when the cache was formatted";
 	else if (ti->len != sb->volume_sectors)
 		*error = "Table length is not the length of the formatted volume";
-	else if (bdev_logical_block_size(core->c.env.backing) > sb->backing_lbs ||
-		 bdev_logical_block_size(core->c.env.cache) > sb->cache_lbs)
+	else if (bdev_logical_block_size(vol->c.env.backing) > sb->backing_lbs ||
+		 bdev_logical_block_size(vol->c.env.cache) > sb->cache_lbs)
 		*error = "Logical block size has grown since the cache was formatted";
 	return *error ? -EINVAL : 0;
 }
@@ -338,13 +338,13 @@ static int check_devices(struct lc_core *core, struct dm_target *ti, const char 
  * One for each memory node, or as many as are asked for: that is, if the log is large enough
  * for their rounds, and the buffers are enough.
  */
-static int choose_lanes(const struct lc_core *core, u32 *nr, const char **error)
+static int choose_lanes(const struct lc_volume *vol, u32 *nr, const char **error)
 {
-	u64 most = min_t(u64, core->c.env.params.buffers / LC_LANE_BUFFERS,
-			 core->c.sb.geo.nr_segments / LC_LANE_SEGMENTS);
+	u64 most = min_t(u64, vol->c.env.params.buffers / LC_LANE_BUFFERS,
+			 vol->c.sb.geo.nr_segments / LC_LANE_SEGMENTS);
 
 	most = clamp_t(u64, most, 1, LC_MAX_LANES);
-	*nr = core->c.env.params.lanes;
+	*nr = vol->c.env.params.lanes;
 	if (*nr > most) {
 		*error = "Option lanes: each of several needs 4 buffers and 32 segments";
 		return -EINVAL;
@@ -354,62 +354,62 @@ static int choose_lanes(const struct lc_core *core, u32 *nr, const char **error)
 	return 0;
 }
 
-struct lc_core *lc_core_alloc(struct mapped_device *md, struct block_device *backing,
-			      struct block_device *cache)
+struct lc_volume *lc_volume_alloc(struct mapped_device *md, struct block_device *backing,
+				  struct block_device *cache)
 {
-	struct lc_core *core = kzalloc(sizeof(*core), GFP_KERNEL);
+	struct lc_volume *vol = kzalloc(sizeof(*vol), GFP_KERNEL);
 
-	if (!core)
+	if (!vol)
 		return NULL;
-	core->c.env.cache = cache;
-	core->c.env.backing = backing;
-	core->c.env.sb = &core->c.sb;
-	core->c.env.health = &core->c.health;
-	lc_name_init(&core->c.env.name, md, dm_device_name(md));
-	lc_health_init(&core->c.health, &core->c.env, &lc_core_health_ops);
-	core_init(core);
-	return core;
+	vol->c.env.cache = cache;
+	vol->c.env.backing = backing;
+	vol->c.env.sb = &vol->c.sb;
+	vol->c.env.health = &vol->c.health;
+	lc_name_init(&vol->c.env.name, md, dm_device_name(md));
+	lc_health_init(&vol->c.health, &vol->c.env, &lc_volume_health_ops);
+	volume_init(vol);
+	return vol;
 }
 
-void lc_core_free(struct lc_core *core)
+void lc_volume_free(struct lc_volume *vol)
 {
-	mutex_destroy(&core->life_lock);
-	kfree(core);
+	mutex_destroy(&vol->life_lock);
+	kfree(vol);
 }
 
-int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_params *params,
-		  const char **error)
+int lc_volume_setup(struct lc_volume *vol, struct dm_target *ti, const struct lc_params *params,
+		    const char **error)
 {
 	const char *why = "cannot be read";
 	u32 nr_lanes;
 	int ret;
 
 	*error = "Cannot allocate memory";
-	core->c.env.params = *params;
-	lc_name_look(&core->c.env.name);
-	core->c.super = lc_super_create(&core->c.env, &core->c.sb, flush_failed, core);
-	ret = core->c.super ? lc_super_load(core->c.super, &why) : -ENOMEM;
+	vol->c.env.params = *params;
+	lc_name_look(&vol->c.env.name);
+	vol->c.super = lc_super_create(&vol->c.env, &vol->c.sb, flush_failed, vol);
+	ret = vol->c.super ? lc_super_load(vol->c.super, &why) : -ENOMEM;
 	if (ret == -ENOMEM)
 		goto stop_name;
 	if (ret) {
-		lc_err(&core->c.env, "%pg: %s: see lc-dump, or lc-format if it is new",
-		       core->c.env.cache, why);
+		lc_err(&vol->c.env, "%pg: %s: see lc-dump, or lc-format if it is new",
+		       vol->c.env.cache, why);
 		*error = "Cache device has no usable superblock";
 		ret = -EINVAL;
 		goto stop_name;
 	}
-	core->c.env.nr_blocks = (core->c.sb.volume_sectors + LC_BLOCK_SECTORS - 1) >>
+	vol->c.env.nr_blocks = (vol->c.sb.volume_sectors + LC_BLOCK_SECTORS - 1) >>
 				LC_BLOCK_SHIFT;
-	lc_place_init(&core->c.env.place, &core->c.sb);
-	lc_doubt_init(&core->c.doubt, core->c.env.nr_blocks);
-	ret = check_devices(core, ti, error);
+	lc_place_init(&vol->c.env.place, &vol->c.sb);
+	lc_doubt_init(&vol->c.doubt, vol->c.env.nr_blocks);
+	ret = check_devices(vol, ti, error);
 	if (!ret)
-		ret = choose_lanes(core, &nr_lanes, error);
+		ret = choose_lanes(vol, &nr_lanes, error);
 	if (!ret)
-		ret = check_memory(core, error);
+		ret = check_memory(vol, error);
 	if (ret)
 		goto stop_name;
-	ret = create_rooms(core, nr_lanes);
+	ret = create_rooms(vol, nr_lanes);
 	if (ret) {
 		*error = "Cannot allocate memory";
 		goto stop_name;
@@ -417,27 +417,27 @@ int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_pa
 	return 0;
 
 stop_name:
-	lc_name_stop(&core->c.env.name);
-	lc_super_destroy(core->c.super);
+	lc_name_stop(&vol->c.env.name);
+	lc_super_destroy(vol->c.super);
 	return ret;
 }
 
-int lc_core_check_table(struct lc_core *core, struct dm_target *ti,
-			const struct lc_params *params, const char **error)
+int lc_volume_check_table(struct lc_volume *vol, struct dm_target *ti,
+			  const struct lc_params *params, const char **error)
 {
-	int ret = check_devices(core, ti, error);
+	int ret = check_devices(vol, ti, error);
 
-	if (!ret && params->buffers < LC_LANE_BUFFERS * core->c.nr_lanes) {
+	if (!ret && params->buffers < LC_LANE_BUFFERS * vol->c.nr_lanes) {
 		*error = "Option buffers: there are more lanes than 4 buffers for each";
 		ret = -EINVAL;
 	}
 	return ret;
 }
 
-void lc_core_unbind(struct lc_core *core, struct dm_table *table)
+void lc_volume_unbind(struct lc_volume *vol, struct dm_table *table)
 {
-	mutex_lock(&core->life_lock);
-	if (core->table == table)
-		core->table = NULL;
-	mutex_unlock(&core->life_lock);
+	mutex_lock(&vol->life_lock);
+	if (vol->table == table)
+		vol->table = NULL;
+	mutex_unlock(&vol->life_lock);
 }

@@ -13,31 +13,31 @@
 struct block_device;
 struct dm_table;
 struct dm_target;
-struct lc_core;
+struct lc_volume;
 struct lc_health_ops;
 struct lc_params;
 struct mapped_device;
 
 /**
- * lc_core_alloc() - a volume without rooms
+ * lc_volume_alloc() - a volume without rooms
  * @md: the mapped device
  * @backing: the HDD
  * @cache: the SSD
  *
  * Return: the volume, or NULL.
  */
-struct lc_core *lc_core_alloc(struct mapped_device *md, struct block_device *backing,
-			      struct block_device *cache);
+struct lc_volume *lc_volume_alloc(struct mapped_device *md, struct block_device *backing,
+				  struct block_device *cache);
 
 /**
- * lc_core_free() - undo lc_core_alloc()
- * @core: a volume without rooms
+ * lc_volume_free() - undo lc_volume_alloc()
+ * @vol: a volume without rooms
  */
-void lc_core_free(struct lc_core *core);
+void lc_volume_free(struct lc_volume *vol);
 
 /**
- * lc_core_setup() - read the superblock and create the rooms
- * @core: fresh from lc_core_alloc()
+ * lc_volume_setup() - read the superblock and create the rooms
+ * @vol: fresh from lc_volume_alloc()
  * @ti: the first target
  * @params: options of its table
  * @error: gets constant text on error
@@ -45,39 +45,39 @@ void lc_core_free(struct lc_core *core);
  * Reads from the SSD, and never writes.  May sleep for as long as the SSD does.
  * Return: 0, or a negative errno: then there are no rooms, as before the call.
  */
-int lc_core_setup(struct lc_core *core, struct dm_target *ti, const struct lc_params *params,
-		  const char **error);
+int lc_volume_setup(struct lc_volume *vol, struct dm_target *ti, const struct lc_params *params,
+		    const char **error);
 
 /**
- * lc_core_check_table() - may another table have a share in this volume?
- * @core: the volume
+ * lc_volume_check_table() - may another table have a share in this volume?
+ * @vol: the volume
  * @ti: the table's target
  * @params: its options
  * @error: gets constant text on error
  *
  * Does not sleep.  Return: 0 or -EINVAL.
  */
-int lc_core_check_table(struct lc_core *core, struct dm_target *ti,
-			const struct lc_params *params, const char **error);
+int lc_volume_check_table(struct lc_volume *vol, struct dm_target *ti,
+			  const struct lc_params *params, const char **error);
 
 /**
- * lc_core_unbind() - a table goes away
- * @core: the volume
+ * lc_volume_unbind() - a table goes away
+ * @vol: the volume
  * @table: forgotten if it is the bound one, so that it gets no more events
  *
  * Takes life_lock.
  */
-void lc_core_unbind(struct lc_core *core, struct dm_table *table);
+void lc_volume_unbind(struct lc_volume *vol, struct dm_table *table);
 
 /**
- * lc_core_teardown() - undo lc_core_setup(): end all workers and destroy the rooms
- * @core: the volume; no table refers to it
+ * lc_volume_teardown() - undo lc_volume_setup(): end all workers and destroy the rooms
+ * @vol: the volume; no table refers to it
  *
  * Does no I/O of its own, but waits for what is on its way.
  */
-void lc_core_teardown(struct lc_core *core);
+void lc_volume_teardown(struct lc_volume *vol);
 
 /* What follows when a room of a volume reports a failure. */
-extern const struct lc_health_ops lc_core_health_ops;
+extern const struct lc_health_ops lc_volume_health_ops;
 
 #endif /* LC_VOLUME_H */

@@ -544,7 +544,7 @@ void lc_writeback_destroy(struct lc_writeback *wb)
  * @depth: runs in flight
  *
  * May sleep and allocates; under memalloc_noio while the volume is suspended.  Under
- * core->life_lock, but when the core is created.
+ * vol->life_lock, but when the volume is created.
  * Return: 0 or -ENOMEM: nothing changed.
  */
 int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)

@@ -55,8 +55,8 @@ def test_mutant_is_complete(name, copy):
 
 WRONG = ("SPDX-License-Identifier: GPL-2.0-only\n"
          "@@ dm-lc/volume.c event_work\n"
-         "+\tlc_nobody_declares_this(core);\n"
-         " \tmutex_lock(&core->life_lock);\n")
+         "+\tlc_nobody_declares_this(vol);\n"
+         " \tmutex_lock(&vol->life_lock);\n")
 
 
 def test_mutants_compile(tmp_path):

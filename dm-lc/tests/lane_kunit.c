@@ -275,7 +275,7 @@ static struct storm *storm_create(struct kunit *test, u32 lanes)
 	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, storm);
-	/* Registered before the core, so freed after it. */
+	/* Registered before the vol, so freed after it. */
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, free_arrays, storm), 0);
 	storm->fake = fake_create(test, &options);
 	nr_slots = storm->fake->c.sb.geo.nr_slots;

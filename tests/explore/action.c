@@ -117,7 +117,7 @@ static bool do_user(const struct life *life, const struct action *a)
 		break;
 	case ACTION_SEAL:
 		lc_log_want_durable(the_log(),
-				    lc_lanes_close_used(world->core->c.lanes, a->a));
+				    lc_lanes_close_used(world->vol->c.lanes, a->a));
 		break;
 	case ACTION_DISCARD:
 		if (s->discard.state != DISCARD_REST || a->a + a->b > world->params.blocks)
@@ -126,7 +126,7 @@ static bool do_user(const struct life *life, const struct action *a)
 		break;
 	case ACTION_WRITEBACK:
 		if (s->drain.state != DRAIN_REST ||
-		    drain_limit() == lc_ring_tail(world->core->c.ring))
+		    drain_limit() == lc_ring_tail(world->vol->c.ring))
 			return false;
 		drain_begin(a->a);
 		break;
@@ -218,7 +218,7 @@ bool action_do(struct life *life, const struct action *action)
 	done = life->phase != PHASE_ENDED && do_inner(life, action);
 	if (shim_atomic)
 		shim_warn("a lock is held for ever", __FILE__, __LINE__);
-	if (life->phase == PHASE_RUN && lc_mode(&world->core->c.health) != LC_MODE_RW)
+	if (life->phase == PHASE_RUN && lc_mode(&world->vol->c.health) != LC_MODE_RW)
 		trouble(BAD_WARNING, "the volume left mode rw");
 	return done;
 }
@@ -457,7 +457,7 @@ bool plan_next(struct life *life, struct action *a)
 	}
 	if (life->phase == PHASE_RUN && !closing) {
 		if (drain_needed(plan.lazy) && world->standin->drain.state == DRAIN_REST &&
-		    drain_limit() > lc_ring_tail(world->core->c.ring)) {
+		    drain_limit() > lc_ring_tail(world->vol->c.ring)) {
 			*a = (struct action) { .kind = ACTION_WRITEBACK };
 			return true;
 		}

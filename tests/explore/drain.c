@@ -26,12 +26,12 @@
 
 static bool segment_settled(u64 number)
 {
-	return number < world->core->c.allot->next && !segment_of(number)->buf;
+	return number < world->vol->c.allot->next && !segment_of(number)->buf;
 }
 
 u64 drain_limit(void)
 {
-	u64 number = lc_ring_tail(world->core->c.ring);
+	u64 number = lc_ring_tail(world->vol->c.ring);
 
 	while (segment_settled(number))
 		number++;
@@ -41,15 +41,15 @@ u64 drain_limit(void)
 /* @lazy: only when the ring is full. */
 bool drain_needed(bool lazy)
 {
-	struct lc_core *core = world->core;
+	struct lc_volume *vol = world->vol;
 
-	return lc_ring_free(core->c.ring) <= READ_ONCE(core->c.ring->reserve) +
-	       (lazy ? 1 : core->c.sb.geo.nr_segments / 4);
+	return lc_ring_free(vol->c.ring) <= READ_ONCE(vol->c.ring->reserve) +
+	       (lazy ? 1 : vol->c.sb.geo.nr_segments / 4);
 }
 
 static u64 close_used(bool close_segments)
 {
-	return lc_lanes_close_used(world->core->c.lanes, close_segments);
+	return lc_lanes_close_used(world->vol->c.lanes, close_segments);
 }
 
 static void want_durable(u64 seq)
@@ -68,13 +68,13 @@ static int compare_items(const void *a, const void *b)
 
 static void collect_slot(struct drain *d, u32 slot)
 {
-	struct lc_core *core = world->core;
+	struct lc_volume *vol = world->vol;
 	const struct rec *rec;
 	struct lc_mapping map;
 	u64 block;
 	u32 i;
 
-	if (!lc_index_peek(core->c.index, slot, &block, &map) || !map.dirty)
+	if (!lc_index_peek(vol->c.index, slot, &block, &map) || !map.dirty)
 		return;
 	rec = &world->recs[world->newest[block]];
 	for (i = 0; i < rec->nr_slots; i++) {
@@ -84,7 +84,7 @@ static void collect_slot(struct drain *d, u32 slot)
 	d->items[d->nr_items++] = (struct item) {
 		.block = block, .slot = slot, .mask = map.mask,
 		.data = image_page(&world->life->view[SSD],
-				   (core->c.sb.geo.segments_offset >> LC_SLOT_SHIFT) + slot),
+				   (vol->c.sb.geo.segments_offset >> LC_SLOT_SHIFT) + slot),
 	};
 	/* W1: only durable slots, only verified ones; the model's memory is the sum. */
 	if (!rec_durable(rec) || i == rec->nr_slots ||
@@ -95,7 +95,7 @@ static void collect_slot(struct drain *d, u32 slot)
 
 static void collect(struct drain *d)
 {
-	u64 number = lc_ring_tail(world->core->c.ring), limit = drain_limit();
+	u64 number = lc_ring_tail(world->vol->c.ring), limit = drain_limit();
 	u32 i;
 
 	d->first = number;
@@ -105,7 +105,7 @@ static void collect(struct drain *d)
 		if (d->nr_items + SEG_SLOTS > max(world->params.batch, 1u * SEG_SLOTS))
 			break;
 		for (i = 0; i < SEG_SLOTS; i++)
-			collect_slot(d, lc_ring_position(world->core->c.ring, number) * SEG_SLOTS +
+			collect_slot(d, lc_ring_position(world->vol->c.ring, number) * SEG_SLOTS +
 				     i);
 	}
 	d->end = number;
@@ -121,7 +121,7 @@ static u32 run_length(const struct drain *d)
 
 	for (i = 0; i < nr; i++)
 		items[i].block = d->items[d->next_item + i].block;
-	return lc_stripe_run(&none, &world->core->c.env.place, items, nr, LC_RUN_BLOCKS);
+	return lc_stripe_run(&none, &world->vol->c.env.place, items, nr, LC_RUN_BLOCKS);
 }
 
 /* For the account of what was met: do the next run and the one behind it meet at the seam? */
@@ -147,7 +147,7 @@ static bool run_turn(const struct drain *d)
 /* As wbcopy.c's run_refresh(). */
 static bool still_newest(const struct item *item)
 {
-	struct lc_index *index = world->core->c.index;
+	struct lc_index *index = world->vol->c.index;
 	u32 bucket = lc_index_lock(index, item->block);
 	struct lc_mapping map;
 	bool newest = lc_index_lookup(index, bucket, item->block, &map) && map.slot == item->slot;
@@ -159,7 +159,7 @@ static bool still_newest(const struct item *item)
 /* On the HDD, of a block, as the module has it. */
 static u32 place_page(u32 block)
 {
-	return lc_place_sector(&world->core->c.env.place, block * PAGE_SECTORS) / PAGE_SECTORS;
+	return lc_place_sector(&world->vol->c.env.place, block * PAGE_SECTORS) / PAGE_SECTORS;
 }
 
 /* One run of neighbouring blocks, each stretch of valid sectors a command. */
@@ -178,7 +178,7 @@ static void copy_run(struct drain *d)
 		if (!still_newest(item))
 			continue;
 		item->sent = true;
-		lc_doubt_sent(&world->core->c.doubt, item->block, item->mask);
+		lc_doubt_sent(&world->vol->c.doubt, item->block, item->mask);
 		for (i = 0; i < PAGE_SECTORS; i++) {
 			if (!(item->mask & 1u << i))
 				continue;
@@ -199,7 +199,7 @@ static void copy_run(struct drain *d)
 /* As wbfinish.c's lc_wb_flush(). */
 static void flush_hdd(const struct drain *d)
 {
-	struct lc_doubt *doubt = &world->core->c.doubt;
+	struct lc_doubt *doubt = &world->vol->c.doubt;
 	u32 i;
 
 	for (i = 0; i < d->nr_items; i++) {
@@ -212,7 +212,7 @@ static void flush_hdd(const struct drain *d)
 
 static void mark_clean(struct drain *d)
 {
-	struct lc_index *index = world->core->c.index;
+	struct lc_index *index = world->vol->c.index;
 	struct lc_mapping map;
 	u32 i, bucket;
 
@@ -245,7 +245,7 @@ static void tail_for(u64 end, u64 *segment, u64 *tail_seq)
 	u64 seq;
 
 	*tail_seq = last + 1;
-	for (seq = last; seq >= world->core->c.sb.tail_seq; seq--) {
+	for (seq = last; seq >= world->vol->c.sb.tail_seq; seq--) {
 		const struct rec *rec = rec_of_seq(seq);
 
 		if (rec->places[rec->cur].segment >= end)
@@ -265,7 +265,7 @@ static bool any_rewritten(void)
 {
 	u64 seq;
 
-	for (seq = world->core->c.sb.tail_seq; seq <= last_seq(); seq++) {
+	for (seq = world->vol->c.sb.tail_seq; seq <= last_seq(); seq++) {
 		if (rec_of_seq(seq)->nr_places > 1)
 			return true;
 	}
@@ -278,7 +278,7 @@ static bool any_rewritten(void)
  */
 static bool tail_at_cut(u64 first, u64 end, u64 *segment, u64 *tail_seq)
 {
-	struct lc_allot *allot = world->core->c.allot;
+	struct lc_allot *allot = world->vol->c.allot;
 	u64 low_segment, low_seq;
 
 	for (; end > first; end--) {
@@ -290,7 +290,7 @@ static bool tail_at_cut(u64 first, u64 end, u64 *segment, u64 *tail_seq)
 		return false;
 	*segment = end;
 	world->standin->nr_cuts += nr_lanes() > 1;
-	world->standin->nr_old_cuts += nr_lanes() > 1 && end < world->core->c.ring->life_start;
+	world->standin->nr_old_cuts += nr_lanes() > 1 && end < world->vol->c.ring->life_start;
 	tail_for(end, &low_segment, &low_seq);
 	if (low_seq != *tail_seq || low_segment < end)
 		trouble(BAD_INDEX, "segment %llu is no cut from record %llu on: %llu in %llu", end,
@@ -311,7 +311,7 @@ static void forget_skips(struct lc_sb *sb, u64 tail)
 
 static void move_tail(struct drain *d)
 {
-	struct lc_core *core = world->core;
+	struct lc_volume *vol = world->vol;
 	struct standin *s = world->standin;
 	u64 segment, seq;
 
@@ -326,12 +326,12 @@ static void move_tail(struct drain *d)
 	}
 	d->state = DRAIN_TAIL;
 	say("%6u tail to record %llu in segment %llu", world->life->now, seq, segment);
-	forget_skips(&core->c.sb, segment);
+	forget_skips(&vol->c.sb, segment);
 	s->meta_busy = true;
-	lc_super_set_tail(core->c.super, segment, seq);
+	lc_super_set_tail(vol->c.super, segment, seq);
 	s->meta_busy = false;
-	lc_ring_set_tail(core->c.ring, segment, seq);
-	lc_kick(&core->c.env.refill);
+	lc_ring_set_tail(vol->c.ring, segment, seq);
+	lc_kick(&vol->c.env.refill);
 	d->state = DRAIN_REST;
 }
 
@@ -344,7 +344,7 @@ void drain_begin(bool all)
 	struct standin *s = world->standin;
 	struct drain *d = &s->drain;
 
-	if (all && !segment_settled(lc_ring_tail(world->core->c.ring))) {
+	if (all && !segment_settled(lc_ring_tail(world->vol->c.ring))) {
 		d->seq = close_used(true);
 		want_durable(d->seq);
 		d->state = DRAIN_SEALING;
@@ -425,10 +425,10 @@ void drain_ended(struct cmd *cmd)
 		d->flying--;
 	} else if (cmd->failed) {
 		/* F3: all of the batch stays dirty, the tail stays. */
-		lc_doubt_end(&world->core->c.doubt, false);
+		lc_doubt_end(&world->vol->c.doubt, false);
 		d->state = DRAIN_REST;
 	} else {
-		lc_doubt_end(&world->core->c.doubt, true);
+		lc_doubt_end(&world->vol->c.doubt, true);
 		copy_done(d);
 	}
 }
@@ -438,7 +438,7 @@ void drain_ended(struct cmd *cmd)
 /* Which blocks have copies the range covers?  @drop: forget them. */
 static bool visit_range(const struct discard *d, bool drop)
 {
-	struct lc_index *index = world->core->c.index;
+	struct lc_index *index = world->vol->c.index;
 	struct lc_mapping map;
 	bool any = false;
 	u32 block, bucket;
@@ -479,11 +479,11 @@ static void discard_piece(struct discard *d, u32 from, u32 nr)
 /* As send_below(). */
 static void discard_on_hdd(struct discard *d)
 {
-	u32 nr = lc_place_run(&world->core->c.env.place, d->first * PAGE_SECTORS,
+	u32 nr = lc_place_run(&world->vol->c.env.place, d->first * PAGE_SECTORS,
 			      d->nr * PAGE_SECTORS) / PAGE_SECTORS;
 
 	d->state = DISCARD_HDD;
-	lc_doubt_discarded(&world->core->c.doubt, d->first, d->first + d->nr - 1);
+	lc_doubt_discarded(&world->vol->c.doubt, d->first, d->first + d->nr - 1);
 	discard_piece(d, 0, nr);
 	if (nr < d->nr) {
 		world->standin->nr_cut_discards++;
@@ -542,7 +542,7 @@ static bool append_range(struct discard *d)
 		.block = d->first, .nr_blocks = d->nr, .type = LC_ENTRY_RANGE_TOMBSTONE,
 	};
 
-	if (lc_lanes_append_ranges(world->core->c.lanes, &range, 1))
+	if (lc_lanes_append_ranges(world->vol->c.lanes, &range, 1))
 		return false;
 	d->rec = rec_index(rec_of_seq(world->last_seq));
 	d->op = op_add(d->first, d->nr, 0, d->rec);
@@ -590,13 +590,13 @@ void discard_ended(void)
 
 	if (--s->discard.flying)
 		return;
-	lc_doubt_discarded(&world->core->c.doubt, s->discard.first,
+	lc_doubt_discarded(&world->vol->c.doubt, s->discard.first,
 			   s->discard.first + s->discard.nr - 1);
 	world->ops[s->discard.op].acked = world->life->now;
 	s->discard.state = DISCARD_REST;
 }
 
-/* --- for core.c ---------------------------------------------------------------- */
+/* --- for volume.c ---------------------------------------------------------------- */
 
 /* Only its address matters. */
 struct lc_writeback {

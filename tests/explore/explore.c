@@ -194,8 +194,8 @@ static void count_life(const struct life *life)
 		seen.rewritten += rec_of_seq(seq)->nr_places > 1;
 		seen.tombstones += rec_of_seq(seq)->type == LC_RECORD_RANGE;
 	}
-	seen.skips += world->core->c.sb.nr_skips != 0;
-	seen.wraps += lc_ring_head(world->core->c.ring) > world->params.segments;
+	seen.skips += world->vol->c.sb.nr_skips != 0;
+	seen.wraps += lc_ring_head(world->vol->c.ring) > world->params.segments;
 	seen.lanes += nr_lanes() > 1;
 	seen.cuts += world->standin->nr_cuts;
 	seen.old_cuts += world->standin->nr_old_cuts;

@@ -167,7 +167,7 @@ static void judge_mapping(const struct trial *t, u32 block, const struct lc_mapp
 
 static bool lookup(u32 block, struct lc_mapping *map)
 {
-	struct lc_index *index = world->core->c.index;
+	struct lc_index *index = world->vol->c.index;
 	u32 bucket = lc_index_lock(index, block);
 	bool found = lc_index_lookup(index, bucket, block, map);
 

@@ -2,8 +2,8 @@
 /*
  * One life of the volume: the module's own start and stop, and the actions between.
  *
- * lc_core_setup() and lc_core_resume() read the superblock, recover and open the epoch;
- * lc_core_postsuspend() stops cleanly.  They are the module's, unmodified, and so is all
+ * lc_volume_setup() and lc_volume_resume() read the superblock, recover and open the epoch;
+ * lc_volume_postsuspend() stops cleanly.  They are the module's, unmodified, and so is all
  * they call but what standin.h names.  When they do I/O they end up here, in the functions of
  * io.h.  A write or FLUSH that they wait for is a command like any other: whoever waits, in
  * wait_until() or shim_wait(), goes on doing actions, and if there are no more, the life ends in
@@ -83,7 +83,7 @@ static void flush_and_wait(enum disk_id disk)
 /* Superblocks, then marks, are all a start may write; of front copies and marks either first. */
 static void check_start_write(enum disk_id disk, u64 address)
 {
-	const struct lc_sb *sb = &world->core->c.sb;
+	const struct lc_sb *sb = &world->vol->c.sb;
 	u32 n = world->life->nr_meta++;
 	u32 marks = sb->mark_offset != LC_NO_MARK ? 2 : 0;
 	u64 a, b;
@@ -364,10 +364,10 @@ static void standin_reset(void)
 	world->standin = s;
 }
 
-/* The core of the life before is forgotten as in a crash: nobody tells it. */
-static void forget_core(void)
+/* The volume of the life before is forgotten as in a crash: nobody tells it. */
+static void forget_volume(void)
 {
-	world->core = NULL;
+	world->vol = NULL;
 	shim_heap_reset();
 	shim_works_reset();
 }
@@ -382,30 +382,30 @@ static int start(struct life *life)
 	};
 	struct lc_params mine = params;
 	const char *error = NULL;
-	struct lc_core *core;
+	struct lc_volume *vol;
 	int ret;
 
 	mine.buffers = world->params.buffers;
 	target.len = world->format.volume_sectors;
-	core = lc_core_alloc(NULL, world->dm_dev[HDD].bdev, world->dm_dev[SSD].bdev);
-	ret = core ? lc_core_setup(core, &target, &mine, &error) : -ENOMEM;
+	vol = lc_volume_alloc(NULL, world->dm_dev[HDD].bdev, world->dm_dev[SSD].bdev);
+	ret = vol ? lc_volume_setup(vol, &target, &mine, &error) : -ENOMEM;
 	if (ret) {
 		say("constructor: %s", error);
 		return ret;
 	}
-	world->core = core;
-	ret = lc_core_resume(core, NULL, &mine, NULL);
+	world->vol = vol;
+	ret = lc_volume_resume(vol, NULL, &mine, NULL);
 	if (ret)
 		return ret;
 	life->started = life->now;
 	life->phase = PHASE_RUN;
 	life->start_op = world->nr_ops;
 	life->start_seq = last_seq();
-	life->tail_seq = core->c.sb.tail_seq;
-	life->tail_segment = core->c.sb.tail_segment;
-	life->next_segment = lc_ring_head(core->c.ring);
+	life->tail_seq = vol->c.sb.tail_seq;
+	life->tail_segment = vol->c.sb.tail_segment;
+	life->next_segment = lc_ring_head(vol->c.ring);
 	say("%6u started: epoch %llu, records to %llu, tail %llu in segment %llu, next segment %llu",
-	    life->now, core->c.sb.epoch, life->start_seq, life->tail_seq, life->tail_segment,
+	    life->now, vol->c.sb.epoch, life->start_seq, life->tail_seq, life->tail_segment,
 	    life->next_segment);
 	return 0;
 }
@@ -418,7 +418,7 @@ static int start(struct life *life)
  */
 int life_start(struct life *life)
 {
-	forget_core();
+	forget_volume();
 	standin_reset();
 	world->life = life;
 	return start(life);
@@ -440,7 +440,7 @@ void life_stop_clean(void)
 	struct life *life = world->life;
 
 	life->phase = PHASE_STOP;
-	lc_core_postsuspend(world->core, true);
+	lc_volume_postsuspend(world->vol, true);
 	life->phase = PHASE_ENDED;
 }
 

@@ -68,7 +68,7 @@ void __wrap_lc_submit_record(struct lc_submit *submit, struct lc_record *record,
 /* Its first record goes elsewhere, so no chain of headers begins there. */
 static void skip_segment(u64 number)
 {
-	struct lc_sb *sb = &world->core->c.sb;
+	struct lc_sb *sb = &world->vol->c.sb;
 
 	if (sb->nr_skips == LC_SB_SKIPS)
 		return;
@@ -96,7 +96,7 @@ static void close_lane(struct lc_lane *lane, bool want_durable)
 static void give_up(struct lc_buffer *buf)
 {
 	struct standin *s = world->standin;
-	const struct lc_lanes *lanes = world->core->c.lanes;
+	const struct lc_lanes *lanes = world->vol->c.lanes;
 	u32 i;
 
 	if (s->rewrite_buf == buf) {
@@ -201,8 +201,8 @@ bool rewrite_possible(void)
 	if (!s->nr_rewrites || s->nr_rewrites < s->nr_marked)
 		return false;
 	return rewrite_fits(s->rewrites[0]) ||
-	       (READ_ONCE(world->core->c.lanes->lane[0]->nr_ready) &&
-		lc_allot_ready(world->core->c.allot));
+	       (READ_ONCE(world->vol->c.lanes->lane[0]->nr_ready) &&
+		lc_allot_ready(world->vol->c.allot));
 }
 
 static bool is_queued(const struct lc_record *record)
@@ -254,7 +254,7 @@ bool rewrite_holds(const struct work_struct *work)
 /* The index follows to the new place what it still maps to the old one. */
 static void move_mappings(const struct rec *rec, u32 from)
 {
-	struct lc_index *index = world->core->c.index;
+	struct lc_index *index = world->vol->c.index;
 	struct lc_mapping map, old;
 	u32 i, bucket;
 
@@ -276,7 +276,7 @@ static void move_mappings(const struct rec *rec, u32 from)
 /* The next buffer of the first lane.  What it has open is in a lower segment: it is closed. */
 static struct lc_buffer *take_buffer(void)
 {
-	struct lc_lanes *lanes = world->core->c.lanes;
+	struct lc_lanes *lanes = world->vol->c.lanes;
 	struct lc_lane *lane = lanes->lane[0];
 	struct lc_buffer *buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
 	int ret = buf ? lc_allot_take(lanes->allot, 0, false, buf) : -EAGAIN;
@@ -290,7 +290,7 @@ static struct lc_buffer *take_buffer(void)
 	list_del(&buf->list);
 	lane->nr_ready--;
 	close_lane(lane, false);
-	lc_kick(&world->core->c.env.refill);
+	lc_kick(&world->vol->c.env.refill);
 	return buf;
 }
 
@@ -354,7 +354,7 @@ void rewrite_one(void)
 	record = move_record(the_log(), record);
 	s->rewrite_seq = record->seq;
 	rec->rewrite = false;
-	__real_lc_submit_again(world->core->c.submit, record);
+	__real_lc_submit_again(world->vol->c.submit, record);
 	say("%6u record %llu is to go to segment %llu slot %u instead", world->life->now, rec->seq,
 	    rec->places[rec->cur].segment, rec->places[rec->cur].slot);
 	if (!s->nr_rewrites) {
@@ -366,12 +366,12 @@ void rewrite_one(void)
 /* Name the skipped segments in a durable superblock. */
 void rewrite_skip(void)
 {
-	struct lc_core *core = world->core;
+	struct lc_volume *vol = world->vol;
 	struct standin *s = world->standin;
 	u32 nr = s->nr_skips;		/* those that come meanwhile want another one */
 
 	s->meta_busy = true;
-	lc_super_set_tail(core->c.super, core->c.sb.tail_segment, core->c.sb.tail_seq);
+	lc_super_set_tail(vol->c.super, vol->c.sb.tail_segment, vol->c.sb.tail_seq);
 	s->meta_busy = false;
 	s->nr_named = nr;
 }

@@ -34,7 +34,7 @@ struct lc_allot *__real_lc_allot_create(struct lc_env *env, struct lc_ring *ring
 struct lc_allot *__wrap_lc_allot_create(struct lc_env *env, struct lc_ring *ring,
 					struct lc_log *log, u32 lanes);
 
-/* The core would take one lane for so small a ring. */
+/* The volume would take one lane for so small a ring. */
 struct lc_pool *__wrap_lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes)
 {
 	(void)nr_homes;
@@ -57,7 +57,7 @@ struct lc_allot *__wrap_lc_allot_create(struct lc_env *env, struct lc_ring *ring
 	struct lc_allot *allot = __real_lc_allot_create(env, ring, log, lanes_now);
 
 	(void)lanes;
-	container_of(env, struct lc_core, c.env)->c.nr_lanes = lanes_now;
+	container_of(env, struct lc_volume, c.env)->c.nr_lanes = lanes_now;
 	if (allot && lanes_now > 1)
 		allot->round_len = world->params.round;
 	return allot;
@@ -78,11 +78,11 @@ u32 __wrap_lc_submit_most(const struct lc_submit *submit)
 
 static enum worker worker_of(const struct work_struct *work)
 {
-	const struct lc_core *core = world->core;
+	const struct lc_volume *vol = world->vol;
 
-	if (work == core->c.env.refill.work)
+	if (work == vol->c.env.refill.work)
 		return WORKER_REFILL;
-	if (user_commits(work) || work->wq == core->c.patient_wq)
+	if (user_commits(work) || work->wq == vol->c.patient_wq)
 		return WORKER_WRITE;
 	return log_worker(work);
 }
@@ -177,9 +177,9 @@ void lc_slot_put(struct lc_cache *c, u32 slot)
 /* --- no SSD is given up, so that there is no rescue -------------------------------------- */
 
 /* Only its address matters. */
-struct lc_rescue *lc_rescue_create(struct lc_core *core)
+struct lc_rescue *lc_rescue_create(struct lc_volume *vol)
 {
-	(void)core;
+	(void)vol;
 	return kzalloc(16, GFP_KERNEL);
 }
 
@@ -216,9 +216,9 @@ void lc_rescue_finish(struct lc_rescue *rescue, bool removing)
 	(void)removing;
 }
 
-void lc_rescue_record_lost(struct lc_core *core, bool ending)
+void lc_rescue_record_lost(struct lc_volume *vol, bool ending)
 {
-	(void)core;
+	(void)vol;
 	(void)ending;
 }
 

@@ -123,7 +123,7 @@ struct standin {
 
 static inline struct lc_log *the_log(void)
 {
-	return world->core->c.log;
+	return world->vol->c.log;
 }
 
 static inline bool skip_wanted(const struct standin *s)

@@ -14,7 +14,7 @@
 
 struct lc_segment *segment_of(u64 number)
 {
-	struct lc_ring *ring = world->core->c.ring;
+	struct lc_ring *ring = world->vol->c.ring;
 
 	return &ring->segments[lc_ring_position(ring, number)];
 }
@@ -22,7 +22,7 @@ struct lc_segment *segment_of(u64 number)
 /* Data slot of an entry, numbered over the whole SSD. */
 u32 slot_of(const struct rec *rec, u32 place, u32 entry)
 {
-	const struct lc_ring *ring = world->core->c.ring;
+	const struct lc_ring *ring = world->vol->c.ring;
 	const struct place *at = &rec->places[place];
 
 	return (lc_ring_position(ring, at->segment) << ring->slot_shift) + at->slot +
@@ -67,7 +67,7 @@ static struct rec *rec_at(const void *address)
 	struct lc_buffer *buf;
 	u32 slot, i;
 
-	list_for_each_entry(buf, &world->core->c.pool->all, all) {
+	list_for_each_entry(buf, &world->vol->c.pool->all, all) {
 		for (slot = 0; slot < SEG_SLOTS; slot++) {
 			if (address >= buf->slots[slot] &&
 			    address < buf->slots[slot] + LC_SLOT_BYTES)
@@ -118,7 +118,7 @@ void __wrap_lc_log_append(struct lc_log *log, struct lc_record *record, bool wan
 		exit(2);
 	}
 	rec->seq = record->seq;
-	rec->epoch = world->core->c.sb.epoch;
+	rec->epoch = world->vol->c.sb.epoch;
 	rec->cut = record->buf->cut;
 	rec->nr_slots = record->nr_slots;
 	note_entries(rec, record);
@@ -182,7 +182,7 @@ static struct dpage *page_of(const struct bio_vec *vec, bool header)
 static void check_place(const struct rec *rec, const struct bio *bio)
 {
 	const struct place *place = &rec->places[rec->cur];
-	const struct lc_geometry *geo = &world->core->c.sb.geo;
+	const struct lc_geometry *geo = &world->vol->c.sb.geo;
 
 	if (bio->bi_iter.bi_sector << SECTOR_SHIFT !=
 	    lc_format_log_address(geo, place->segment, place->slot))

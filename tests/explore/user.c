@@ -99,7 +99,7 @@ static struct user_bio *user_new(blk_opf_t opf)
 /* Of flush.c? */
 bool user_commits(const struct work_struct *work)
 {
-	const struct lc_flush *flush = world->core->flush;
+	const struct lc_flush *flush = world->vol->flush;
 
 	return work == &flush->commit_work || work == &flush->commit_late.work;
 }
@@ -110,13 +110,13 @@ static struct lc_merge user_merge = { .merged = merged };
 /* As in intake.c; @ret: as of lc_write_run(). */
 static void go_on(struct lc_io *io, int ret)
 {
-	user_merge.c = &world->core->c;
+	user_merge.c = &world->vol->c;
 	if (ret == -EINPROGRESS)
 		lc_merge_start(&user_merge, io);
 	else if (ret)
 		bio_wouldblock_error(lc_io_bio(io));
 	else if (lc_io_bio(io)->bi_opf & REQ_FUA)
-		lc_flush_write(world->core->flush, io, false);
+		lc_flush_write(world->vol->flush, io, false);
 	else
 		lc_io_end(io, BLK_STS_OK);
 }
@@ -143,7 +143,7 @@ void user_write(u32 lane, u32 block, u32 nr, u8 mask, bool fua, bool meets)
 	struct user_bio *user = user_new(REQ_OP_WRITE | (fua ? REQ_FUA : 0));
 	u32 first = nr > 1 ? 0 : __ffs(mask);
 	u32 sectors = (nr - 1) * PAGE_SECTORS + hweight8(mask);
-	struct lc_core *core = world->core;
+	struct lc_volume *vol = world->vol;
 
 	/* Of several blocks the last one from its beginning on. */
 	user->bio.bi_iter.bi_sector = block * PAGE_SECTORS + first;
@@ -152,20 +152,20 @@ void user_write(u32 lane, u32 block, u32 nr, u8 mask, bool fua, bool meets)
 	shim_task.flags = meets ? PF_WQ_WORKER : 0;
 	if (meets) {
 		/* As if others had sent FLUSHes before theirs. */
-		world->standin->nr_met += !llist_empty(&core->flush->commits);
-		atomic_set(&core->flush->nr_flushes, 2);
+		world->standin->nr_met += !llist_empty(&vol->flush->commits);
+		atomic_set(&vol->flush->nr_flushes, 2);
 	}
 	user->io.iter = user->bio.bi_iter;
-	go_on(&user->io, lc_write_run(&core->c, &user->io, false, NULL));
+	go_on(&user->io, lc_write_run(&vol->c, &user->io, false, NULL));
 	shim_task.flags = 0;
 }
 
 void user_flush(void)
 {
-	const struct lc_lanes *lanes = world->core->c.lanes;
+	const struct lc_lanes *lanes = world->vol->c.lanes;
 	u32 i;
 
-	lc_flush_map(world->core->flush, &user_new(REQ_OP_WRITE | REQ_PREFLUSH)->bio, true);
+	lc_flush_map(world->vol->flush, &user_new(REQ_OP_WRITE | REQ_PREFLUSH)->bio, true);
 	for (i = 0; i < lanes->nr; i++)
 		world->standin->nr_left_open += lanes->lane[i]->open &&
 						lc_record_used(lanes->lane[i]->open);
@@ -174,7 +174,7 @@ void user_flush(void)
 /* A writer reserved a slot and cannot give it back, since another one has the next (B4). */
 bool user_hole(u32 lane)
 {
-	struct lc_lanes *lanes = world->core->c.lanes;
+	struct lc_lanes *lanes = world->vol->c.lanes;
 	struct lc_cursor one = {}, other = {};
 	bool found;
 

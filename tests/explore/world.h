@@ -287,7 +287,7 @@ struct world {
 	struct past past[MAX_LIVES + 1];
 	struct life lives[2];
 	struct life *life;	/* being lived */
-	struct lc_core *core;
+	struct lc_volume *vol;
 	struct standin *standin;
 	jmp_buf cut;		/* the actions are used up, wherever that is */
 	/* the next action, or false: the life ends here */

@@ -35,7 +35,7 @@
 
 /* A volume that was started, and what was found. */
 struct volume {
-	struct lc_core core;
+	struct lc_volume vol;
 	bool started;
 	bool was_clean;		/* and its checkpoint was good */
 	int error;		/* or what it refused with */
@@ -127,164 +127,164 @@ u64 lc_lanes_used(struct lc_lanes *lanes)
 
 /* --- the start, as in start.c ---------------------------------------------- */
 
-static int open_devices(struct lc_core *core)
+static int open_devices(struct lc_volume *vol)
 {
 	static struct lc_lanes lanes;
 	const char *why;
 	int ret;
 
-	core->c.env.sb = &core->c.sb;
-	core->c.env.cache = &kernel.bdev[MEDIUM_SSD];
-	core->c.env.backing = &kernel.bdev[MEDIUM_HDD];
+	vol->c.env.sb = &vol->c.sb;
+	vol->c.env.cache = &kernel.bdev[MEDIUM_SSD];
+	vol->c.env.backing = &kernel.bdev[MEDIUM_HDD];
 	/* Room for two superblocks is less than any format leaves. */
-	if (core->c.env.cache->bytes < LC_MARK_BYTES)
+	if (vol->c.env.cache->bytes < LC_MARK_BYTES)
 		return -EINVAL;
-	core->c.super = lc_super_create(&core->c.env, &core->c.sb, flush_failed, NULL);
-	EXPECT(core->c.super);
-	ret = lc_super_load(core->c.super, &why);
+	vol->c.super = lc_super_create(&vol->c.env, &vol->c.sb, flush_failed, NULL);
+	EXPECT(vol->c.super);
+	ret = lc_super_load(vol->c.super, &why);
 	if (ret)
 		return ret;
-	if (core->c.env.cache->bytes < core->c.sb.geo.cache_bytes ||
-	    core->c.env.backing->bytes < core->c.sb.backing_bytes)
+	if (vol->c.env.cache->bytes < vol->c.sb.geo.cache_bytes ||
+	    vol->c.env.backing->bytes < vol->c.sb.backing_bytes)
 		return -EINVAL;
-	core->c.env.nr_blocks = (core->c.sb.volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
-	lc_place_init(&core->c.env.place, &core->c.sb);
-	core->c.mark = lc_mark_create(&core->c.env, lc_super_lock(core->c.super));
-	core->c.index = lc_index_create(core->c.sb.geo.nr_slots, core->c.sb.geo.seg_slots);
-	core->c.ring = lc_ring_create(&core->c.sb.geo);
-	EXPECT(core->c.mark && core->c.index && core->c.ring);
-	lanes.ring = core->c.ring;
-	core->c.lanes = &lanes;
-	core->c.nr_lanes = 1 + core->c.sb.generation % 3;
+	vol->c.env.nr_blocks = (vol->c.sb.volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
+	lc_place_init(&vol->c.env.place, &vol->c.sb);
+	vol->c.mark = lc_mark_create(&vol->c.env, lc_super_lock(vol->c.super));
+	vol->c.index = lc_index_create(vol->c.sb.geo.nr_slots, vol->c.sb.geo.seg_slots);
+	vol->c.ring = lc_ring_create(&vol->c.sb.geo);
+	EXPECT(vol->c.mark && vol->c.index && vol->c.ring);
+	lanes.ring = vol->c.ring;
+	vol->c.lanes = &lanes;
+	vol->c.nr_lanes = 1 + vol->c.sb.generation % 3;
 	return 0;
 }
 
 static int load_clean(struct volume *v)
 {
-	struct lc_core *core = &v->core;
+	struct lc_volume *vol = &v->vol;
 	int ret;
 
-	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq, core->c.sb.head_segment);
-	ret = lc_recovery_check_clean(&core->c);
+	lc_ring_start(vol->c.ring, vol->c.sb.tail_segment, vol->c.sb.tail_seq, vol->c.sb.head_segment);
+	ret = lc_recovery_check_clean(&vol->c);
 	if (ret)
 		return ret;
-	if (lc_fingerprint_check(&core->c.env))
+	if (lc_fingerprint_check(&vol->c.env))
 		return -EXDEV;	/* told from all else */
-	if (!lc_checkpoint_load(&core->c)) {
-		v->next_seq = core->c.sb.next_seq;
-		v->next_segment = core->c.sb.head_segment;
+	if (!lc_checkpoint_load(&vol->c)) {
+		v->next_seq = vol->c.sb.next_seq;
+		v->next_segment = vol->c.sb.head_segment;
 		v->was_clean = true;
-		if (core->c.nr_lanes > 1 && !(core->c.sb.incompat & LC_INCOMPAT_LANES))
-			return lc_recovery_read_cuts(&core->c);
+		if (vol->c.nr_lanes > 1 && !(vol->c.sb.incompat & LC_INCOMPAT_LANES))
+			return lc_recovery_read_cuts(&vol->c);
 		return 0;
 	}
-	lc_index_clear(core->c.index);
-	lc_ring_forget_cuts(core->c.ring);
-	ret = lc_recovery_run(&core->c, &v->next_seq, &v->next_segment);
-	return !ret && v->next_seq != core->c.sb.next_seq ? -EUCLEAN : ret;
+	lc_index_clear(vol->c.index);
+	lc_ring_forget_cuts(vol->c.ring);
+	ret = lc_recovery_run(&vol->c, &v->next_seq, &v->next_segment);
+	return !ret && v->next_seq != vol->c.sb.next_seq ? -EUCLEAN : ret;
 }
 
 static int load_log(struct volume *v)
 {
-	struct lc_core *core = &v->core;
+	struct lc_volume *vol = &v->vol;
 
-	if (lc_pairing_unwritten(&core->c.sb, lc_mark_epoch(core->c.mark)) &&
-	    lc_fingerprint_check(&core->c.env))
+	if (lc_pairing_unwritten(&vol->c.sb, lc_mark_epoch(vol->c.mark)) &&
+	    lc_fingerprint_check(&vol->c.env))
 		return -EXDEV;
-	return lc_recovery_run(&core->c, &v->next_seq, &v->next_segment);
+	return lc_recovery_run(&vol->c, &v->next_seq, &v->next_segment);
 }
 
 static int start(struct volume *v, struct medium *medium)
 {
-	struct lc_core *core = &v->core;
+	struct lc_volume *vol = &v->vol;
 	int ret;
 
 	memset(v, 0, sizeof(*v));
 	kernel_boot(medium);
-	ret = open_devices(core);
+	ret = open_devices(vol);
 	if (!ret)
-		ret = lc_mark_check_pair(core->c.mark);
+		ret = lc_mark_check_pair(vol->c.mark);
 	if (!ret)
-		ret = core->c.sb.flags & LC_SB_CLEAN ? load_clean(v) : load_log(v);
+		ret = vol->c.sb.flags & LC_SB_CLEAN ? load_clean(v) : load_log(v);
 	EXPECT(!kernel.nr_writes && !kernel.nr_outside);
 	if (ret)
 		return ret;
-	lc_super_settle_tail(core->c.super, v->next_seq, v->next_segment);
-	lc_ring_start(core->c.ring, core->c.sb.tail_segment, core->c.sb.tail_seq, v->next_segment);
-	return lc_super_begin_epoch(core->c.super, core->c.mark, core->c.nr_lanes, v->next_seq,
+	lc_super_settle_tail(vol->c.super, v->next_seq, v->next_segment);
+	lc_ring_start(vol->c.ring, vol->c.sb.tail_segment, vol->c.sb.tail_seq, v->next_segment);
+	return lc_super_begin_epoch(vol->c.super, vol->c.mark, vol->c.nr_lanes, v->next_seq,
 				    v->next_segment);
 }
 
 static void stop(struct volume *v)
 {
-	struct lc_core *core = &v->core;
+	struct lc_volume *vol = &v->vol;
 	struct lc_fingerprint print;
 	u64 entries;
 
-	EXPECT(!lc_fingerprint_take(&core->c.env, &print));
-	EXPECT(!lc_checkpoint_write(&core->c, &entries));
-	EXPECT(!lc_super_end_clean(core->c.super, v->next_seq, v->next_segment, entries, &print));
+	EXPECT(!lc_fingerprint_take(&vol->c.env, &print));
+	EXPECT(!lc_checkpoint_write(&vol->c, &entries));
+	EXPECT(!lc_super_end_clean(vol->c.super, v->next_seq, v->next_segment, entries, &print));
 	EXPECT(!kernel.nr_outside);
 }
 
 static void forget(struct volume *v)
 {
-	lc_mark_destroy(v->core.c.mark);
-	lc_super_destroy(v->core.c.super);
-	lc_index_destroy(v->core.c.index);
-	lc_ring_destroy(v->core.c.ring);
+	lc_mark_destroy(v->vol.c.mark);
+	lc_super_destroy(v->vol.c.super);
+	lc_index_destroy(v->vol.c.index);
+	lc_ring_destroy(v->vol.c.ring);
 	EXPECT(!shim_heap_used());
 }
 
 /* --- what was found -------------------------------------------------------- */
 
-static u8 volume_mask(const struct lc_core *core, u64 block)
+static u8 volume_mask(const struct lc_volume *vol, u64 block)
 {
-	u64 left = core->c.sb.volume_sectors - block * LC_BLOCK_SECTORS;
+	u64 left = vol->c.sb.volume_sectors - block * LC_BLOCK_SECTORS;
 
 	return left < LC_BLOCK_SECTORS ? (1u << left) - 1 : 0xff;
 }
 
-static void look_at_copy(struct lc_core *core, u32 slot, const struct copy *copy)
+static void look_at_copy(struct lc_volume *vol, u32 slot, const struct copy *copy)
 {
 	struct lc_mapping map;
 	u32 bucket;
 
-	EXPECT(copy->block < core->c.env.nr_blocks);
+	EXPECT(copy->block < vol->c.env.nr_blocks);
 	EXPECT(!(copy->map.mask & copy->map.lost));
-	EXPECT(!((copy->map.mask | copy->map.lost) & ~volume_mask(core, copy->block)));
-	bucket = lc_index_lock(core->c.index, copy->block);
-	EXPECT(lc_index_lookup(core->c.index, bucket, copy->block, &map));
+	EXPECT(!((copy->map.mask | copy->map.lost) & ~volume_mask(vol, copy->block)));
+	bucket = lc_index_lock(vol->c.index, copy->block);
+	EXPECT(lc_index_lookup(vol->c.index, bucket, copy->block, &map));
 	EXPECT(map.slot == slot && map.mask == copy->map.mask && map.lost == copy->map.lost);
-	lc_index_unlock(core->c.index, bucket);
+	lc_index_unlock(vol->c.index, bucket);
 }
 
 static void look_at_index(struct volume *v)
 {
 	u64 cached = 0, dirty = 0, lost = 0;
-	struct lc_core *core = &v->core;
+	struct lc_volume *vol = &v->vol;
 	u32 slot;
 
-	EXPECT(core->c.sb.geo.nr_slots <= MOST_SLOTS);
-	for (slot = 0; slot < core->c.sb.geo.nr_slots; slot++) {
+	EXPECT(vol->c.sb.geo.nr_slots <= MOST_SLOTS);
+	for (slot = 0; slot < vol->c.sb.geo.nr_slots; slot++) {
 		struct copy *copy = &v->copies[slot];
 
-		copy->used = lc_index_peek(core->c.index, slot, &copy->block, &copy->map);
+		copy->used = lc_index_peek(vol->c.index, slot, &copy->block, &copy->map);
 		if (!copy->used)
 			continue;
-		look_at_copy(core, slot, copy);
+		look_at_copy(vol, slot, copy);
 		cached++;
 		dirty += copy->map.dirty;
 		lost += !!copy->map.lost;
 	}
-	EXPECT(cached == lc_index_cached(core->c.index));
-	EXPECT(dirty == lc_index_dirty(core->c.index));
-	EXPECT(lost == lc_index_lost(core->c.index));
+	EXPECT(cached == lc_index_cached(vol->c.index));
+	EXPECT(dirty == lc_index_dirty(vol->c.index));
+	EXPECT(lost == lc_index_lost(vol->c.index));
 }
 
 static void look_at_ends(const struct volume *v)
 {
-	const struct lc_sb *sb = &v->core.c.sb;
+	const struct lc_sb *sb = &v->vol.c.sb;
 	u64 half = 1ULL << 61;	/* of what can be read back */
 
 	EXPECT(v->next_seq >= sb->tail_seq && sb->epoch_first_seq == v->next_seq);
@@ -354,7 +354,7 @@ static bool has_empty_copy(const struct volume *v)
 /* What a life began with is the last that was possible: the next start may refuse. */
 static bool numbers_end(const struct volume *v)
 {
-	return !lc_life_possible(v->core.c.sb.epoch, v->next_seq, v->next_segment);
+	return !lc_life_possible(v->vol.c.sb.epoch, v->next_seq, v->next_segment);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)

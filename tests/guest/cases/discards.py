@@ -236,7 +236,7 @@ def one_after_the_other_take_few_flushes(ctx):
 
 def suspend_begins(lc):
     """A suspend that has come to where device mapper waits for bios."""
-    with Calls("lc_core_presuspend") as calls:
+    with Calls("lc_volume_presuspend") as calls:
         suspend = sh.start("dmsetup", "suspend", "--nolockfs", lc.name)
         wait.until(calls.count, 60, "a suspend that has begun")
     return suspend

@@ -299,7 +299,7 @@ def hung_ssd_at_removal_stops_no_other_volume(ctx):
             wait.until(lambda: one.opened() == 0, 60, "one is closed")
             below.suspend("--noflush", "--nolockfs")
             try:
-                with Calls("lc_core_postsuspend") as stops:
+                with Calls("lc_volume_postsuspend") as stops:
                     removal = sh.start("dmsetup", "remove", "one")
                     wait.until(lambda: stops.count() and sleeps(removal), 60,
                                "the removal waits for the SSD")
@@ -317,7 +317,7 @@ def hung_ssd_at_removal_stops_no_other_volume(ctx):
 @case(disks=(*PAIR, Disk("ssd2", "64M"), Disk("hdd2", "128M"), Disk("ssd3", "64M"),
              Disk("hdd3", "128M")))
 def hung_teardown_stops_no_other_volume(ctx):
-    """A core is freed because another target of its table does not start, and waits for a copy
+    """A volume is freed because another target of its table does not start, and waits for a copy
     that its SSD keeps: another volume is loaded, used and removed meanwhile (D20)."""
     three = LcStack(ctx.hdd3, ctx.ssd3, name="three")
     three.format()
@@ -338,13 +338,13 @@ def hung_teardown_stops_no_other_volume(ctx):
                         if raw.read(at, BLOCK) == content(0, "one"))
         ssd.hold(slot, BLOCK)
         hdd.hold(MIB // 2, BLOCK)
-        with Calls("lc_core_teardown") as frees:
+        with Calls("lc_volume_teardown") as frees:
             create = sh.start("dmsetup", "create", "both", stdin=subprocess.PIPE)
             create.stdin.write(table)
             create.stdin.close()
             wait.until(lambda: ssd.held() and hdd.held(), 60, "a copy, and the look for a mark")
             hdd.heal()
-            wait.until(frees.count, 60, "the first core is being freed")
+            wait.until(frees.count, 60, "the first volume is being freed")
         whole_life(ctx.ssd3, ctx.hdd3, "three")
         assert create.poll() is None, "nothing waited for the SSD"
         ssd.heal()
