@@ -3,15 +3,15 @@
 #include <linux/bio.h>
 #include <linux/device-mapper.h>
 
-#include "bypass.h"
-#include "discard.h"
-#include "fit.h"
-#include "flush.h"
-#include "intake.h"
-#include "lc.h"
+#include "bio/bypass.h"
+#include "bio/discard.h"
+#include "bio/flush.h"
+#include "bio/intake.h"
+#include "bio/read.h"
+#include "life/lc.h"
+#include "log/request.h"
 #include "map.h"
-#include "read.h"
-#include "request.h"
+#include "store/fit.h"
 
 /* The sectors after the seam come again as a bio of their own (A2). */
 static void cut_at_seam(struct lc_volume *vol, struct bio *bio)

@@ -7,17 +7,17 @@
 #include <linux/kernel.h>
 #include <linux/sched.h>
 
-#include "lc.h"
-#include "pool.h"
-#include "index.h"
-#include "log.h"
-#include "mask.h"
-#include "intake.h"
-#include "segment.h"
-#include "stats.h"
+#include "bio/intake.h"
+#include "format/mask.h"
+#include "life/lc.h"
+#include "log/log.h"
+#include "log/pool.h"
 #include "status.h"
-#include "sums.h"
-#include "writeback.h"
+#include "store/index.h"
+#include "store/segment.h"
+#include "store/stats.h"
+#include "store/sums.h"
+#include "writeback/writeback.h"
 
 static const char *const mode_names[] = {
 	[LC_MODE_RW] = "rw",

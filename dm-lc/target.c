@@ -8,16 +8,16 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "control.h"
-#include "discard.h"
-#include "hibernate.h"
-#include "lc.h"
+#include "bio/discard.h"
+#include "format/usable.h"
+#include "life/control.h"
+#include "life/hibernate.h"
+#include "life/lc.h"
+#include "life/registry.h"
+#include "life/suspend.h"
 #include "map.h"
-#include "registry.h"
-#include "stats.h"
 #include "status.h"
-#include "suspend.h"
-#include "usable.h"
+#include "store/stats.h"
 
 /* One per table; the volume is shared. */
 struct lc_target {

@@ -16,7 +16,7 @@ SIZES = {"u8": 1, "char": 1, "le16": 2, "le32": 4, "le64": 8}
 def test_options():
     """Names, ranges, defaults and whether a message may set them."""
     code = {}
-    source = text_of(MODULE / "params.c")
+    source = text_of(MODULE / "format/params.c")
     for name, low, high, preset, at_load in re.findall(
             r"^\tOPTION\((\w+), (\d+), (\d+), (\d+), (\w+)\)", source, re.M):
         code[name] = (f"{low} to {high}", preset, "no" if at_load == "true" else "yes")
@@ -37,7 +37,7 @@ def test_status_keys():
 
 def structures():
     """{name: [(offset, bytes, type, field)]} of lc_format.h, laid out without padding."""
-    source = text_of(MODULE / "lc_format.h")
+    source = text_of(MODULE / "format/lc_format.h")
     numbers = dict(re.findall(r"^#define (LC_\w+)\s+(\d+)", source, re.M))
     sizes, found = dict(SIZES), {}
     for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\} __packed", source, re.M | re.S):
@@ -67,7 +67,7 @@ def test_structures():
 def hops(text):
     """[(file, function)] of the walk of a write and an fsync."""
     return [(file, function) for file, cell in
-            re.findall(r"^   \* - ``(\w+\.c)``\n     - (``.*)$", text, re.M)
+            re.findall(r"^   \* - ``([\w/]+\.c)``\n     - (``.*)$", text, re.M)
             for function in re.findall(r"``(\w+)\(\)``", cell)]
 
 
@@ -82,8 +82,8 @@ def test_walk():
     walk = section(text_of(DOCS / "design.rst"), "A write and an fsync, hop by hop")
     assert len(hops(walk)) > 30
     assert not lost_hops(walk)
-    assert lost_hops("   * - ``log.c``\n     - ``lc_map()``, ``lc_log_append()``\n") == [
-        "log.c: lc_map"]
+    assert lost_hops("   * - ``log/log.c``\n     - ``lc_map()``, ``lc_log_append()``\n") == [
+        "log/log.c: lc_map"]
 
 
 def test_names_of_tests():

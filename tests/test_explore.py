@@ -138,7 +138,7 @@ def test_memory_mutants(name, tmp_path):
     for folder in ("dm-lc", "userland/kernel", "tests/explore", "tests/host"):
         (tmp_path / folder).parent.mkdir(parents=True, exist_ok=True)
         host.run("cp", "-a", host.TOP / folder, tmp_path / folder)
-    source = tmp_path / "dm-lc/found.c"
+    source = tmp_path / "dm-lc/life/found.c"
     text = source.read_text(encoding="ascii")
     assert text.count(old) == 1, "found.c has changed: adapt the mutant"
     source.write_text(text.replace(old, new), encoding="ascii")

@@ -23,7 +23,7 @@ FAULTS = (
     "BUG: KASAN: slab-use-after-free in lc_map+0x10/0x20 [dm_lc]",
     "BUG: sleeping function called from invalid context at mm/page_alloc.c:1",
     "BUG: unable to handle page fault for address: ffff",
-    "UBSAN: shift-out-of-bounds in dm-lc/index.c:3:4",
+    "UBSAN: shift-out-of-bounds in dm-lc/store/index.c:3:4",
     "INFO: task dmsetup:123 blocked for more than 120 seconds.",
     "watchdog: BUG: soft lockup - CPU#0 stuck for 22s!",
     "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
@@ -361,10 +361,27 @@ def test_declarations_of_the_kernel_are_its_own():
     assert circles.misplaced(files, "int crc32(void);\n")
 
 
-def test_arrows_that_go_up():
-    """Found are a use of a higher unit, and one of a unit that is in no order."""
-    assert circles.upward({"a": {"b", "c"}, "b": {"c"}}, "abc") == []
-    assert circles.upward({"a": {"b"}, "b": {"a"}, "c": {"x"}}, "abc") == ["b uses a", "c uses x"]
+LAYERS = {
+    "low/a.h": "int a(void);\n", "low/a.c": '#include "low/a.h"\n\nint a(void)\n{\n\treturn 1;\n}\n',
+    "left/b.c": '#include "low/a.h"\n\nint b(void)\n{\n\treturn a();\n}\n',
+    "right/c.c": "int c(void)\n{\n\treturn a();\n}\n",
+    "d.c": '#include "left/b.h"\n\nint d(void)\n{\n\treturn b() + c();\n}\n',
+}
+
+
+@pytest.mark.parametrize("change, found", [
+    ({}, []),
+    ({"low/a.c": '#include "left/b.h"\n'}, ["low/a uses left/b"]),
+    ({"low/a.c": "int a(void)\n{\n\treturn d();\n}\n"}, ["low/a uses ./d"]),
+    ({"left/b.c": "int b(void)\n{\n\treturn c();\n}\n"}, ["left/b uses right/c"]),
+    ({"odd/e.c": ""}, ["odd/e.c: its folder has no rank"]),
+    ({"right/a.h": ""}, ["right/a.h: low/ has a file of this name"]),
+], ids=["none", "header", "call", "side", "folder", "name"])
+def test_arrows_that_go_up(change, found):
+    """Found is each use of what is not below."""
+    ranks = (("low",), ("left", "right"), ("",))
+    problems = circles.upward({**LAYERS, **change}, ranks)
+    assert [line for line in problems if "odd/e uses" not in line] == found
 
 
 def test_sparse_sees_a_wrong_endian(tmp_path):

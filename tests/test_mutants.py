@@ -54,7 +54,7 @@ def test_mutant_is_complete(name, copy):
 
 
 WRONG = ("SPDX-License-Identifier: GPL-2.0-only\n"
-         "@@ dm-lc/volume.c event_work\n"
+         "@@ dm-lc/life/volume.c event_work\n"
          "+\tlc_nobody_declares_this(vol);\n"
          " \tmutex_lock(&vol->life_lock);\n")
 
@@ -84,14 +84,14 @@ def test_incomplete_head_is_refused(missing, tmp_path):
 def test_copy_follows_the_sources(tmp_path):
     """The next mutant is not built on top of the last one."""
     mutants.refresh(tmp_path)
-    changed = tmp_path / "dm-lc/log.c"
+    changed = tmp_path / "dm-lc/log/log.c"
     changed.write_text("broken", encoding="ascii")
     (tmp_path / "dm-lc/stale.c").write_text("stale", encoding="ascii")
-    kept = (tmp_path / "dm-lc/read.c").stat().st_mtime_ns
+    kept = (tmp_path / "dm-lc/bio/read.c").stat().st_mtime_ns
     mutants.refresh(tmp_path)
-    assert changed.read_bytes() == (host.TOP / "dm-lc/log.c").read_bytes()
+    assert changed.read_bytes() == (host.TOP / "dm-lc/log/log.c").read_bytes()
     assert not (tmp_path / "dm-lc/stale.c").exists()
-    assert (tmp_path / "dm-lc/read.c").stat().st_mtime_ns == kept
+    assert (tmp_path / "dm-lc/bio/read.c").stat().st_mtime_ns == kept
 
 
 @pytest.mark.long

@@ -75,11 +75,11 @@ def test_copy_follows_the_sources(tmp_path):
     changed = tmp_path / "userland/pair.c"
     changed.write_text("broken", encoding="ascii")
     (tmp_path / "userland/stale.h").write_text("stale", encoding="ascii")
-    kept = (tmp_path / "dm-lc/format.c").stat().st_mtime_ns
+    kept = (tmp_path / "dm-lc/format/format.c").stat().st_mtime_ns
     toolmutants.refresh(tmp_path)
     assert changed.read_bytes() == (host.TOP / "userland/pair.c").read_bytes()
     assert not (tmp_path / "userland/stale.h").exists()
-    assert (tmp_path / "dm-lc/format.c").stat().st_mtime_ns == kept
+    assert (tmp_path / "dm-lc/format/format.c").stat().st_mtime_ns == kept
 
 
 def test_tests_take_the_tools_of_a_copy(tmp_path):

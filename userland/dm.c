@@ -203,7 +203,7 @@ void dm_facts_free(struct dm_facts *facts)
 	facts->params = NULL;
 }
 
-/* Is @name the one that the kernel spells as the first @len bytes of @spelt?  See dm-lc/name.h. */
+/* Is @name the one that the kernel spells as the first @len bytes of @spelt?  See dm-lc/store/name.h. */
 static bool spelt_as(const char *name, const char *spelt, size_t len)
 {
 	unsigned int byte;

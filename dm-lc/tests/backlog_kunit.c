@@ -2,7 +2,7 @@
 /* How much of the log may wait for the SSD. */
 #include <kunit/test.h>
 
-#include "../backlog.h"
+#include "../log/backlog.h"
 
 #define SEGMENT		256u
 #define MS		((u64)NSEC_PER_MSEC)

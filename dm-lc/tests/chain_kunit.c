@@ -2,7 +2,7 @@
 /* The walk along the headers of a segment: whole, damaged, and of two lives. */
 #include <kunit/test.h>
 
-#include "../chain.h"
+#include "../format/chain.h"
 #include "example.h"
 
 #define SEGMENT	1000ULL

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Who has its turn at which places of the HDD (CL1, CL2), and who holds writes back. */
-#include "../claims.h"
+#include "../store/claims.h"
 #include "example.h"
 
 #define NR	40

@@ -2,8 +2,8 @@
 /* Sampled blocks in which the HDD may show what it does not hold. */
 #include <kunit/test.h>
 
-#include "../doubt.h"
-#include "../sample.h"
+#include "../store/doubt.h"
+#include "../format/sample.h"
 
 #define BLOCKS	7936u
 

@@ -12,7 +12,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "../format.h"
+#include "../format/format.h"
 
 #define EXAMPLE_GENERATION	0x1122334455667788ULL
 #define EXAMPLE_MARK_OFFSET	(1ULL << 20)

@@ -15,15 +15,15 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
-#include "../cache.h"
-#include "../record.h"
-#include "../request.h"
-#include "../index.h"
-#include "../lanes.h"
-#include "../log.h"
-#include "../segment.h"
-#include "../submit.h"
-#include "../super.h"
+#include "../store/cache.h"
+#include "../log/record.h"
+#include "../log/request.h"
+#include "../store/index.h"
+#include "../log/lanes.h"
+#include "../log/log.h"
+#include "../store/segment.h"
+#include "../log/submit.h"
+#include "../store/super.h"
 #include "example.h"
 
 #define FAKE_PATIENCE	(30 * HZ)

@@ -5,7 +5,7 @@
 #include <linux/mm.h>
 #include <linux/prandom.h>
 
-#include "../fit.h"
+#include "../store/fit.h"
 #include "example.h"
 
 #define ORDER		4

@@ -3,8 +3,8 @@
 #include <kunit/test.h>
 #include <linux/string.h>
 
-#include "../env.h"
-#include "../health.h"
+#include "../store/env.h"
+#include "../store/health.h"
 
 struct volume {
 	struct lc_env env;

@@ -10,8 +10,8 @@
 #include <linux/random.h>
 #include <linux/vmalloc.h>
 
-#include "../index.h"
-#include "../segment.h"
+#include "../store/index.h"
+#include "../store/segment.h"
 #include "example.h"
 
 static u64 kunit_seed;

@@ -4,7 +4,7 @@
 #include <linux/mm.h>
 #include <linux/prandom.h>
 
-#include "../io.h"
+#include "../store/io.h"
 #include "example.h"
 
 #define MAX_PIECES	200

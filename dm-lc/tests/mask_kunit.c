@@ -2,7 +2,7 @@
 /* Runs of sectors in all masks there are. */
 #include <kunit/test.h>
 
-#include "../mask.h"
+#include "../format/mask.h"
 
 /* Bit by bit: which sectors are in a range? */
 static void ranges(struct kunit *test)

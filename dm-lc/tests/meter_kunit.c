@@ -2,7 +2,7 @@
 /* How fast writes that wait are continued. */
 #include <kunit/test.h>
 
-#include "../meter.h"
+#include "../bio/meter.h"
 
 #define SEGMENT		255u
 #define START		(ULONG_MAX - 2 * HZ)	/* jiffies wrap */

@@ -2,7 +2,7 @@
 /* How fast the log may be filled while it is as good as full. */
 #include <kunit/test.h>
 
-#include "../pace.h"
+#include "../writeback/pace.h"
 
 /* Many batches, all alike, of a HDD that moves so often a second. */
 static void measure(struct lc_pace *pace, u32 nr, u32 runs, u32 moves)

@@ -6,7 +6,7 @@
 #include <kunit/test.h>
 #include <linux/string.h>
 
-#include "../params.h"
+#include "../format/params.h"
 
 #define MAX_WORDS	24
 

@@ -2,7 +2,7 @@
 /* How long writeback puts up with devices that fail. */
 #include <kunit/test.h>
 
-#include "../patience.h"
+#include "../writeback/patience.h"
 
 /* A HDD that fails for a week ends nothing, unless somebody wants it to. */
 static void hdd(struct kunit *test)

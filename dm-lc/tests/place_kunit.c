@@ -2,7 +2,7 @@
 /* Where a sector of the volume lies on the backing device. */
 #include <kunit/test.h>
 
-#include "../place.h"
+#include "../format/place.h"
 
 #define MIB_SECTORS	2048ULL
 

@@ -3,7 +3,7 @@
 #include <kunit/test.h>
 #include <linux/slab.h>
 
-#include "../queue.h"
+#include "../bio/queue.h"
 #include "example.h"
 
 #define NR	200u

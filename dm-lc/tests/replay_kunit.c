@@ -6,7 +6,7 @@
 #include <kunit/test.h>
 #include <linux/sort.h>
 
-#include "../replay.h"
+#include "../format/replay.h"
 #include "example.h"
 
 #define MAX_RECORDS	64

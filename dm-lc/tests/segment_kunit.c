@@ -7,7 +7,7 @@
 #include <linux/delay.h>
 #include <linux/kthread.h>
 
-#include "../segment.h"
+#include "../store/segment.h"
 #include "example.h"
 
 static struct lc_ring *ring_create(struct kunit *test, struct lc_geometry *geo)

@@ -3,7 +3,7 @@
 #include <kunit/test.h>
 #include <linux/prandom.h>
 
-#include "../stripe.h"
+#include "../writeback/stripe.h"
 
 #define NR	600u
 #define MIB	(1U << 20)

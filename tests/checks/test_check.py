@@ -121,21 +121,43 @@ def test_tools_form_no_circle():
     report([" uses ".join(found)] if found else [])
 
 
-# The rooms of log and store, from the highest to the lowest; they use lower ones and the last only.
-LOG_ROOMS = ("lanes", "lane", "allot", "log", "submit", "record", "pool", "segment")
-STORE_ROOMS = ("super", "mark", "foreign", "doubt", "fingerprint", "stats", "fit", "pairing")
-BELOW_THEM = ("waiters", "request", "queue", "health", "env", "params", "name", "kick", "sums",
-              "place", "backlog", "io", "chain", "replay", "mask", "format", "csum", "lc_format",
-              "compat")
+# The folders of the module, from the lowest.  Those of one rank do not know each other.
+FOLDERS = (("format",), ("store",), ("log",), ("bio", "writeback"), ("life",), ("",))
 
 
-def test_rooms_of_log_and_store_use_lower_ones_only():
-    """Each can be linked with those below it, and without the volume."""
-    files = {path.name: path.read_text(encoding="utf-8")
-             for path in some("dm-lc/*.[ch]") if path.parent.name == "dm-lc"}
-    arrows = circles.uses(files)
-    rooms = LOG_ROOMS + STORE_ROOMS
-    report(circles.upward({unit: arrows[unit] for unit in rooms}, rooms + BELOW_THEM))
+def module():
+    """{path below dm-lc/: text} of the module's sources, but for the suites."""
+    return {str(path.relative_to(host.TOP / "dm-lc")): path.read_text(encoding="utf-8")
+            for path in some("dm-lc/*.[ch]")
+            if "tests" not in path.relative_to(host.TOP / "dm-lc").parts}
+
+
+def test_module_uses_lower_folders_only():
+    """A folder can be linked with those below it, and read without those above."""
+    report(circles.upward(module(), FOLDERS))
+
+
+def test_module_forms_no_circle():
+    """Nor do its files, wherever they are."""
+    found = circles.circle(circles.uses({path.rpartition("/")[2]: text
+                                         for path, text in module().items()}))
+    report([" uses ".join(found)] if found else [])
+
+
+def test_tools_see_only_the_format():
+    """Of the module the tools compile and include what is on the media, and nothing else."""
+    makefile = (host.TOP / "userland/Makefile").read_text(encoding="utf-8")
+    problems = [line.strip() for line in makefile.splitlines()
+                if "../dm-lc" in line and not line.startswith("#")
+                and "KERNEL_SRC := $(SRC)../dm-lc/format" not in line]
+    format_headers = {path.name for path in some("dm-lc/format/*.h")}
+    other_headers = {path.name for path in some("dm-lc/*.h")} - format_headers
+    own = set(tools())
+    for name, text in sorted(tools().items()):
+        problems += [f"userland/{name} includes {header}"
+                     for header in re.findall(r'#include "(?:[\w./]*/)?([\w-]+\.h)"', text)
+                     if header in other_headers and header not in own]
+    report(problems)
 
 
 def test_headers_of_tools_are_named_after_their_source():

@@ -12,7 +12,7 @@
 #include "action.h"
 #include "history.h"
 #include "life.h"
-#include "segment.h"
+#include "store/segment.h"
 #include "standin.h"
 
 const char *const action_names[NR_ACTIONS] = {

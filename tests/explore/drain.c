@@ -2,7 +2,7 @@
 /*
  * Stands in for writeback and for discards.
  *
- * As writeback.c and wbcopy.c: collect the dirty slots of the settled segments from the
+ * As writeback.c and copy.c: collect the dirty slots of the settled segments from the
  * tail on, copy them to the HDD in the order of blocks, several runs in flight, FLUSH the
  * HDD, mark clean what is still the newest copy, make the log durable (L5), and only then
  * move the tail, by the module's own super.c.
@@ -11,16 +11,16 @@
  * earlier records durable (L12), log a tombstone, make it durable, drop older copies from the
  * index, discard on the HDD.
  */
-#include "discard.h"
+#include "bio/discard.h"
 #include "history.h"
-#include "index.h"
+#include "store/index.h"
 #include "life.h"
-#include "segment.h"
-#include "refill.h"
+#include "store/segment.h"
+#include "log/refill.h"
 #include "standin.h"
-#include "stripe.h"
-#include "super.h"
-#include "writeback.h"
+#include "writeback/stripe.h"
+#include "store/super.h"
+#include "writeback/writeback.h"
 
 /* --- when ------------------------------------------------------------------ */
 
@@ -144,7 +144,7 @@ static bool run_turn(const struct drain *d)
 	       discard->first + discard->nr <= first;
 }
 
-/* As wbcopy.c's run_refresh(). */
+/* As copy.c's run_refresh(). */
 static bool still_newest(const struct item *item)
 {
 	struct lc_index *index = world->vol->c.index;
@@ -196,7 +196,7 @@ static void copy_run(struct drain *d)
 	}
 }
 
-/* As wbfinish.c's lc_wb_flush(). */
+/* As finish.c's lc_wb_flush(). */
 static void flush_hdd(const struct drain *d)
 {
 	struct lc_doubt *doubt = &world->vol->c.doubt;

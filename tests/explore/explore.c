@@ -19,7 +19,7 @@
 #include "life.h"
 #include "minimise.h"
 #include "path.h"
-#include "segment.h"
+#include "store/segment.h"
 #include "standin.h"
 
 #define BYTES_EVERY	32	/* states: compare bytes, not only tags */

@@ -16,11 +16,11 @@
  * nothing then (S7).
  */
 #include "history.h"
-#include "index.h"
+#include "store/index.h"
 #include "crash.h"
 #include "judge.h"
 #include "replay.h"
-#include "segment.h"
+#include "store/segment.h"
 #include "standin.h"
 
 const char *const verdict_names[NR_VERDICTS] = {

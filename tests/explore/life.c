@@ -11,12 +11,12 @@
  */
 #include "action.h"
 #include "history.h"
-#include "io.h"
+#include "store/io.h"
 #include "life.h"
-#include "log.h"
-#include "suspend.h"
-#include "volume.h"
-#include "segment.h"
+#include "log/log.h"
+#include "life/suspend.h"
+#include "life/volume.h"
+#include "store/segment.h"
 #include "standin.h"
 
 #define MIB	(1ULL << 20)

@@ -9,8 +9,8 @@
  * whole of each is a run.  Then the same where the memory does not suffice.
  */
 #include "shim.h"
-#include "cache.h"
-#include "found.h"
+#include "store/cache.h"
+#include "life/found.h"
 
 #define SLOTS		256u			/* of a segment */
 #define IN_SEGMENT	(SLOTS / 2)		/* records */

@@ -23,11 +23,11 @@
  *    at or above it (L6): see tail_for() in drain.c.
  */
 #include "standin.h"
-#include "log.c"
+#include "log/log.c"
 
 #include "history.h"
-#include "index.h"
-#include "super.h"
+#include "store/index.h"
+#include "store/super.h"
 
 void __real_lc_submit_again(struct lc_submit *submit, struct lc_record *record);
 void __wrap_lc_submit_again(struct lc_submit *submit, struct lc_record *record);

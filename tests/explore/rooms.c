@@ -4,14 +4,14 @@
  *
  * The linker puts the functions __wrap_*() between the module's files (--wrap).
  */
-#include "bypass.h"
-#include "intake.h"
-#include "rescue.h"
-#include "segment.h"
-#include "slot.h"
+#include "bio/bypass.h"
+#include "bio/intake.h"
+#include "life/rescue.h"
+#include "store/segment.h"
+#include "store/slot.h"
 #include "standin.h"
-#include "stats.h"
-#include "submit.h"
+#include "store/stats.h"
+#include "log/submit.h"
 
 /* --- as many lanes as the path says ------------------------------------------- */
 

@@ -14,10 +14,10 @@
 #define EXPLORE_STANDIN_H
 
 #include "world.h"
-#include "allot.h"
-#include "lanes.h"
-#include "log.h"
-#include "pool.h"
+#include "log/allot.h"
+#include "log/lanes.h"
+#include "log/log.h"
+#include "log/pool.h"
 
 #define MAX_BUFFERS	12
 #define MAX_BIOS	64

@@ -7,9 +7,9 @@
  * the module does.
  */
 #include "history.h"
-#include "io.h"
+#include "store/io.h"
 #include "life.h"
-#include "segment.h"
+#include "store/segment.h"
 #include "standin.h"
 
 struct lc_segment *segment_of(u64 number)

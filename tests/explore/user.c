@@ -3,15 +3,15 @@
  * Users of the volume: their bios, and when they end.  What intake.c does with a write for which
  * there is room is here, too: a write that finds none is given up.
  */
-#include "flush.c"
+#include "bio/flush.c"
 
-#include "bypass.h"
+#include "bio/bypass.h"
 #include "history.h"
-#include "io.h"
+#include "store/io.h"
 #include "life.h"
-#include "merge.h"
+#include "bio/merge.h"
 #include "standin.h"
-#include "write.h"
+#include "bio/write.h"
 
 /* May the task that waits for a record send it? */
 bool lc_io_may_send(const struct bio *bio)

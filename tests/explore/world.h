@@ -34,7 +34,7 @@
 #include <setjmp.h>
 
 #include "shim.h"
-#include "lc.h"
+#include "life/lc.h"
 #include "disk.h"
 
 #define NONE		0xffffffffu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The calls of io.h that follow from lc_io_sync(), see shim.h. */
 #include "shim.h"
-#include "io.h"
+#include "store/io.h"
 
 int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len,
 		    void (*failed)(void *arg), void *arg)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the module says goes to shim_log(), without the volume's name. */
 #include "shim.h"
-#include "name.h"
+#include "store/name.h"
 
 void lc_say(struct lc_name *name, int level, const char *fmt, ...)
 {

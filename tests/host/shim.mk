@@ -13,9 +13,9 @@ SHIM_WARNINGS := -Wno-unused-parameter -Wno-sign-compare -Wno-shadow -Wno-c23-ex
 SHIM_INCLUDED := $(O)/include/.made
 # What the module includes of the kernel, but for what the tools have and what glibc includes.
 SHIM_HEADERS := $(filter-out stddef.h $(notdir $(wildcard $(TREE)/userland/kernel/linux/*.h)), \
-	$(shell sed -n 's/^\#include <linux\/\(.*\)>/\1/p' $(TREE)/dm-lc/*.[ch] | sort -u))
+	$(shell sed -n 's/^\#include <linux\/\(.*\)>/\1/p' $(TREE)/dm-lc/*.[ch] $(TREE)/dm-lc/*/*.[ch] | sort -u))
 
-$(SHIM_INCLUDED): $(SHIM)shim.mk $(wildcard $(TREE)/dm-lc/*.[ch])
+$(SHIM_INCLUDED): $(SHIM)shim.mk $(wildcard $(TREE)/dm-lc/*.[ch] $(TREE)/dm-lc/*/*.[ch])
 	@set -e; for name in $(SHIM_HEADERS); do \
 		mkdir -p $(O)/include/linux/$$(dirname $$name); \
 		echo '#include "shim.h"' > $(O)/include/linux/$$name; \

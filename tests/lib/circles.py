@@ -2,12 +2,13 @@
 """Which files of C code use which, and whether any form a circle.
 
 A unit is X.c with X.h.  It uses another one if it includes its header, or names a function or an
-object that the other one defines for all.  All take {file name: text} of one folder.
+object that the other one defines for all.  All take {file name: text}, of one folder if nothing
+else is said.
 """
 
 import re
 
-INCLUDE = re.compile(r'^#include "([\w-]+)\.h"', re.M)
+INCLUDE = re.compile(r'^#include "(?:\w+/)?([\w-]+)\.h"', re.M)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 # In kernel style what is defined for all begins in the first column, and so does its brace.
@@ -91,8 +92,25 @@ def misplaced(files, kernels=""):
     return problems
 
 
-def upward(arrows, order):
-    """What units of @order, from the highest to the lowest, use that is not below: a line each."""
-    rank = {unit: number for number, unit in enumerate(order)}
-    return [f"{unit} uses {other}" for unit in order for other in sorted(arrows.get(unit, ()))
-            if rank.get(other, -1) < rank[unit]]
+def upward(files, ranks):
+    """Uses of what is not below: a line each.
+
+    @files: {path: text}, in folders of one level.  @ranks: tuples of folders, from the lowest to
+    the highest; a folder uses itself and lower ones, and "" is the top.  Names of units are unique
+    over all folders.
+    """
+    rank = {folder: number for number, folders in enumerate(ranks) for folder in folders}
+    home = {}
+    problems = []
+    for path in sorted(files):
+        folder, _, name = path.rpartition("/")
+        if folder not in rank:
+            problems.append(f"{path}: its folder has no rank")
+        elif home.setdefault(unit_of(name), folder) != folder:
+            problems.append(f"{path}: {home[unit_of(name)]}/ has a file of this name")
+    arrows = uses({path.rpartition("/")[2]: text for path, text in files.items()})
+    for unit, folder in sorted(home.items()):
+        for other in sorted(arrows[unit]):
+            if home[other] != folder and rank[home[other]] >= rank[folder]:
+                problems.append(f"{folder or '.'}/{unit} uses {home[other] or '.'}/{other}")
+    return problems

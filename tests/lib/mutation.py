@@ -6,7 +6,7 @@ A record has a head of fields and one or more edits:
     Breaks: what no longer holds
     Hazard: L13
 
-    @@ dm-lc/wbcollect.c walk_segment
+    @@ dm-lc/writeback/collect.c walk_segment
                          return -EREMOTEIO;
     -            slot++;
     +            break;

@@ -25,7 +25,7 @@ def test_format_codec():
 
 
 def test_replay_of_random_lives():
-    """Rules R1-R7 of dm-lc/replay.c against a model of what was durable."""
+    """Rules R1-R7 of dm-lc/format/replay.c against a model of what was durable."""
     helper("replay_test", 20000, os.environ.get("LC_SEED") or int(time.time()))
 
 
@@ -75,7 +75,7 @@ MUTANTS = {
 @pytest.mark.parametrize("rule", MUTANTS)
 def test_replay_mutants(rule, tmp_path):
     """Without the rule one of the tests fails: it proves something."""
-    source = (host.TOP / "dm-lc/replay.c").read_text(encoding="ascii")
+    source = (host.TOP / "dm-lc/format/replay.c").read_text(encoding="ascii")
     old, new = MUTANTS[rule]
     assert source.count(old) == 1, "replay.c has changed: adapt the mutant"
     mutant = tmp_path / "replay.c"

@@ -9,7 +9,7 @@ MIB_SECTORS = 2048
 
 
 def bare_volume(backing, in_place, name="bare"):
-    """The volume's places on the backing device, without the cache; see dm-lc/place.h."""
+    """The volume's places on the backing device, without the cache; see dm-lc/format/place.h."""
     length = dm.sectors(backing) // 8 * 8 - MIB_SECTORS
     if not in_place:
         return dm.Device(name, dm.linear(backing, length, MIB_SECTORS))

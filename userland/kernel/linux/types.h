@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Just enough of the kernel's types for ../dm-lc/format.c and replay.c to compile unchanged. */
+/* Just enough of the kernel's types for ../dm-lc/format/format.c and replay.c to compile unchanged. */
 #ifndef LC_SHIM_TYPES_H
 #define LC_SHIM_TYPES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Just enough of the kernel for ../../../dm-lc/params.c to compile unchanged; only for that file. */
+/* Just enough of the kernel for ../../../dm-lc/format/params.c to compile unchanged; only for that file. */
 #ifndef LC_SHIM_KERNEL_H
 #define LC_SHIM_KERNEL_H
 

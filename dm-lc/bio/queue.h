@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Writes that wait for room, and whose turn it is.  Pure: no lock, no allocation, no I/O.
+ *
+ * A commit must not wait behind all of the page cache.  So there are classes.  Each has a clock,
+ * which each of its slots moves on, a heavy class by less than a light one.  The class with the
+ * lowest clock has its turn.  A class that had nothing to do sets its clock to `now`, the time of
+ * the last turn, less its lead: so much of it goes ahead of the others at once.
+ *
+ * Invariants
+ *  Q1 Shares: while a class has something waiting, it gets its weight's part of the slots, but
+ *     for the others' leads and one bio of each class.  So nobody starves (C7), and a commit
+ *     that comes waits for no more than the commits before it and one bio (D12).
+ *  Q2 Order: a write never goes before an earlier one that waits and has a block in common with
+ *     it.  If its turn comes first, the earlier one is next, on the account of its own class.
+ *     Writes only wait for earlier ones, so there is no circle.
+ *
+ * A write waits from lc_queue_add() to lc_queue_remove(), also while the worker is at it.
+ */
+#ifndef LC_QUEUE_H
+#define LC_QUEUE_H
+
+#include <linux/list.h>
+#include <linux/rbtree.h>
+#include <linux/types.h>
+
+#include "log/request.h"
+
+/* The owner has a lock for it. */
+struct lc_queue {
+	struct list_head waiting[LC_NR_CLASSES];
+	struct rb_root_cached blocks;	/* all that wait, by their blocks */
+	u64 clock[LC_NR_CLASSES];
+	u64 now;			/* of the last turn; none is behind by more than a lead */
+	u64 next_number;
+	u32 nr;				/* how many wait; READ_ONCE() */
+	u32 nr_class[LC_NR_CLASSES];
+	u64 slots[LC_NR_CLASSES];	/* blocks of those that wait; READ_ONCE() */
+};
+
+void lc_queue_init(struct lc_queue *queue);
+void lc_queue_add(struct lc_queue *queue, struct lc_waiting *one);
+void lc_queue_remove(struct lc_queue *queue, struct lc_waiting *one);
+struct lc_waiting *lc_queue_first(struct lc_queue *queue);
+bool lc_queue_overlaps(struct lc_queue *queue, u64 first, u64 last);
+
+#endif /* LC_QUEUE_H */

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The way of a read.
+ *
+ * The bio is cut to the longest run that comes from one place and served from
+ * there: RAM (copied under the bucket locks), SSD (remapped; if the segment was
+ * reused when the read ends, it is read again, H1), HDD (remapped), or
+ * nowhere: lost sectors are an error until they are overwritten.
+ *
+ * A run is found sector by sector, because a slot may hold part of a block.  A bio of
+ * which no block can be cached goes to the HDD without taking a lock.
+ *
+ * With verify_reads, what the SSD gave is checked by a worker before the bio ends, in the
+ * bio's own pages.  The worker references the segment, if it was not reused and a block is still
+ * mapped there.  The reader may write to the pages meanwhile, so a mismatch there proves nothing:
+ * the blocks are read again into pages of our own.  So are all blocks if there was no reference
+ * to be had, and those of which a bio wants less than the slot.
+ */
+#include <linux/bio.h>
+#include <linux/mempool.h>
+
+#include "bio/read.h"
+#include "format/mask.h"
+#include "log/pool.h"
+#include "log/request.h"
+#include "store/cache.h"
+#include "store/fit.h"
+#include "store/index.h"
+#include "store/io.h"
+#include "store/segment.h"
+#include "store/slot.h"
+
+enum place {
+	PLACE_NONE,
+	PLACE_RAM,
+	PLACE_SSD,
+	PLACE_HDD,
+	PLACE_LOST,
+};
+
+/* A run under construction. */
+struct run {
+	enum place place;
+	u32 slot;		/* SSD: of the first block */
+	u32 next_slot;		/* SSD: the slot that would continue it */
+	u64 segment;		/* SSD: number of the segment of both */
+	bool verify;		/* SSD: check what is read */
+	u32 nr_sectors;
+};
+
+static bool ssd_continues(struct lc_cache *c, const struct run *run, u32 slot, u32 first)
+{
+	if (run->place == PLACE_NONE)
+		return true;
+	return run->place == PLACE_SSD && !first && slot == run->next_slot &&
+	       lc_ring_slot_in_segment(c->ring, slot);
+}
+
+/* Where is sector @first of the block, and how far does that reach? */
+static enum place find_place(const struct lc_mapping *map, bool found, bool in_ram, u32 first,
+			     u32 nr, u32 *reach)
+{
+	u8 lost = found ? map->lost : 0;
+	u8 mask = found ? map->mask : 0;
+
+	*reach = min3(lc_mask_run(mask, first), lc_mask_run(lost, first), nr);
+	if (lc_mask_has(lost, first))
+		return PLACE_LOST;
+	if (!lc_mask_has(mask, first))
+		return PLACE_HDD;
+	return in_ram ? PLACE_RAM : PLACE_SSD;
+}
+
+/* [bucket locked] The mapping keeps the segment as it is until then. */
+static void enter_segment(struct lc_cache *c, struct run *run, u32 slot)
+{
+	run->segment = READ_ONCE(lc_ring_segment(c->ring, slot)->number);
+	run->slot = slot;
+}
+
+/*
+ * Look one block up and add it to the run if it comes from the same place.
+ * Return: sectors added; fewer than @nr end the run.
+ */
+static u32 extend_run(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter,
+		      struct run *run, u64 block, u32 first, u32 nr)
+{
+	u32 bucket = lc_index_lock(c->index, block);
+	struct lc_buffer *buf = NULL;
+	struct lc_mapping map;
+	enum place place;
+	bool found;
+	u32 n;
+
+	found = lc_index_lookup(c->index, bucket, block, &map);
+	if (found) {
+		lc_cache_view(c, &map);
+		buf = lc_buffer_pin(c->ring, map.slot);
+	}
+	place = find_place(&map, found, buf, first, nr, &n);
+	if (run->place != PLACE_NONE && run->place != place)
+		n = 0;
+	else if (place == PLACE_SSD && !ssd_continues(c, run, map.slot, first))
+		n = 0;
+	if (n && place == PLACE_RAM) {
+		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(buf, map.slot) + (first << 9),
+				  n << 9);
+	} else if (n && place == PLACE_SSD) {
+		if (run->place == PLACE_NONE)
+			enter_segment(c, run, map.slot);
+		run->next_slot = map.slot + 1;
+	}
+	if (n)
+		run->place = place;
+	lc_index_unlock(c->index, bucket);
+	if (buf)
+		lc_buffer_unpin(buf);
+	return n;
+}
+
+static void find_run(struct lc_cache *c, struct bio *bio, struct run *run)
+{
+	struct bvec_iter iter = bio->bi_iter;
+	sector_t sector = bio->bi_iter.bi_sector;
+	u32 left = bio_sectors(bio);
+
+	while (left) {
+		u32 first = sector & (LC_BLOCK_SECTORS - 1);
+		u32 nr = min_t(u32, LC_BLOCK_SECTORS - first, left);
+		u32 n = extend_run(c, bio, &iter, run, sector >> LC_BLOCK_SHIFT, first, nr);
+
+		run->nr_sectors += n;
+		sector += n;
+		left -= n;
+		if (n < nr)
+			break;
+	}
+}
+
+/* --- the slow way: block by block, in a worker ---------------------------- */
+
+#define PAUSE_FIRST	(HZ / 8 ?: 1)
+#define PAUSE_LAST	(2 * HZ)
+
+/* Some sectors of one block. */
+struct piece {
+	u64 block;
+	u32 first;
+	u32 nr;			/* wanted; then how many come from one place */
+	enum place place;
+	struct lc_mapping map;
+};
+
+/* Where is the piece?  What is in RAM is copied, a segment is referenced. */
+static void find_piece(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter,
+		       struct piece *p)
+{
+	u32 bucket = lc_index_lock(c->index, p->block);
+	struct lc_buffer *buf = NULL;
+	bool found;
+
+	found = lc_index_lookup(c->index, bucket, p->block, &p->map);
+	if (found) {
+		lc_cache_view(c, &p->map);
+		buf = lc_buffer_pin(c->ring, p->map.slot);
+	}
+	p->place = find_place(&p->map, found, buf, p->first, p->nr, &p->nr);
+	if (p->place == PLACE_RAM)
+		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(buf, p->map.slot) +
+				  (p->first << 9), p->nr << 9);
+	else if (p->place == PLACE_SSD)
+		lc_segment_get(lc_ring_segment(c->ring, p->map.slot));
+	lc_index_unlock(c->index, bucket);
+	if (buf)
+		lc_buffer_unpin(buf);
+}
+
+/* One try.  Return: 0, -EBADMSG, or an I/O error that may pass. */
+static int read_piece(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter,
+		      struct piece *p)
+{
+	void *pages;
+	int ret = 0;
+
+	find_piece(c, bio, iter, p);
+	if (p->place == PLACE_RAM)
+		return 0;
+	if (p->place == PLACE_LOST)
+		return -EBADMSG;
+	pages = page_address(mempool_alloc(&c->slot_pages, GFP_NOIO));
+	if (p->place == PLACE_SSD) {
+		ret = lc_slot_read(c, p->block, p->map.slot, pages);
+		lc_slot_put(c, p->map.slot);
+	}
+	if (p->place == PLACE_HDD || (ret && !p->map.dirty)) {
+		lc_stamp(&c->env.last_hdd_read);
+		ret = lc_io_sync(c->env.backing, REQ_OP_READ,
+				 lc_place_sector(&c->env.place,
+						 (p->block << LC_BLOCK_SHIFT) + p->first) << 9,
+				 pages + (p->first << 9), p->nr << 9);
+		lc_stamp(&c->env.last_hdd_read);
+	}
+	if (!ret)
+		lc_io_copy_to_bio(bio, iter, pages + (p->first << 9), p->nr << 9);
+	mempool_free(virt_to_page(pages), &c->slot_pages);
+	return ret;
+}
+
+/*
+ * Errors of the SSD may pass, and if it is being given up, the block may be saved:
+ * then it is on the HDD, or lost, soon.  Once it was given up, what it fails to give
+ * back is lost: who is told so must find it in the list.
+ */
+static int read_piece_patiently(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter)
+{
+	unsigned long pause = PAUSE_FIRST;
+	enum lc_mode mode;
+	struct piece p;
+	int ret;
+
+	for (;;) {
+		p.block = iter->bi_sector >> LC_BLOCK_SHIFT;
+		p.first = iter->bi_sector & (LC_BLOCK_SECTORS - 1);
+		p.nr = min_t(u32, LC_BLOCK_SECTORS - p.first, iter->bi_size >> 9);
+		mode = lc_mode(&c->health);
+		ret = read_piece(c, bio, iter, &p);
+		if (!ret || p.place != PLACE_SSD)
+			return ret;
+		/* What would be lost for good is asked for again, also if it does not fit (S-f). */
+		if (pause > PAUSE_LAST || mode == LC_MODE_FAIL ||
+		    (ret == -EBADMSG && mode != LC_MODE_DEGRADED)) {
+			if (mode != LC_MODE_DEGRADED || !p.map.dirty ||
+			    lc_index_lose_slot(c->index, p.block, p.map.slot))
+				return ret;
+			/* It was saved, or written to, just now. */
+			continue;
+		}
+		schedule_timeout_idle(pause);
+		if (mode == LC_MODE_DEGRADED || !lc_ssd_failed(&c->health))
+			pause *= 2;
+	}
+}
+
+/*
+ * For reads that are smaller than the SSD's logical block or whose memory does not suit it,
+ * and for those it failed.  Slots are verified here.
+ */
+static void slow_read_work(struct work_struct *work)
+{
+	struct lc_io *io = container_of(work, struct lc_io, work);
+	struct bio *bio = lc_io_bio(io);
+	struct bvec_iter iter = io->iter;
+	int ret = 0;
+
+	while (!ret && iter.bi_size)
+		ret = read_piece_patiently(io->room, bio, &iter);
+	bio->bi_status = ret ? BLK_STS_IOERR : BLK_STS_OK;
+	lc_io_end_again(bio);
+}
+
+static void read_slowly(struct lc_cache *c, struct lc_io *io)
+{
+	io->room = c;
+	INIT_WORK(&io->work, slow_read_work);
+	queue_work(c->patient_wq, &io->work);
+}
+
+/* --- verify_reads -------------------------------------------------------- */
+
+static bool whole_slots(const struct bvec_iter *iter)
+{
+	return !(iter->bi_sector & (LC_BLOCK_SECTORS - 1)) &&
+	       !(iter->bi_size & (LC_SLOT_BYTES - 1));
+}
+
+/* A checksum is of a whole slot: cut the run so that most of it is in whole ones. */
+static u32 cut_to_slots(const struct bio *bio, u32 nr)
+{
+	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
+
+	if (first || nr < LC_BLOCK_SECTORS)
+		return min(nr, LC_BLOCK_SECTORS - first);
+	return round_down(nr, LC_BLOCK_SECTORS);
+}
+
+/* Does the next slot's worth of the bio hold the block?  Moves on. */
+static bool check_block(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter, u64 block,
+			u32 slot, void *pages)
+{
+	u32 csum;
+
+	lc_io_copy_from_bio(bio, iter, pages, LC_SLOT_BYTES);
+	return !lc_slot_find_sum(c, block, slot, pages + LC_SLOT_BYTES, &csum) &&
+	       csum == lc_format_slot_csum(&c->sb, block, pages);
+}
+
+/*
+ * Keep the segment, if it is what it was when the read was mapped, and one of its blocks is
+ * still mapped there.  Until the put, neither slots nor sums change.
+ */
+static bool hold_segment(struct lc_cache *c, const struct lc_io *io)
+{
+	struct lc_segment *seg = lc_ring_segment(c->ring, io->position);
+	u32 slot = io->position, end = slot + (io->iter.bi_size >> LC_SLOT_SHIFT), bucket;
+	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
+	struct lc_mapping map;
+	bool held = false;
+
+	for (; slot < end && !held; slot++, block++) {
+		held = lc_index_lock_slot(c->index, block, slot, &bucket, &map) &&
+		       READ_ONCE(seg->number) == io->segment;
+		if (held)
+			lc_segment_get(seg);
+		lc_index_unlock(c->index, bucket);
+	}
+	return held;
+}
+
+/* Does the SSD hold all of the read as it was mapped, with the sums of the log? */
+static bool check_read(struct lc_cache *c, struct bio *bio, const struct lc_io *io)
+{
+	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
+	struct bvec_iter iter = io->iter;
+	u32 slot = io->position;
+	bool good = true;
+	void *pages;
+
+	/* Overwritten, or the segment was reused while others held the read back (H1). */
+	if (!hold_segment(c, io))
+		return false;
+	pages = page_address(mempool_alloc(&c->slot_pages, GFP_NOIO));
+	while (good && iter.bi_size)
+		good = check_block(c, bio, &iter, block++, slot++, pages);
+	mempool_free(virt_to_page(pages), &c->slot_pages);
+	lc_slot_put(c, io->position);
+	return good;
+}
+
+static void verify_work(struct work_struct *work)
+{
+	struct lc_io *io = container_of(work, struct lc_io, work);
+	struct bio *bio = lc_io_bio(io);
+
+	if (check_read(io->room, bio, io))
+		lc_io_end_again(bio);
+	else
+		read_slowly(io->room, io);
+}
+
+/* --- entry points ------------------------------------------------------- */
+
+static int map_to_hdd(struct lc_cache *c, struct bio *bio)
+{
+	lc_bio_io(bio)->on_hdd = true;
+	lc_stamp(&c->env.last_hdd_read);
+	bio_set_dev(bio, c->env.backing);
+	bio->bi_iter.bi_sector = lc_place_sector(&c->env.place, bio->bi_iter.bi_sector);
+	return DM_MAPIO_REMAPPED;
+}
+
+static int map_to_ssd(struct lc_cache *c, struct bio *bio, struct lc_io *io,
+		      const struct run *run)
+{
+	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
+	u64 address = lc_slot_address(&c->sb.geo, run->slot) + ((u64)first << 9);
+
+	if ((address | bio->bi_iter.bi_size) & (c->sb.cache_lbs - 1) ||
+	    !lc_fits_ssd(&c->fit, bio) ||
+	    (run->verify && !whole_slots(&bio->bi_iter))) {
+		read_slowly(c, io);
+		return DM_MAPIO_SUBMITTED;
+	}
+	io->position = run->slot;
+	io->segment = run->segment;
+	io->on_ssd = true;
+	io->verify = run->verify;
+	bio_set_dev(bio, c->env.cache);
+	bio->bi_iter.bi_sector = address >> 9;
+	return DM_MAPIO_REMAPPED;
+}
+
+/* Is nothing of it cached?  Without a lock, and false if that is not certain. */
+static bool all_absent(struct lc_cache *c, const struct bio *bio)
+{
+	u64 block = bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
+	u64 last = (bio_end_sector(bio) - 1) >> LC_BLOCK_SHIFT;
+
+	while (block <= last && lc_index_absent(c->index, block))
+		block++;
+	return block > last;
+}
+
+int lc_read_map(struct lc_cache *c, struct bio *bio)
+{
+	struct lc_io *io = lc_bio_io(bio);
+	struct run run = { .verify = READ_ONCE(c->env.params.verify_reads) };
+
+	if (all_absent(c, bio))
+		return map_to_hdd(c, bio);
+	find_run(c, bio, &run);
+	if (run.place == PLACE_SSD && run.verify)
+		run.nr_sectors = cut_to_slots(bio, run.nr_sectors);
+	if (run.nr_sectors < bio_sectors(bio))
+		dm_accept_partial_bio(bio, run.nr_sectors);
+	io->iter = bio->bi_iter;
+	switch (run.place) {
+	case PLACE_RAM:
+		bio_endio(bio);
+		return DM_MAPIO_SUBMITTED;
+	case PLACE_SSD:
+		return map_to_ssd(c, bio, io, &run);
+	case PLACE_HDD:
+		return map_to_hdd(c, bio);
+	default:
+		lc_err_limit_atomic(&c->env, "read of lost sector %llu",
+				    (unsigned long long)bio->bi_iter.bi_sector);
+		return DM_MAPIO_KILL;
+	}
+}
+
+/* Has the segment been given away since the read was mapped (H1)? */
+static bool reused(struct lc_cache *c, const struct lc_io *io)
+{
+	/*
+	 * If the data is of the new content, its number is seen: it was stored before a writer
+	 * got slots there, and what was written is sent after the full barrier of lc_record_put().
+	 */
+	smp_rmb();
+	return READ_ONCE(lc_ring_segment(c->ring, io->position)->number) != io->segment;
+}
+
+int lc_read_end(struct lc_cache *c, struct bio *bio, blk_status_t *error)
+{
+	struct lc_io *io = lc_bio_io(bio);
+
+	if (io->on_hdd)
+		lc_stamp(&c->env.last_hdd_read);
+	if (!io->on_ssd)
+		return DM_ENDIO_DONE;
+	io->on_ssd = false;
+	if (!*error && io->verify) {
+		io->room = c;
+		INIT_WORK(&io->work, verify_work);
+		queue_work(c->verify_wq, &io->work);
+		return DM_ENDIO_INCOMPLETE;
+	}
+	if (*error == BLK_STS_AGAIN || (!*error && !reused(c, io)))
+		return DM_ENDIO_DONE;
+	if (*error)
+		lc_err_limit_atomic(&c->env, "the cache device failed a read, trying again");
+	read_slowly(c, io);
+	return DM_ENDIO_INCOMPLETE;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a start has found of the log, and the memory for it: a chunk at a time, as headers
+ * turn up (RP1 in replay.h).  There may be gigabytes of it, so:
+ *
+ *  FD1 No chunk is taken that leaves less than a sixteenth of the RAM available, and nobody
+ *      is killed for one.
+ *  FD2 If a chunk cannot be had, all are given back at once, and the headers to come are only
+ *      counted: so the refusal can say what the start would have taken.
+ */
+#ifndef LC_FOUND_H
+#define LC_FOUND_H
+
+#include "format/replay.h"
+
+struct lc_cache;
+
+struct lc_found {
+	struct lc_cache *c;
+	struct lc_replay_log log;	/* empty once a chunk could not be had */
+	u64 nr_headers;			/* taken in, also those that are only counted */
+	bool full;			/* a chunk could not be had */
+};
+
+/*
+ * May sleep.  What lc_found_alloc() leaves behind, also if it fails, goes with lc_found_free().
+ * Return: 0; -ENOMEM; -E2BIG: too many lives, it was told.
+ */
+int lc_found_alloc(struct lc_found *found, struct lc_cache *c);
+int lc_found_add(struct lc_found *found, const struct lc_record_info *info, bool hidden);
+void lc_found_free(struct lc_found *found);
+
+/* All headers are in.  Return: 0; -ENOMEM: not all of them were kept, it is told what they take. */
+int lc_found_check(const struct lc_found *found);
+
+#endif /* LC_FOUND_H */

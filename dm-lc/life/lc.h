@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * struct lc_volume: one live volume and the rooms it owns.
+ *
+ * A volume outlives a table: several targets (the live and the loaded table of one
+ * mapped device) may hold references, and preresume binds one of them.
+ *
+ * Lock order, outermost first:
+ *   lc_volumes_lock (mutex)  registry of volumes; held for look-ups only
+ *   vol->life_lock (mutex)  start, stop, suspend, resume, options
+ *   wb->batch_lock (mutex)  what a batch needs: list and copier
+ *   super->lock (mutex)  superblock and mark updates
+ *   name->look_lock (mutex)  asking for the volume's name
+ *   index bucket lock (spin)  one block's mapping and its bytes in RAM
+ *   lanes->all_lock (spin)  all lanes are about to be locked
+ *   lane->lock (spin)  closing a record, opening the next; several only under all_lock
+ *   allot->lock (spin)  numbers of new segments
+ *   log->lock (spin, irqsave)  sequence numbers and what is durable
+ *   submit->lock (spin, irqsave)  whose turn it is to be sent
+ *   pool->lock (spin, irqsave)  free buffers
+ *   park->lock (spin, irqsave)  writes waiting for room
+ *   discards->lock (spin)  discards that wait
+ *   copy->lock (spin, irqsave)  runs of a batch
+ *   claims->lock (spin, irqsave)  who is at work at which places of the HDD
+ *   doubt.lock (spin, irqsave)  sampled blocks that went to the HDD
+ *   bypass->lock (spin, irqsave)  writes and the rescue, in mode degraded
+ *   name->lock (spin, irqsave)  the name seen last
+ * Bucket locks are never nested and never taken in completion context.
+ */
+#ifndef LC_H
+#define LC_H
+
+#include <linux/bio.h>
+#include <linux/llist.h>
+#include <linux/mempool.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+#include "bio/queue.h"
+#include "log/request.h"
+#include "store/cache.h"
+
+struct lc_writeback;
+struct lc_bypass;
+struct lc_discards;
+struct lc_flush;
+struct lc_rescue;
+struct lc_intake;
+
+/* Of a volume in the registry (E2). */
+enum lc_stage {
+	LC_STAGE_COMING,		/* owned by the task that creates it */
+	LC_STAGE_LIVE,
+	LC_STAGE_GOING,			/* owned by the task that frees it */
+};
+
+struct lc_volume {
+	/* Owned by registry.c, and under its lock. */
+	struct list_head list;
+	struct list_head users;		/* struct lc_user */
+	enum lc_stage stage;
+	struct list_head held;		/* while it is, see lc_registry_hold() */
+
+	struct lc_cache c;
+	struct lc_writeback *wb;
+	struct lc_discards *discards;
+	struct lc_bypass *bypass;
+	struct lc_rescue *rescue;
+	struct lc_flush *flush;
+	struct lc_intake *intake;
+	struct workqueue_struct *event_wq;	/* mode events, and nothing they could wait for */
+
+	struct mutex life_lock;		/* start, stop, suspend, resume, options */
+	bool started;			/* the epoch is open; under life_lock; READ_ONCE() */
+	bool running;			/* not suspended; under life_lock; READ_ONCE() */
+	bool ended;			/* stopped or failed to start, for good; under life_lock */
+
+	bool outdated;			/* devices of a later life (HB2); READ_ONCE() */
+
+	struct work_struct event_work ____cacheline_aligned_in_smp;
+	struct dm_table *table;		/* bound table, for events; under life_lock */
+};
+
+#endif /* LC_H */

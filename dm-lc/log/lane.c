@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One lane.  See lane.h, and record.h for what it opens and closes.
+ */
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+
+#include "log/allot.h"
+#include "log/lane.h"
+#include "log/log.h"
+#include "log/pool.h"
+#include "log/record.h"
+#include "log/submit.h"
+#include "store/env.h"
+#include "store/segment.h"
+
+/**
+ * lc_lane_create() - allocate a lane
+ * @how: what it works with, and whose it is
+ * @node: for its memory, or NUMA_NO_NODE
+ *
+ * May sleep.  Return: the lane or NULL.
+ */
+struct lc_lane *lc_lane_create(const struct lc_lane *how, int node)
+{
+	struct lc_lane *lane = kzalloc_node(sizeof(*lane), GFP_KERNEL, node);
+
+	if (!lane)
+		return NULL;
+	*lane = *how;
+	spin_lock_init(&lane->lock);
+	INIT_LIST_HEAD(&lane->ready);
+	return lane;
+}
+
+/* Its buffers belong to the pool. */
+void lc_lane_destroy(struct lc_lane *lane)
+{
+	kfree(lane);
+}
+
+/**
+ * lc_lane_add_ready() - hand a free buffer to its lane
+ * @lane: the lane
+ * @buf: from lc_pool_get()
+ *
+ * Process context.
+ */
+void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
+{
+	memset(buf->slots[0], 0, LC_SLOT_BYTES);
+	buf->nr_records = 0;
+	buf->undurable = 0;
+	buf->unwritten = 0;
+	buf->closed = false;
+	buf->lane = lane;
+	spin_lock(&lane->lock);
+	list_add_tail(&buf->list, &lane->ready);
+	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);
+	spin_unlock(&lane->lock);
+}
+
+/**
+ * lc_lane_put() - drop a writer's reference, and have the record written if it was the last one
+ * @rec: the record
+ * @direct: gets its bio if this task is to send it, or NULL: see lc_submit_record()
+ *
+ * Process context, does not sleep.
+ */
+void lc_lane_put(struct lc_record *rec, struct bio_list *direct)
+{
+	if (lc_record_put(rec))
+		lc_submit_record(rec->buf->lane->submit, rec, direct);
+}
+
+/* --- opening and closing, under lane->lock -------------------------------- */
+
+/* The lane is done with its buffer; records may still be in flight. */
+static void close_buffer(struct lc_lane *lane)
+{
+	struct lc_buffer *buf = lane->buf;
+
+	lockdep_assert_held(&lane->lock);
+	lane->buf = NULL;
+	lc_log_close_buffer(lane->log, buf);
+}
+
+/* Nothing was put into the segment: it stays empty, and the buffer is for another one. */
+static void return_buffer(struct lc_lane *lane)
+{
+	struct lc_buffer *buf = lane->buf;
+
+	lockdep_assert_held(&lane->lock);
+	lane->buf = NULL;
+	rcu_assign_pointer(buf->pool->ring->segments[buf->position].buf, NULL);
+	list_add(&buf->list, &lane->ready);
+	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);
+}
+
+/**
+ * lc_lane_close_record() - close the open record, or take it back if nobody touched it
+ * @lane: the lane
+ * @want_durable: a flush waits for it
+ * @closed: gets it, by rec->turn, to be put when no lane is locked
+ *
+ * Under lane->lock.
+ */
+void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_head *closed)
+{
+	struct lc_record *rec = lane->open;
+
+	lockdep_assert_held(&lane->lock);
+	if (!rec)
+		return;
+	if (!lc_record_retract(rec)) {
+		lc_log_append(lane->log, rec, want_durable);
+		list_add_tail(&rec->turn, closed);
+	}
+	WRITE_ONCE(lane->open, NULL);
+}
+
+/**
+ * lc_lane_close_segment() - put nothing more into the open segment
+ * @lane: the lane
+ * @want_durable: a flush waits for what is in it
+ * @closed: as for lc_lane_close_record()
+ *
+ * Under lane->lock.
+ */
+void lc_lane_close_segment(struct lc_lane *lane, bool want_durable, struct list_head *closed)
+{
+	lockdep_assert_held(&lane->lock);
+	lc_lane_close_record(lane, want_durable, closed);
+	if (!lane->buf)
+		return;
+	if (lane->buf->nr_records)
+		close_buffer(lane);
+	else
+		return_buffer(lane);
+}
+
+static struct lc_record *open_record(struct lc_lane *lane, u8 type)
+{
+	lockdep_assert_held(&lane->lock);
+	lane->incarnation = (lane->incarnation + 1) & 0x7fffffff;
+	return lc_record_open(lane->buf, type, lane->incarnation,
+			      lc_submit_piece(lane->submit));
+}
+
+/**
+ * lc_lane_reopen() - make lane->open the next record of the open segment
+ * @lane: no record of it is open
+ *
+ * Under lane->lock.  If no block fits, the segment is closed.
+ */
+void lc_lane_reopen(struct lc_lane *lane)
+{
+	struct lc_record *rec = NULL;
+
+	lockdep_assert_held(&lane->lock);
+	if (lane->buf && !lane->stopped) {
+		rec = open_record(lane, LC_RECORD_DATA);
+		if (!rec)
+			close_buffer(lane);
+	}
+	/* Pairs with the acquire in try_reserve(): the record is set up. */
+	smp_store_release(&lane->open, rec);
+}
+
+/**
+ * lc_lane_open_next() - open a record, in the next segment if need be
+ * @lane: no record of it is open
+ * @type: LC_RECORD_*
+ * @relog: for what is logged again
+ * @ret: gets 0, -EAGAIN: no buffer or no segment, or -EBUSY: the next round must begin first
+ *
+ * Under lane->lock.  Does not set lane->open.  Return: the record or NULL.
+ */
+struct lc_record *lc_lane_open_next(struct lc_lane *lane, u8 type, bool relog, int *ret)
+{
+	struct lc_buffer *buf;
+	struct lc_record *rec;
+
+	lockdep_assert_held(&lane->lock);
+	*ret = -EAGAIN;
+	if (lane->stopped)
+		return NULL;
+	for (;;) {
+		if (lane->buf) {
+			rec = open_record(lane, type);
+			if (rec) {
+				*ret = 0;
+				return rec;
+			}
+			close_buffer(lane);
+		}
+		buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
+		if (!buf)
+			return NULL;
+		*ret = lc_allot_take(lane->allot, lane->index, relog, buf);
+		if (*ret)
+			return NULL;
+		list_del(&buf->list);
+		WRITE_ONCE(lane->nr_ready, lane->nr_ready - 1);
+		lane->buf = buf;
+	}
+}
+
+/* --- writers --------------------------------------------------------------- */
+
+/*
+ * Replace @old, which is full, closed or NULL, as the open record.  Return: 0 or an error of
+ * lc_lane_open_next().
+ */
+static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
+{
+	struct lc_allot *allot = lane->allot;
+	struct lc_record *rec;
+	int ret;
+
+	lc_hold();
+	spin_lock(&lane->lock);
+	if (lane->open != old) {
+		spin_unlock(&lane->lock);
+		lc_unhold();
+		return 0;
+	}
+	if (old)
+		lc_log_append(lane->log, old, false);
+	rec = lc_lane_open_next(lane, LC_RECORD_DATA, relog, &ret);
+	/* Pairs with the acquire in try_reserve(): the record is set up. */
+	smp_store_release(&lane->open, rec);
+	spin_unlock(&lane->lock);
+
+	if (old)
+		lc_lane_put(old, NULL);
+	lc_unhold();
+	if (READ_ONCE(lane->nr_ready) * 2 < READ_ONCE(lane->max_ready) ||
+	    lc_allot_ready(allot) * 2 < READ_ONCE(allot->max_ready))
+		lc_kick(&lane->env->refill);
+	return ret;
+}
+
+/* Of the open record only, which @rec gets. */
+static int try_reserve(const struct lc_lane *lane, u32 want, bool relog, struct lc_record **rec,
+		       struct lc_cursor *cur)
+{
+	const bool *refuse = relog ? NULL : &lane->allot->relog_wanted;
+	int ret;
+
+	/* Without a reference yet, its buffer may be retired and freed. */
+	rcu_read_lock();
+	/* Pairs with the releases of lane->open. */
+	*rec = smp_load_acquire(&lane->open);
+	ret = *rec ? lc_record_get(*rec, want, refuse, cur) : -ESTALE;
+	rcu_read_unlock();
+	return ret;
+}
+
+/**
+ * lc_lane_try_reserve() - as lc_lane_reserve(), of the open record only
+ * @lane: the lane
+ * @want: slots wanted, at least 1
+ * @cur: gets 1..@want slots
+ *
+ * Any context in which writers run; takes no lock, and may be called under a bucket's.
+ * Return: 0, or that it takes lc_lane_reserve().
+ */
+int lc_lane_try_reserve(const struct lc_lane *lane, u32 want, struct lc_cursor *cur)
+{
+	struct lc_record *rec;
+
+	return try_reserve(lane, want, false, &rec, cur);
+}
+
+/**
+ * lc_lane_reserve() - get slots of the open record, and a reference on it
+ * @lane: the lane
+ * @want: slots wanted, at least 1
+ * @relog: for what is logged again
+ * @cur: gets 1..@want slots
+ *
+ * Process context, does not sleep.  Return: 0, -EAGAIN: no buffer or segment is ready, or
+ * writeback needs the reserve (B5), or -EBUSY: the next round must begin first.
+ */
+int lc_lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor *cur)
+{
+	struct lc_record *rec;
+	int ret;
+
+	for (;;) {
+		ret = try_reserve(lane, want, relog, &rec, cur);
+		if (ret != -ESTALE)
+			return ret;
+		ret = advance(lane, rec, relog);
+		if (ret)
+			return ret;
+	}
+}
+
+/**
+ * lc_lane_seal() - close the open record if it holds anything
+ * @lane: the lane
+ * @close_segment: put nothing more into its segment either, if that holds anything and
+ *	relogging does not need it (B5)
+ * @direct: whoever sent the bio that waits for it may submit others
+ *
+ * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
+ * submit_bio() does.
+ *
+ * Return: the highest seq given so far.  Every write to the lane completed before the call
+ * is in a record of that seq or a lower one.
+ */
+u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
+{
+	struct bio_list bios = BIO_EMPTY_LIST;
+	struct lc_record *rec, *tmp;
+	LIST_HEAD(closed);
+	u64 seq;
+
+	lc_hold();
+	spin_lock(&lane->lock);
+	rec = lane->open;
+	close_segment &= !READ_ONCE(lane->allot->relog_wanted);
+	if (close_segment && lane->buf && (lane->buf->nr_records > 1 ||
+					   (rec ? !lc_record_untouched(rec) :
+						  lane->buf->nr_records))) {
+		lc_lane_close_segment(lane, true, &closed);
+	} else if (rec && lc_record_used(rec)) {
+		lc_lane_close_record(lane, true, &closed);
+		lc_lane_reopen(lane);
+	}
+	seq = lc_log_last_seq(lane->log);
+	spin_unlock(&lane->lock);
+	list_for_each_entry_safe(rec, tmp, &closed, turn)
+		lc_lane_put(rec, direct ? &bios : NULL);
+	lc_unhold();
+	lc_submit_bios(&bios);
+	return seq;
+}
+
+/**
+ * lc_lane_owes() - does a FLUSH have to close the open record?
+ * @lane: the lane
+ *
+ * Any context.  If not, whatever was completed without FUA before the call is in a record
+ * that has its seq by then (G7): what was put into the open one before it became owed has
+ * not completed, and if it is not the open one any more, it has been closed.
+ */
+bool lc_lane_owes(const struct lc_lane *lane)
+{
+	struct lc_record *rec;
+	bool owes;
+
+	rcu_read_lock();	/* as in try_reserve() */
+	/* Pairs with the releases of lane->open. */
+	rec = smp_load_acquire(&lane->open);
+	owes = rec && READ_ONCE(rec->owed);
+	rcu_read_unlock();
+	return owes;
+}
+
+/**
+ * lc_lane_activity() - a value that changes whenever something is put into the lane
+ * @lane: the lane
+ */
+u64 lc_lane_activity(const struct lc_lane *lane)
+{
+	struct lc_record *rec;
+	u64 state;
+
+	rcu_read_lock();	/* as in try_reserve() */
+	/* Pairs with the releases of lane->open. */
+	rec = smp_load_acquire(&lane->open);
+	state = rec ? atomic64_read(&rec->state) : 0;
+	rcu_read_unlock();
+	return state;
+}

@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What concerns all lanes.  See lanes.h. */
+#include <linux/nodemask.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+#include "log/allot.h"
+#include "log/lanes.h"
+#include "log/log.h"
+#include "log/submit.h"
+#include "store/env.h"
+#include "store/segment.h"
+
+/* --- all lanes at once ----------------------------------------------------- */
+
+static void lock_all(struct lc_lanes *lanes)
+{
+	u32 i;
+
+	spin_lock(&lanes->all_lock);
+	for (i = 0; i < lanes->nr; i++) {
+		spin_lock_nest_lock(&lanes->lane[i]->lock, &lanes->all_lock);
+		__release(&lanes->lane[i]->lock);	/* sparse cannot count loops */
+	}
+	__release(&lanes->all_lock);
+}
+
+static void unlock_all(struct lc_lanes *lanes)
+{
+	u32 i;
+
+	for (i = lanes->nr; i--; ) {
+		__acquire(&lanes->lane[i]->lock);
+		spin_unlock(&lanes->lane[i]->lock);
+	}
+	__acquire(&lanes->all_lock);
+	spin_unlock(&lanes->all_lock);
+}
+
+static void put_all(struct list_head *closed, struct bio_list *direct)
+{
+	struct lc_record *rec, *tmp;
+
+	list_for_each_entry_safe(rec, tmp, closed, turn)
+		lc_lane_put(rec, direct);
+}
+
+/* [all lanes locked] Close all that is open: the next number is a cut (AL1). */
+static void cut(struct lc_lanes *lanes, bool want_durable, struct list_head *closed)
+{
+	u32 i;
+
+	lockdep_assert_held(&lanes->all_lock);
+	for (i = 0; i < lanes->nr; i++)
+		lc_lane_close_segment(lanes->lane[i], want_durable, closed);
+	lc_allot_cut(lanes->allot);
+}
+
+/* [all lanes locked] Number behind the last segment that anything was put into. */
+static u64 used(const struct lc_lanes *lanes)
+{
+	u64 number = lanes->allot->next;
+	u32 i = 0;
+
+	lockdep_assert_held(&lanes->all_lock);
+	while (i < lanes->nr && number > lanes->ring->life_start) {
+		const struct lc_lane *lane = lanes->lane[i++];
+
+		if (!lane->buf || lane->buf->segment != number - 1)
+			continue;
+		if (lane->open ? lane->buf->nr_records > 1 || !lc_record_untouched(lane->open) :
+				 lane->buf->nr_records)
+			break;
+		number--;
+		i = 0;
+	}
+	return number;
+}
+
+/* [all lanes locked] As above, but for nothing but segments without a record. */
+static void cut_used(struct lc_lanes *lanes, struct list_head *closed)
+{
+	u32 i;
+
+	lockdep_assert_held(&lanes->all_lock);
+	for (i = 0; i < lanes->nr; i++)
+		lc_lane_close_record(lanes->lane[i], true, closed);
+	if (used(lanes) > lanes->allot->cut) {
+		cut(lanes, true, closed);
+		return;
+	}
+	for (i = 0; i < lanes->nr; i++)
+		lc_lane_reopen(lanes->lane[i]);
+}
+
+/**
+ * lc_lanes_used() - number of the first segment without a record, and all behind it
+ * @lanes: all of them
+ *
+ * Process context, does not sleep.
+ */
+u64 lc_lanes_used(struct lc_lanes *lanes)
+{
+	u64 number;
+
+	lock_all(lanes);
+	number = used(lanes);
+	unlock_all(lanes);
+	return number;
+}
+
+/*
+ * Begin the next round, if that is due.  @relog: for what is logged again; others must not close
+ * what that is at work in (B5).  No lane is locked.
+ */
+static void new_round(struct lc_lanes *lanes, bool relog)
+{
+	LIST_HEAD(closed);
+
+	lc_hold();
+	lock_all(lanes);
+	if (lc_allot_round_due(lanes->allot, relog))
+		cut(lanes, false, &closed);
+	unlock_all(lanes);
+	put_all(&closed, NULL);
+	lc_unhold();
+}
+
+/**
+ * lc_lanes_close_used() - close the open records that hold anything
+ * @lanes: all of them
+ * @close_segments: put nothing more into their segments either, if relogging does not
+ *	need one (B5)
+ *
+ * Process context, does not sleep.
+ *
+ * Return: the highest seq given so far.  Every write completed before the call
+ * is in a record of that seq or a lower one (N3).
+ */
+u64 lc_lanes_close_used(struct lc_lanes *lanes, bool close_segments)
+{
+	LIST_HEAD(closed);
+	u64 seq = 0;
+	u32 i;
+
+	if (close_segments && lanes->allot->round_len) {
+		lc_hold();
+		lock_all(lanes);
+		if (!READ_ONCE(lanes->allot->relog_wanted))
+			cut_used(lanes, &closed);
+		unlock_all(lanes);
+		put_all(&closed, NULL);
+		lc_unhold();
+	}
+	for (i = 0; i < lanes->nr; i++)
+		seq = lc_lane_seal(lanes->lane[i],
+				   close_segments && !lanes->allot->round_len, false);
+	return seq;
+}
+
+/* Return: the highest seq given when the last lane was looked at. */
+static u64 close_open(struct lc_lanes *lanes, bool all, bool direct)
+{
+	u64 seq = 0;
+	u32 i;
+
+	for (i = 0; i < lanes->nr; i++) {
+		struct lc_lane *lane = lanes->lane[i];
+
+		/* Not after it is sent: by then others may have got higher ones. */
+		if (all || lc_lane_owes(lane))
+			seq = lc_lane_seal(lane, false, direct);
+		else
+			seq = lc_log_last_seq(lanes->log);
+	}
+	return seq;
+}
+
+/**
+ * lc_lanes_close_owed() - close what a FLUSH has to make durable
+ * @lanes: all of them
+ * @direct: whoever sent the FLUSH may submit others
+ *
+ * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
+ * submit_bio() does.  Return: the highest seq given so far.  Every write without FUA that
+ * completed before the call is in a record of that seq or a lower one (N3, G7).
+ */
+u64 lc_lanes_close_owed(struct lc_lanes *lanes, bool direct)
+{
+	return close_open(lanes, false, direct);
+}
+
+/**
+ * lc_lanes_close_all() - close all open records on behalf of FUA writes that are in them
+ * @lanes: all of them
+ * @direct: as for lc_lanes_close_owed()
+ *
+ * Context and return as lc_lanes_close_owed(), of every write whose data is in a lane.
+ */
+u64 lc_lanes_close_all(struct lc_lanes *lanes, bool direct)
+{
+	return close_open(lanes, true, direct);
+}
+
+/**
+ * lc_lanes_stop() - put nothing more into any lane, ever
+ * @lanes: all of them
+ *
+ * Process context, does not sleep.  Writers that have slots already go on; the
+ * records they have them in are closed, so the last one hands them to the log.
+ */
+void lc_lanes_stop(struct lc_lanes *lanes)
+{
+	LIST_HEAD(closed);
+	u32 i;
+
+	lc_hold();
+	lock_all(lanes);
+	for (i = 0; i < lanes->nr; i++) {
+		lanes->lane[i]->stopped = true;
+		lc_lane_close_record(lanes->lane[i], true, &closed);
+	}
+	unlock_all(lanes);
+	put_all(&closed, NULL);
+	lc_unhold();
+}
+
+/* A value that changes whenever something is put into a lane. */
+u64 lc_lanes_activity(const struct lc_lanes *lanes)
+{
+	u64 mark = 0;
+	u32 i;
+
+	for (i = 0; i < lanes->nr; i++)
+		mark = mark * 31 + lc_lane_activity(lanes->lane[i]);
+	return mark;
+}
+
+/* [all lanes locked, nothing open] Log the ranges in the first lane.  Return: as below. */
+static int append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ranges, u32 nr,
+			 struct list_head *closed)
+{
+	struct lc_lane *lane = lanes->lane[0];
+	struct lc_record *rec;
+	int ret;
+	u32 i;
+
+	lockdep_assert_held(&lanes->all_lock);
+	rec = lc_lane_open_next(lane, LC_RECORD_RANGE, false, &ret);
+	if (ret == -EBUSY) {
+		cut(lanes, true, closed);
+		rec = lc_lane_open_next(lane, LC_RECORD_RANGE, false, &ret);
+	}
+	if (!rec)
+		return -EAGAIN;
+	for (i = 0; i < nr; i++)
+		lc_entry_encode(lc_record_image(rec), i, &ranges[i]);
+	rec->nr_ranges = nr;
+	lc_log_append(lanes->log, rec, true);
+	list_add_tail(&rec->turn, closed);
+	return 0;
+}
+
+/**
+ * lc_lanes_append_ranges() - log a RANGE record
+ * @lanes: all of them
+ * @ranges: its entries, of types LC_ENTRY_RANGE_*
+ * @nr: how many, 1..LC_RECORD_ENTRIES
+ *
+ * Process context, one caller at a time, who waits for the record: it is sent from here, and so
+ * this may sleep as submit_bio() does.  The caller has made sure that every earlier record is
+ * sealed (L12), and drops what it covers when it is durable.
+ * In each lane, copies from lanes->bounds[] on are newer, others are older (N4).
+ *
+ * Return: 0 or -EAGAIN: no buffer, or it is for relogging (B5).
+ */
+int lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ranges, u32 nr)
+{
+	struct bio_list bios = BIO_EMPTY_LIST;
+	struct lc_allot *allot = lanes->allot;
+	LIST_HEAD(closed);
+	int ret = -EAGAIN;
+	u32 i;
+
+	lc_hold();
+	lock_all(lanes);
+	if (!READ_ONCE(allot->relog_wanted)) {
+		for (i = 0; i < lanes->nr; i++)
+			lc_lane_close_record(lanes->lane[i], true, &closed);
+		ret = append_ranges(lanes, ranges, nr, &closed);
+		for (i = 0; i < lanes->nr; i++) {
+			const struct lc_buffer *buf = lanes->lane[i]->buf;
+
+			lanes->bounds[i].segment = buf ? buf->segment : allot->next;
+			lanes->bounds[i].slot = buf ? lc_buffer_end(buf) : 0;
+			lc_lane_reopen(lanes->lane[i]);
+		}
+	}
+	unlock_all(lanes);
+	put_all(&closed, &bios);
+	lc_unhold();
+	lc_submit_bios(&bios);
+	return ret;
+}
+
+/* --- writers ---------------------------------------------------------------- */
+
+static int reserve(struct lc_lanes *lanes, struct lc_lane *lane, u32 want, bool relog,
+		   struct lc_cursor *cur)
+{
+	int ret;
+
+	while ((ret = lc_lane_reserve(lane, want, relog, cur)) == -EBUSY)
+		new_round(lanes, relog);
+	return ret;
+}
+
+/**
+ * lc_lanes_reserve() - get slots of a lane's open record, and a reference on it
+ * @lanes: all of them
+ * @lane: one of them
+ * @want: slots wanted, at least 1
+ * @cur: gets 1..@want slots; owes is set
+ *
+ * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready,
+ * or writeback needs the reserve (B5).  The refill worker has been told, or writeback
+ * kicks what is parked when it is done.
+ */
+int lc_lanes_reserve(struct lc_lanes *lanes, struct lc_lane *lane, u32 want,
+		     struct lc_cursor *cur)
+{
+	return reserve(lanes, lane, want, false, cur);
+}
+
+/**
+ * lc_lanes_relog() - get a slot for what must be logged again
+ * @lanes: all of them
+ * @cur: gets the slot
+ *
+ * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready.
+ * With allot->relog_starved set, the refill worker takes one of the reserve for it (D1).
+ */
+int lc_lanes_relog(struct lc_lanes *lanes, struct lc_cursor *cur)
+{
+	return reserve(lanes, lanes->lane[0], 1, true, cur);
+}
+
+/* --- cursors ---------------------------------------------------------------- */
+
+/**
+ * lc_cursor_release() - give unused slots back, and have the record written if that was all
+ * @cur: the cursor
+ *
+ * Process context, does not sleep.
+ */
+void lc_cursor_release(struct lc_cursor *cur)
+{
+	struct lc_record *rec = cur->rec;
+
+	if (lc_cursor_return(cur))
+		lc_submit_record(rec->buf->lane->submit, rec, NULL);
+}
+
+/*
+ * The slot is of another lane's segment, of this life.  If that has no buffer its record is
+ * durable, so it has a lower seq than ours, which is not even written (B2).  Else its record
+ * has been lane->open before it was mapped there: if it is not any more it was closed, and
+ * has its seq; so it is older if ours is still open after that.
+ */
+static enum lc_order compare_lanes(const struct lc_cursor *cur, const struct lc_segment *seg,
+				   u32 slot, struct lc_cursor *other)
+{
+	const struct lc_lane *lane = cur->rec->buf->lane->lanes->lane[seg->lane];
+	struct lc_record *rec;
+	bool joined;
+
+	if (!rcu_access_pointer(seg->buf))
+		return LC_ORDER_OLDER;
+	rcu_read_lock();	/* as in try_reserve() */
+	/* Pairs with the releases of lane->open; our own state is read behind it. */
+	rec = smp_load_acquire(&lane->open);
+	joined = rec && lc_record_join(rec, seg->number, slot, NULL);
+	rcu_read_unlock();
+	if (joined) {
+		*other = (struct lc_cursor) { .rec = rec };
+		lc_record_owe(rec, cur);
+		return LC_ORDER_OPEN;
+	}
+	return lc_record_closed(cur->rec) ? LC_ORDER_NEWER : LC_ORDER_OLDER;
+}
+
+/**
+ * lc_cursor_join() - get a reference on the record that holds a mapped slot, if it is open
+ * @lanes: all of them
+ * @slot: slot number, over the whole SSD
+ * @cur: gets the record, without slots of its own; owes is set
+ *
+ * Under the bucket lock of the block mapped there: the open record is the newest copy's, and
+ * stays it.  Not while writeback needs the reserve, as for who wants a slot (B5).
+ * Return: whether it is open; the block is to be overwritten there (B6).
+ */
+bool lc_cursor_join(const struct lc_lanes *lanes, u32 slot, struct lc_cursor *cur)
+{
+	const struct lc_segment *seg = lc_ring_segment(lanes->ring, slot);
+	struct lc_record *rec;
+	bool joined;
+
+	/* With a buffer it is a segment of this life, and so knows its lane. */
+	if (!rcu_access_pointer(seg->buf))
+		return false;
+	rcu_read_lock();	/* as in try_reserve() */
+	/* Pairs with the releases of lane->open. */
+	rec = smp_load_acquire(&lanes->lane[seg->lane]->open);
+	joined = rec && lc_record_join(rec, seg->number, lc_ring_slot_in_segment(lanes->ring, slot),
+				    &lanes->allot->relog_wanted);
+	rcu_read_unlock();
+	if (!joined)
+		return false;
+	cur->rec = rec;
+	cur->next = 0;
+	cur->end = 0;
+	lc_record_owe(rec, cur);
+	return true;
+}
+
+/**
+ * lc_cursor_compare() - is a mapped slot older than what the cursor would write?
+ * @cur: the cursor
+ * @slot: slot number, over the whole SSD
+ * @other: with LC_ORDER_OPEN gets a reference on the record that holds the slot, without
+ *	slots of its own; to be released
+ *
+ * Under the bucket lock of the block mapped there.  The cursor's record may have
+ * been closed since, and the block written to a later one: the cursor's slot
+ * would lose against it at replay.
+ */
+enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc_cursor *other)
+{
+	const struct lc_buffer *buf = cur->rec->buf;
+	const struct lc_lanes *lanes = buf->lane->lanes;
+	const struct lc_segment *seg = lc_ring_segment(lanes->ring, slot);
+	u32 in_segment = lc_ring_slot_in_segment(lanes->ring, slot);
+
+	if (seg->number == buf->segment) {
+		if (lc_record_owns(cur->rec, in_segment))
+			return LC_ORDER_OWN;
+		return in_segment > cur->rec->first_slot ? LC_ORDER_NEWER : LC_ORDER_OLDER;
+	}
+	if (lanes->nr > 1 && seg->number >= lanes->ring->life_start && seg->lane != buf->home)
+		return compare_lanes(cur, seg, in_segment, other);
+	/* Within a lane, records get their seqs in the order of their places. */
+	return seg->number > buf->segment ? LC_ORDER_NEWER : LC_ORDER_OLDER;
+}
+
+/* --- life -------------------------------------------------------------------- */
+
+/* Whose lane is a node's?  With fewer lanes some share one, with more it goes by task. */
+static void assign_nodes(struct lc_lanes *lanes, struct lc_pool *pool)
+{
+	u32 i = 0;
+	int node;
+
+	for (i = 0; i < lanes->nr; i++)
+		pool->homes[i].node = NUMA_NO_NODE;
+	lanes->by_task = lanes->nr > num_node_state(N_CPU);
+	if (lanes->by_task)
+		return;
+	for (i = 0; i < nr_node_ids; i++)
+		lanes->lane_of_node[i] = i % lanes->nr;
+	i = 0;
+	for_each_node_state(node, N_CPU) {
+		lanes->lane_of_node[node] = i % lanes->nr;
+		if (i < lanes->nr)
+			pool->homes[i].node = node;
+		i++;
+	}
+}
+
+/* @how: what each works with; its index is set here.  Return: 0, or -ENOMEM: then there is none. */
+static int create_each(struct lc_lanes *lanes, struct lc_lane *how, const struct lc_pool *pool)
+{
+	u32 i;
+
+	for (i = 0; i < lanes->nr; i++) {
+		how->index = i;
+		lanes->lane[i] = lc_lane_create(how, pool->homes[i].node);
+		if (!lanes->lane[i])
+			goto destroy;
+	}
+	return 0;
+
+destroy:
+	while (i--)
+		lc_lane_destroy(lanes->lane[i]);
+	return -ENOMEM;
+}
+
+/**
+ * lc_lanes_create() - allocate the lanes
+ * @env: of the volume
+ * @allot: gives their segments
+ * @log: gets their records
+ * @submit: writes them
+ * @pool: has their buffers, in a home for each lane, whose node is set here
+ *
+ * May sleep.  Stretches of segments without a record are at most twice as long as there are
+ * lanes: what each had opened when a round began, and behind it; that is what lane_limit must
+ * allow (lc_super_begin_epoch()).  Return: the lanes or NULL.
+ */
+struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_allot *allot, struct lc_log *log,
+				 struct lc_submit *submit, struct lc_pool *pool)
+{
+	struct lc_lanes *lanes = kzalloc(struct_size(lanes, lane, pool->nr_homes), GFP_KERNEL);
+	struct lc_lane how = {
+		.lanes = lanes, .env = env, .allot = allot, .log = log, .submit = submit,
+	};
+
+	if (!lanes)
+		return NULL;
+	lanes->allot = allot;
+	lanes->log = log;
+	lanes->submit = submit;
+	lanes->ring = pool->ring;
+	lanes->nr = pool->nr_homes;
+	spin_lock_init(&lanes->all_lock);
+	lanes->lane_of_node = kcalloc(nr_node_ids, sizeof(*lanes->lane_of_node), GFP_KERNEL);
+	if (!lanes->lane_of_node)
+		goto free_lanes;
+	lanes->bounds = kcalloc(lanes->nr, sizeof(*lanes->bounds), GFP_KERNEL);
+	if (!lanes->bounds)
+		goto free_nodes;
+	assign_nodes(lanes, pool);
+	if (create_each(lanes, &how, pool))
+		goto free_bounds;
+	return lanes;
+
+free_bounds:
+	kfree(lanes->bounds);
+free_nodes:
+	kfree(lanes->lane_of_node);
+free_lanes:
+	kfree(lanes);
+	return NULL;
+}
+
+void lc_lanes_destroy(struct lc_lanes *lanes)
+{
+	u32 i;
+
+	if (!lanes)
+		return;
+	for (i = 0; i < lanes->nr; i++)
+		lc_lane_destroy(lanes->lane[i]);
+	kfree(lanes->bounds);
+	kfree(lanes->lane_of_node);
+	kfree(lanes);
+}

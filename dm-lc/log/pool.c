@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Write buffers: their memory, the pool of them, and who holds one.  See pool.h.
+ */
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+#include "log/pool.h"
+#include "store/env.h"
+#include "store/segment.h"
+
+#define CHUNK_MAX_ORDER	4
+
+struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes)
+{
+	struct lc_pool *pool = kzalloc(struct_size(pool, homes, nr_homes), GFP_KERNEL);
+	u32 i;
+
+	if (!pool)
+		return NULL;
+	pool->env = env;
+	pool->ring = ring;
+	spin_lock_init(&pool->lock);
+	INIT_LIST_HEAD(&pool->all);
+	pool->wanted = U32_MAX;
+	pool->nr_homes = nr_homes;
+	for (i = 0; i < nr_homes; i++) {
+		INIT_LIST_HEAD(&pool->homes[i].free);
+		pool->homes[i].node = NUMA_NO_NODE;
+	}
+	return pool;
+}
+
+static void buffer_free(struct lc_buffer *buf)
+{
+	u32 i;
+
+	for (i = 0; i < buf->nr_chunks; i++)
+		__free_pages(buf->chunks[i], buf->orders[i]);
+	kvfree(buf->chunks);
+	kvfree(buf->orders);
+	kvfree(buf->slots);
+	kvfree(buf->records);
+	kfree(buf);
+}
+
+/* The largest pieces the page allocator gives without effort, down to pages. */
+static int buffer_alloc_chunks(struct lc_buffer *buf, u32 nr_slots, int node)
+{
+	unsigned int order = CHUNK_MAX_ORDER;
+	u32 slot = 0, i;
+
+	while (slot < nr_slots) {
+		gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN;
+		struct page *page;
+
+		while (order && (1u << order) > nr_slots - slot)
+			order--;
+		/* Nobody is to be killed for the single pages either. */
+		gfp |= order ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
+		page = alloc_pages_node(node, gfp, order);
+		if (!page) {
+			if (!order)
+				return -ENOMEM;
+			order--;
+			continue;
+		}
+		buf->chunks[buf->nr_chunks] = page;
+		buf->orders[buf->nr_chunks++] = order;
+		for (i = 0; i < 1u << order; i++)
+			buf->slots[slot++] = page_address(page) + i * PAGE_SIZE;
+	}
+	return 0;
+}
+
+static struct lc_buffer *buffer_alloc(struct lc_pool *pool, u32 home)
+{
+	u32 nr_slots = 1u << pool->ring->slot_shift;
+	int node = pool->homes[home].node;
+	struct lc_buffer *buf = kzalloc_node(sizeof(*buf), GFP_KERNEL, node);
+	gfp_t gfp = GFP_KERNEL | __GFP_ZERO;
+
+	if (!buf)
+		return NULL;
+	buf->pool = pool;
+	buf->home = home;
+	buf->slots = kvmalloc_node(nr_slots * sizeof(*buf->slots), gfp, node);
+	buf->chunks = kvcalloc(nr_slots, sizeof(*buf->chunks), GFP_KERNEL);
+	buf->orders = kvcalloc(nr_slots, sizeof(*buf->orders), GFP_KERNEL);
+	/* Every record has a header; one without data slots is possible. */
+	buf->records = kvmalloc_node(nr_slots * sizeof(*buf->records), gfp, node);
+	if (!buf->slots || !buf->chunks || !buf->orders || !buf->records ||
+	    buffer_alloc_chunks(buf, nr_slots, node)) {
+		buffer_free(buf);
+		return NULL;
+	}
+	return buf;
+}
+
+/**
+ * lc_buffers_alloc() - allocate write buffers
+ * @pool: the buffers it has decide whose the next one is
+ * @nr: how many
+ * @list: gets them, untouched on error
+ *
+ * Not more than half of the RAM: what then becomes of the machine shows too late.
+ * May sleep.  Return: 0 or -ENOMEM.
+ */
+int lc_buffers_alloc(struct lc_pool *pool, u32 nr, struct list_head *list)
+{
+	u32 home = READ_ONCE(pool->nr);
+	LIST_HEAD(fresh);
+
+	BUILD_BUG_ON_MSG(PAGE_SIZE != LC_SLOT_BYTES, "dm-lc needs a kernel with pages of 4 KiB");
+	if ((u64)nr << pool->ring->slot_shift > totalram_pages() / 2)
+		return -ENOMEM;
+	while (nr--) {
+		struct lc_buffer *buf = buffer_alloc(pool, home++ % pool->nr_homes);
+
+		if (!buf) {
+			lc_buffers_free(&fresh);
+			return -ENOMEM;
+		}
+		list_add(&buf->list, &fresh);
+	}
+	list_splice(&fresh, list);
+	return 0;
+}
+
+void lc_buffers_free(struct list_head *list)
+{
+	struct lc_buffer *buf, *tmp;
+
+	list_for_each_entry_safe(buf, tmp, list, list)
+		buffer_free(buf);
+	INIT_LIST_HEAD(list);
+}
+
+/* Nobody uses a buffer any more; what they hold is given up. */
+void lc_pool_destroy(struct lc_pool *pool)
+{
+	struct lc_buffer *buf, *tmp;
+
+	if (!pool)
+		return;
+	list_for_each_entry_safe(buf, tmp, &pool->all, all)
+		buffer_free(buf);
+	kfree(pool);
+}
+
+void lc_pool_add(struct lc_pool *pool, struct list_head *list)
+{
+	struct lc_buffer *buf, *tmp;
+	unsigned long flags;
+
+	spin_lock_irqsave(&pool->lock, flags);
+	list_for_each_entry_safe(buf, tmp, list, list) {
+		struct lc_home *home = &pool->homes[buf->home];
+
+		list_add(&buf->all, &pool->all);
+		list_move(&buf->list, &home->free);
+		WRITE_ONCE(home->nr_free, home->nr_free + 1);
+		WRITE_ONCE(home->nr, home->nr + 1);
+		WRITE_ONCE(pool->nr, pool->nr + 1);
+	}
+	spin_unlock_irqrestore(&pool->lock, flags);
+}
+
+/* [lock] Take a free buffer of a home out of the pool's count of free ones. */
+static struct lc_buffer *home_take(struct lc_home *home)
+{
+	struct lc_buffer *buf = list_first_entry_or_null(&home->free, struct lc_buffer, list);
+
+	if (buf) {
+		list_del(&buf->list);
+		WRITE_ONCE(home->nr_free, home->nr_free - 1);
+	}
+	return buf;
+}
+
+/*
+ * Free what is free beyond the wanted number; the rest when it comes back.  Each home
+ * keeps its share.
+ */
+static void pool_trim(struct lc_pool *pool)
+{
+	struct lc_buffer *buf;
+	LIST_HEAD(drop);
+	u32 i, share;
+
+	spin_lock_irq(&pool->lock);
+	for (i = 0; i < pool->nr_homes; i++) {
+		struct lc_home *home = &pool->homes[i];
+
+		share = pool->wanted / pool->nr_homes + (i < pool->wanted % pool->nr_homes);
+		while (pool->nr > pool->wanted && home->nr > share && (buf = home_take(home))) {
+			list_add(&buf->list, &drop);
+			list_del(&buf->all);
+			WRITE_ONCE(home->nr, home->nr - 1);
+			WRITE_ONCE(pool->nr, pool->nr - 1);
+		}
+	}
+	spin_unlock_irq(&pool->lock);
+	/* lc_buffer_pin() or try_reserve() may be looking at one of them. */
+	if (!list_empty(&drop))
+		synchronize_rcu();
+	lc_buffers_free(&drop);
+}
+
+/* Keep @nr buffers; those in use are freed when they come back.  May sleep. */
+void lc_pool_shrink(struct lc_pool *pool, u32 nr)
+{
+	WRITE_ONCE(pool->wanted, nr);
+	pool_trim(pool);
+}
+
+/**
+ * lc_pool_get() - take a free buffer, pinned by its owner
+ * @pool: the pool
+ * @home: lane it is for
+ *
+ * May sleep.  Return: NULL if none is free.
+ */
+struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 home)
+{
+	struct lc_buffer *buf;
+
+	if (READ_ONCE(pool->nr) > READ_ONCE(pool->wanted))
+		pool_trim(pool);
+	spin_lock_irq(&pool->lock);
+	buf = home_take(&pool->homes[home]);
+	spin_unlock_irq(&pool->lock);
+	if (buf)
+		atomic_set(&buf->pins, 1);
+	return buf;
+}
+
+u32 lc_pool_used(const struct lc_pool *pool)
+{
+	u32 nr = READ_ONCE(pool->nr), nr_free = 0, i;
+
+	for (i = 0; i < pool->nr_homes; i++)
+		nr_free += READ_ONCE(pool->homes[i].nr_free);
+	return nr - min(nr, nr_free);
+}
+
+/**
+ * lc_buffer_unpin() - let go of a buffer
+ * @buf: the buffer
+ *
+ * Any context.  The last one puts it back and wakes the refill worker.
+ */
+void lc_buffer_unpin(struct lc_buffer *buf)
+{
+	struct lc_pool *pool = buf->pool;
+	struct lc_home *home = &pool->homes[buf->home];
+	unsigned long flags;
+
+	if (!atomic_dec_and_test(&buf->pins))
+		return;
+	spin_lock_irqsave(&pool->lock, flags);
+	list_add(&buf->list, &home->free);
+	WRITE_ONCE(home->nr_free, home->nr_free + 1);
+	spin_unlock_irqrestore(&pool->lock, flags);
+	lc_kick(&pool->env->refill);
+}
+
+/**
+ * lc_buffer_pin() - keep the RAM image of a slot, if it has one
+ * @ring: of the segments
+ * @slot: mapped by a block whose bucket the caller has locked
+ *
+ * Return: the buffer, pinned, or NULL: the slot is durable on the SSD.
+ */
+struct lc_buffer *lc_buffer_pin(struct lc_ring *ring, u32 slot)
+{
+	struct lc_segment *seg = lc_ring_segment(ring, slot);
+	struct lc_buffer *buf;
+
+	if (!rcu_access_pointer(seg->buf))
+		return NULL;
+	rcu_read_lock();
+	buf = rcu_dereference(seg->buf);
+	if (buf && !atomic_inc_not_zero(&buf->pins))
+		buf = NULL;
+	/*
+	 * It may have been recycled for another segment between the two steps;
+	 * then this segment was durable before we looked.
+	 */
+	if (buf && rcu_access_pointer(seg->buf) != buf) {
+		lc_buffer_unpin(buf);
+		buf = NULL;
+	}
+	rcu_read_unlock();
+	return buf;
+}

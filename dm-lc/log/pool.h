@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Write buffers: their memory, the pool of them, and who holds one.
+ *
+ * A buffer is the RAM image of one segment.  Its life:
+ *
+ *   free -> ready (header cleared) -> open (has its segment) -> closed -> free
+ *         refill worker             lane                      log: all durable
+ *
+ * Invariants
+ *  B2 segment->buf is set from before the first slot is reserved until every
+ *     record of the buffer is durable, or longer (G5): what is not on the SSD is found
+ *     in RAM.  So a mapped slot whose segment has no buffer is in a record of a lower
+ *     seq than any that a writer still holds a reference on.
+ *  B3 A buffer is reused only when nobody has it pinned (C6).
+ */
+#ifndef LC_POOL_H
+#define LC_POOL_H
+
+#include <linux/atomic.h>
+#include <linux/cache.h>
+#include <linux/list.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+#include "store/segment.h"
+
+struct lc_env;
+struct lc_lane;
+struct lc_submit;
+
+enum lc_record_stage {
+	LC_RECORD_OPEN,
+	LC_RECORD_CLOSED,
+	LC_RECORD_WRITTEN,
+	LC_RECORD_FAILED,		/* to be written again */
+};
+
+struct lc_record {
+	/*
+	 * 63: closed, 62..32: incarnation, 31..16: slots reserved, 15..0: writers.
+	 * The incarnation makes a cmpxchg fail on a record that was recycled.
+	 */
+	atomic64_t state;
+	struct lc_buffer *buf;
+	u32 first_slot;			/* of the header; set before it opens */
+	u32 limit;			/* data slots it may hold; READ_ONCE() */
+	u32 nr_slots;			/* data slots it holds; set when closed */
+	u32 nr_ranges;			/* entries of a tombstone; set when closed */
+	u8 type;
+	bool owed;			/* to the next FLUSH (G7); READ_ONCE() */
+	/* below: log->lock */
+	u8 stage;
+	bool want_durable;		/* closed on behalf of a flush */
+	bool solid;			/* durable once WRITTEN (G2) */
+	u32 round;			/* log->round when it was submitted */
+	u64 seq;
+	struct list_head list;		/* log->pending, in seq order */
+	union {
+		struct list_head turn;	/* submit->waiting: its turn comes; submit->lock */
+		struct work_struct work;	/* it has come; whose that is */
+	};
+};
+
+struct lc_buffer {
+	struct list_head list;		/* free or lane->ready */
+	struct list_head all;		/* pool->all; pool->lock */
+	void **slots;			/* address of each slot */
+	struct page **chunks;		/* for freeing */
+	u8 *orders;
+	u32 nr_chunks;
+	u64 segment;			/* number */
+	u64 position;
+	u64 cut;			/* allot->cut when it was opened; 0: its own segment */
+	struct lc_pool *pool;
+	u32 home;			/* lane in whose node its memory is; only that one has it */
+	struct lc_lane *lane;		/* that fills it, opaque here; set before it is ready */
+	atomic_t pins;			/* owner and readers; 0: free */
+	u32 nr_records;			/* opened so far; lane->lock */
+	u32 undurable;			/* records not durable yet; log->lock */
+	u32 unwritten;			/* of these not WRITTEN; log->lock */
+	bool closed;			/* no record will be added; log->lock */
+	struct lc_record *records;
+};
+
+/* The buffers of one lane.  The numbers are read without the lock, too: READ_ONCE() */
+struct lc_home {
+	struct list_head free;
+	u32 nr_free;
+	u32 nr;				/* in all */
+	u32 nr_unflushed;		/* closed and written, not durable; log->lock */
+	int node;			/* of their memory, or NUMA_NO_NODE */
+};
+
+struct lc_pool {
+	struct lc_env *env;
+	struct lc_ring *ring;
+	struct lc_submit *submit;	/* writes what is in them, opaque here; set once by it */
+	/* Written for each buffer; what is above is read for each block. */
+	spinlock_t lock ____cacheline_aligned_in_smp;	/* below, and homes but nr_unflushed */
+	struct list_head all;
+	u32 nr;				/* in all; READ_ONCE() */
+	u32 wanted;			/* more are freed when they come back; READ_ONCE() */
+	u32 nr_homes;
+	struct lc_home homes[];		/* one for each lane */
+};
+
+struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes);
+void lc_pool_destroy(struct lc_pool *pool);
+int lc_buffers_alloc(struct lc_pool *pool, u32 nr, struct list_head *list);
+void lc_buffers_free(struct list_head *list);
+void lc_pool_add(struct lc_pool *pool, struct list_head *list);
+void lc_pool_shrink(struct lc_pool *pool, u32 nr);
+struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 home);
+u32 lc_pool_used(const struct lc_pool *pool);
+
+struct lc_buffer *lc_buffer_pin(struct lc_ring *ring, u32 slot);
+void lc_buffer_unpin(struct lc_buffer *buf);
+
+static inline void *lc_buffer_slot(const struct lc_buffer *buf, u32 slot)
+{
+	return buf->slots[lc_ring_slot_in_segment(buf->pool->ring, slot)];
+}
+
+#endif /* LC_POOL_H */

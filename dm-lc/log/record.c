@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Records, and the cursors of those who write to them.  See record.h for lives and
+ * invariants.
+ *
+ * The fast path of a writer is one cmpxchg to reserve slots together with a
+ * reference, and one atomic to let go.
+ */
+#include <linux/mm.h>
+#include <linux/string.h>
+
+#include "log/record.h"
+#include "store/env.h"
+#include "store/segment.h"
+
+#define STATE_CLOSED		(1ULL << 63)
+#define STATE_INCARNATION_SHIFT	32
+#define STATE_NEXT_SHIFT	16
+#define STATE_WRITERS		0xffffULL
+
+static u32 state_next(u64 state)
+{
+	return state >> STATE_NEXT_SHIFT & 0xffff;
+}
+
+/* --- records ------------------------------------------------------------ */
+
+struct lc_record_header *lc_record_image(const struct lc_record *rec)
+{
+	return rec->buf->slots[rec->first_slot];
+}
+
+/**
+ * lc_record_owe() - the next FLUSH has to make the record durable, if the cursor says so
+ * @rec: the record
+ * @cur: with a reference on it
+ *
+ * Any context.  Who waits for the write of the cursor to complete sees it, too (G7).
+ */
+void lc_record_owe(struct lc_record *rec, const struct lc_cursor *cur)
+{
+	/* Shared with all who write to the record: set once. */
+	if (cur->owes && !READ_ONCE(rec->owed))
+		WRITE_ONCE(rec->owed, true);
+}
+
+/**
+ * lc_record_get() - reserve slots, together with a reference
+ * @rec: the record
+ * @want: slots wanted, at least 1
+ * @refuse: a wish that nobody gets slots, READ_ONCE(), or NULL for what is logged again
+ * @cur: gets 1..@want slots; owes is set
+ *
+ * Under RCU.  The wish is read behind the state, which is set behind the wish in a record
+ * of the reserve (B5), also in one that was an ordinary record when @rec was read.
+ * Return: 0, -ESTALE: the record is full or closed, -EAGAIN: slots are for relogging.
+ */
+int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc_cursor *cur)
+{
+	u32 next, nr, limit;
+	s64 state;
+
+	do {
+		/* Each time: a failed cmpxchg would not order what follows behind the state. */
+		state = atomic64_read_acquire(&rec->state);
+		if (refuse && READ_ONCE(*refuse))
+			return -EAGAIN;
+		next = state_next(state);
+		/* Of another incarnation, perhaps: then the cmpxchg fails. */
+		limit = READ_ONCE(rec->limit);
+		if ((u64)state & STATE_CLOSED || next >= limit)
+			return -ESTALE;
+		nr = min(want, limit - next);
+	} while (!atomic64_try_cmpxchg(&rec->state, &state,
+				       state + ((u64)nr << STATE_NEXT_SHIFT) + 1));
+	cur->rec = rec;
+	cur->next = next;
+	cur->end = next + nr;
+	lc_record_owe(rec, cur);
+	return 0;
+}
+
+/**
+ * lc_record_join() - take a reference on a record, if it is the open one that holds a slot
+ * @rec: the record
+ * @segment: number
+ * @slot: of that segment; it is in a record that was opened not later than @rec
+ * @refuse: as for lc_record_get()
+ *
+ * Under RCU.  Return: whether @rec is open and in it, or behind it, lies @slot.
+ */
+bool lc_record_join(struct lc_record *rec, u64 segment, u32 slot, const bool *refuse)
+{
+	s64 state;
+
+	do {
+		/* As above; what is read behind it is of this incarnation, or the cmpxchg fails. */
+		state = atomic64_read_acquire(&rec->state);
+		if (refuse && READ_ONCE(*refuse))
+			return false;
+		if ((u64)state & STATE_CLOSED || READ_ONCE(rec->buf->segment) != segment ||
+		    READ_ONCE(rec->first_slot) >= slot)
+			return false;
+	} while (!atomic64_try_cmpxchg(&rec->state, &state, state + 1));
+	return true;
+}
+
+/**
+ * lc_record_put() - drop a writer's reference
+ * @rec: the record
+ *
+ * Any context.  Return: whether it was the last one of a closed record; the caller hands that to
+ * lc_submit_record().
+ */
+bool lc_record_put(struct lc_record *rec)
+{
+	u64 state = atomic64_dec_return(&rec->state);
+
+	return state & STATE_CLOSED && !(state & STATE_WRITERS);
+}
+
+/**
+ * lc_record_shut() - let nobody take a reference any more
+ * @rec: open
+ *
+ * From lc_log_append(), under lane->lock and log->lock: who sees one record closed, and
+ * then another one still open, knows that the other one gets the higher seq.  One reference
+ * is taken, for the caller of that to put.
+ */
+void lc_record_shut(struct lc_record *rec)
+{
+	s64 state = atomic64_read(&rec->state);
+
+	while (!atomic64_try_cmpxchg(&rec->state, &state, (state | STATE_CLOSED) + 1))
+		;
+	rec->nr_slots = state_next(state);
+}
+
+/* Does nobody get a reference any more? */
+bool lc_record_closed(const struct lc_record *rec)
+{
+	return (u64)atomic64_read(&rec->state) & STATE_CLOSED;
+}
+
+/* Has anybody reserved slots that were not given back?  A hint, without lane->lock. */
+bool lc_record_used(const struct lc_record *rec)
+{
+	return state_next(atomic64_read(&rec->state));
+}
+
+/* Neither slots handed out nor anybody who might still give some back; a hint, too. */
+bool lc_record_untouched(const struct lc_record *rec)
+{
+	return !(u32)atomic64_read(&rec->state);
+}
+
+/**
+ * lc_record_retract() - take an open record back, as if it had never been opened
+ * @rec: the last one of its buffer
+ *
+ * Under lane->lock.  Return: false if somebody has been at it.
+ */
+bool lc_record_retract(struct lc_record *rec)
+{
+	s64 state = atomic64_read(&rec->state);
+
+	if ((u32)state || !atomic64_try_cmpxchg(&rec->state, &state, state | STATE_CLOSED))
+		return false;
+	rec->buf->nr_records--;
+	return true;
+}
+
+/* [lane->lock] Where the next record of a buffer would begin; none is open in it. */
+u32 lc_buffer_end(const struct lc_buffer *buf)
+{
+	const struct lc_record *last;
+
+	if (!buf->nr_records)
+		return 0;
+	last = &buf->records[buf->nr_records - 1];
+	return last->first_slot + LC_HEADER_SLOTS + last->nr_slots;
+}
+
+/**
+ * lc_record_open() - open the next record of a buffer if at least one block fits
+ * @buf: no record of it is open
+ * @type: LC_RECORD_*
+ * @incarnation: another one than before
+ * @most: data slots that it may hold, 0: as many as there is room for
+ *
+ * Under lane->lock.  Return: the record or NULL.
+ */
+struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation,
+				 u32 most)
+{
+	u32 seg_slots = 1u << buf->pool->ring->slot_shift, first = lc_buffer_end(buf);
+	u32 needed = LC_HEADER_SLOTS + (type == LC_RECORD_DATA), limit = 0;
+	struct lc_record *rec;
+
+	if (first + needed > seg_slots)
+		return NULL;
+	rec = &buf->records[buf->nr_records++];
+	rec->buf = buf;
+	WRITE_ONCE(rec->first_slot, first);
+	/*
+	 * A writer may still hold the pointer of a record that was retracted and is
+	 * opened again here: it must not get slots of a tombstone.
+	 */
+	if (type == LC_RECORD_DATA)
+		limit = min3(most ?: LC_RECORD_ENTRIES, LC_RECORD_ENTRIES,
+			     seg_slots - first - LC_HEADER_SLOTS);
+	WRITE_ONCE(rec->limit, limit);
+	rec->nr_slots = 0;
+	rec->nr_ranges = 0;
+	WRITE_ONCE(rec->owed, false);
+	rec->type = type;
+	rec->stage = LC_RECORD_OPEN;
+	/* That of the first one is clear: lane->lock is not held for it each time. */
+	if (first)
+		memset(lc_record_image(rec), 0, LC_SLOT_BYTES);
+	/* Readers of the state see all of the above. */
+	atomic64_set_release(&rec->state, (s64)incarnation << STATE_INCARNATION_SHIFT);
+	return rec;
+}
+
+/* --- cursor ------------------------------------------------------------- */
+
+/**
+ * lc_cursor_return() - give unused slots back and drop the reference
+ * @cur: the cursor
+ *
+ * Process context, does not sleep.  Return: as lc_record_put(), false without a record.
+ */
+bool lc_cursor_return(struct lc_cursor *cur)
+{
+	struct lc_record *rec = cur->rec;
+	s64 state;
+	u32 i;
+
+	if (!rec)
+		return false;
+	state = atomic64_read(&rec->state);
+	while (cur->next < cur->end) {
+		s64 back = state - ((u64)(cur->end - cur->next) << STATE_NEXT_SHIFT);
+
+		if ((u64)state & STATE_CLOSED || state_next(state) != cur->end)
+			break;
+		if (atomic64_try_cmpxchg(&rec->state, &state, back))
+			cur->end = cur->next;
+	}
+	for (i = cur->next; i < cur->end; i++)
+		memset(rec->buf->slots[rec->first_slot + LC_HEADER_SLOTS + i], 0, LC_SLOT_BYTES);
+	cur->rec = NULL;
+	return lc_record_put(rec);
+}
+
+/**
+ * lc_record_owns() - is this slot of its segment in the record?
+ * @rec: a reference is held
+ * @slot: slots behind the reserved ones may belong to the next record of the segment
+ */
+bool lc_record_owns(const struct lc_record *rec, u32 slot)
+{
+	return slot > rec->first_slot &&
+	       slot - rec->first_slot <= state_next(atomic64_read(&rec->state));
+}
+
+/**
+ * lc_cursor_describe() - write the header entry of a slot
+ * @cur: the cursor
+ * @slot: slot number, over the whole SSD
+ * @block: block number
+ * @mask: sectors
+ * @lost: sectors lost for good
+ *
+ * Under the block's bucket lock, with the cursor's reference (B1).
+ */
+void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost)
+{
+	const struct lc_record *rec = cur->rec;
+	u32 in_segment = lc_ring_slot_in_segment(rec->buf->pool->ring, slot);
+	struct lc_entry_info entry = {
+		.block = block, .nr_blocks = 1, .mask = mask, .lost = lost,
+		.type = LC_ENTRY_DATA,
+	};
+
+	lc_entry_encode(lc_record_image(rec), in_segment - rec->first_slot - LC_HEADER_SLOTS,
+			&entry);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The records in a buffer.  lane.h has who opens and closes them.
+ *
+ * A record's life:  open -> closed (has its seq) -> sealed (image final) ->
+ * written -> durable.  It is closed under lane->lock and log->lock together, so
+ * seqs follow the order of closing, of all lanes; sealed when the last writer let go.
+ *
+ * Invariants
+ *  B1 The image of a record changes only while a writer holds a reference, which
+ *     can be taken only while the record is open (C1).
+ *  B4 Slots handed out but not used become holes: entry NONE, bytes zero (C8).
+ *  B5 While allot->relog_wanted, nobody but lc_lanes_relog() opens a segment or gets a
+ *     slot, and the segment it is at work in is not closed before it is full (D1).
+ *  B6 A block that is in an open record, whosever lane that is, is overwritten there: of
+ *     two records open at once none is the newer one yet.  A writer looks for it before
+ *     slots are reserved: slots that others reserved behind cannot be given back (B4).
+ *  B7 A task that holds a reference on a record, or has closed one, is not preempted until it
+ *     has dropped the reference, and has handed the record over if it was the last one: see
+ *     lc_hold().  It copies at most LC_HOLD_SLOTS slots meanwhile.  So a writer that gets no CPU
+ *     delays no FLUSH.
+ */
+#ifndef LC_RECORD_H
+#define LC_RECORD_H
+
+#include <linux/preempt.h>
+#include <linux/types.h>
+
+#include "format/lc_format.h"
+#include "log/pool.h"
+#include "store/segment.h"
+
+struct lc_record_header;
+
+/* 64 KiB: by estimate 10 us to copy, and 60 us from memory that is far and slow. */
+#define LC_HOLD_SLOTS	16u
+
+/* Slots of one record held by one writer, perhaps none, together with a reference. */
+struct lc_cursor {
+	struct lc_record *rec;
+	u32 next;			/* data slot index to use next */
+	u32 end;			/* behind the last; 0: none were reserved */
+	bool owes;			/* the write completes before it is durable (G7) */
+};
+
+/* How the record of a mapped slot and the cursor's are to each other. */
+enum lc_order {
+	LC_ORDER_OLDER,		/* it loses at replay */
+	LC_ORDER_OWN,		/* the cursor's own */
+	LC_ORDER_NEWER,		/* it wins, or may win */
+	LC_ORDER_OPEN,		/* open in another lane: overwrite it there (B6) */
+};
+
+/*
+ * From before a reference on a record is taken, or a record is closed, until it has been let go of
+ * (B7).  Nests.  With PREEMPT_RT spin locks sleep, and the one who waits lends its priority to
+ * nobody who copies; there B7 does not hold.
+ */
+static inline void lc_hold(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_disable();
+}
+
+static inline void lc_unhold(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		preempt_enable();
+}
+
+void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost);
+
+/* For the lane: open, shut and retract under its lock, the others without. */
+int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc_cursor *cur);
+struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation, u32 most);
+void lc_record_shut(struct lc_record *rec);
+bool lc_record_retract(struct lc_record *rec);
+bool lc_record_used(const struct lc_record *rec);
+bool lc_record_untouched(const struct lc_record *rec);
+u32 lc_buffer_end(const struct lc_buffer *buf);
+bool lc_record_put(struct lc_record *rec);
+bool lc_record_join(struct lc_record *rec, u64 segment, u32 slot, const bool *refuse);
+bool lc_record_owns(const struct lc_record *rec, u32 slot);
+bool lc_record_closed(const struct lc_record *rec);
+void lc_record_owe(struct lc_record *rec, const struct lc_cursor *cur);
+bool lc_cursor_return(struct lc_cursor *cur);
+struct lc_record_header *lc_record_image(const struct lc_record *rec);
+
+/* The cursor's next slot, numbered over the whole SSD. */
+static inline u32 lc_cursor_slot(const struct lc_cursor *cur)
+{
+	const struct lc_record *rec = cur->rec;
+
+	return (rec->buf->position << rec->buf->pool->ring->slot_shift) + rec->first_slot +
+	       LC_HEADER_SLOTS + cur->next;
+}
+
+static inline void *lc_cursor_image(const struct lc_cursor *cur, u32 slot)
+{
+	return lc_buffer_slot(cur->rec->buf, slot);
+}
+
+#endif /* LC_RECORD_H */

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The refill worker.  See refill.h.
+ *
+ * Each run looks at all lanes and at the numbers that are ready, and does what is possible: its
+ * cost grows with the number of lanes, and with the slots of the segments that it evicts.
+ */
+#include <linux/blkdev.h>
+#include <linux/jiffies.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "log/lanes.h"
+#include "log/log.h"
+#include "log/pool.h"
+#include "log/refill.h"
+#include "log/submit.h"
+#include "store/cache.h"
+#include "store/index.h"
+#include "store/segment.h"
+
+#define MAX_READY	16
+
+struct lc_refill {
+	struct lc_cache *c;
+	const struct lc_refill_ops *ops;	/* constant once they are set, as owner */
+	void *owner;
+	bool running;			/* the clock may be started; READ_ONCE() */
+	struct work_struct work;
+	struct delayed_work pace_work;	/* queues the work while writes are slowed down */
+
+	/* of the work only */
+	u64 number;			/* segment to come next, if taken */
+	bool taken;
+	unsigned long last;		/* jiffies when a segment was taken */
+};
+
+/* Forget the old content of a segment that is about to be written again. */
+static void evict(struct lc_cache *c, u64 position)
+{
+	u64 slot = position << c->ring->slot_shift, end = slot + c->sb.geo.seg_slots, block;
+	struct lc_mapping map;
+	u32 bucket;
+
+	for (; lc_index_next(c->index, &slot, end, &block, &map); slot++) {
+		if (lc_index_lock_slot(c->index, block, slot, &bucket, &map)) {
+			/* The tail passed it, so it cannot be: a bug, and data at stake. */
+			if (WARN_ON_ONCE(map.dirty))
+				lc_health_fail(&c->health,
+					       "a dirty block was about to be overwritten");
+			else
+				lc_index_remove(c->index, bucket, block, &map);
+		}
+		lc_index_unlock(c->index, bucket);
+	}
+}
+
+/* Have a buffer ready for the lane.  Return: whether there was one. */
+static bool refill_buffer(struct lc_cache *c, struct lc_lane *lane)
+{
+	struct lc_buffer *buf = lc_pool_get(c->pool, lane->index);
+
+	if (buf)
+		lc_lane_add_ready(lane, buf);
+	return buf;
+}
+
+/* Have the next segment ready to be opened.  Return: whether it worked out. */
+static bool refill_segment(struct lc_refill *refill)
+{
+	struct lc_cache *c = refill->c;
+	struct lc_allot *allot = c->allot;
+	u64 position;
+
+	if (!refill->taken) {
+		/* Pairs with relog_wait(): it is opened behind the wish (B5). */
+		bool starved = smp_load_acquire(&allot->relog_starved) && !lc_allot_ready(allot);
+
+		if (!lc_ring_take(c->ring, starved ? 0 : READ_ONCE(c->ring->reserve),
+				  &refill->number))
+			return false;
+		refill->taken = true;
+		refill->last = jiffies;
+		evict(c, lc_ring_position(c->ring, refill->number));
+	}
+	if (lc_mode(&c->health) != LC_MODE_RW)
+		return false;
+	/* If reads are in flight there, the last one queues us again. */
+	position = lc_ring_position(c->ring, refill->number);
+	if (!lc_segment_idle(c->ring, &c->ring->segments[position]))
+		return false;
+	refill->taken = false;
+	lc_allot_add(allot, refill->number);
+	return true;
+}
+
+/*
+ * Must writes wait for their next segment although there is one?  Then pace_work looks
+ * again.  Not while suspended: so it rests once postsuspend has waited for it.
+ */
+static bool paced(struct lc_refill *refill)
+{
+	struct lc_cache *c = refill->c;
+	unsigned long wait, elapsed = jiffies - refill->last;
+
+	if (READ_ONCE(c->allot->relog_starved) || refill->taken || !READ_ONCE(refill->running))
+		return false;
+	wait = refill->ops->pace(refill->owner);
+	if (elapsed >= wait)
+		return false;
+	/* Instead of what was to be waited for before: that may have been longer. */
+	mod_delayed_work(c->env.wq, &refill->pace_work, wait - elapsed);
+	return true;
+}
+
+/*
+ * Must writes to a lane wait for their next segment until more is on the SSD?  What is not
+ * written yet has half of its buffers; the others are for what waits for a FLUSH.  So writes go on
+ * meanwhile, as fast as the SSD takes them, and a FLUSH or suspend has to wait for no more
+ * than that half.  An SSD without a volatile cache needs no FLUSH for a buffer, so that
+ * writes may have all of them.  In both cases no more than @most, which is what a slow SSD writes
+ * soon (D23).  When the last record of a closed buffer is written, refill_work is queued (log.c).
+ */
+static bool crowded(struct lc_cache *c, const struct lc_lane *lane, u32 most)
+{
+	const struct lc_home *home = &c->pool->homes[lane->index];
+	u32 nr = READ_ONCE(home->nr), used = nr - min(nr, READ_ONCE(home->nr_free));
+
+	if (READ_ONCE(c->allot->relog_starved))
+		return false;
+	if (bdev_write_cache(c->env.cache))
+		most = min(most, nr - nr / 2);
+	return used - min(used, READ_ONCE(home->nr_unflushed)) >= most;
+}
+
+/* With fewer than there may be at hand, half of that is plenty, too (M2). */
+static void set_most_ready(struct lc_cache *c, u32 most)
+{
+	u64 ready = (most - 1ull) * c->nr_lanes;
+
+	WRITE_ONCE(c->allot->most_ready, min_t(u64, READ_ONCE(c->allot->max_ready), ready));
+	lc_submit_adapt(c->submit);
+}
+
+static void pace_work(struct work_struct *work)
+{
+	struct lc_refill *refill = container_of(to_delayed_work(work), struct lc_refill,
+						pace_work);
+
+	lc_kick(&refill->c->env.refill);
+}
+
+static void refill_work(struct work_struct *work)
+{
+	struct lc_refill *refill = container_of(work, struct lc_refill, work);
+	struct lc_cache *c = refill->c;
+	u32 most = lc_submit_most(c->submit), i;
+	bool short_of = false, added = false;
+
+	set_most_ready(c, most);
+	for (i = 0; i < c->nr_lanes; i++) {
+		const struct lc_home *home = &c->pool->homes[i];
+		struct lc_lane *lane = c->lanes->lane[i];
+
+		short_of |= READ_ONCE(home->nr_unflushed) > READ_ONCE(home->nr) / 4;
+		while (READ_ONCE(lane->nr_ready) < READ_ONCE(lane->max_ready) &&
+		       !crowded(c, lane, most)) {
+			if (!refill_buffer(c, lane)) {
+				short_of = true;
+				break;
+			}
+			added = true;
+		}
+	}
+	while (lc_allot_ready(c->allot) < READ_ONCE(c->allot->max_ready) && !paced(refill)) {
+		if (!refill_segment(refill)) {
+			short_of = true;
+			break;
+		}
+		added = true;
+	}
+	/* One for each call: what logging again leaves over is lost to writes. */
+	if (lc_allot_ready(c->allot))
+		WRITE_ONCE(c->allot->relog_starved, false);
+	if (added)
+		lc_kick(&c->env.unpark);
+	if (short_of)
+		lc_log_relieve(c->log);
+	refill->ops->ran(refill->owner);
+}
+
+void lc_refill_set_ready(struct lc_cache *c, const struct lc_params *params)
+{
+	u64 ready = min_t(u64, params->buffers / 4, c->sb.geo.nr_segments / 8);
+	u32 i, nr = clamp_t(u64, div_u64(ready, c->nr_lanes), 1, MAX_READY);
+
+	for (i = 0; i < c->nr_lanes; i++)
+		WRITE_ONCE(c->lanes->lane[i]->max_ready, nr);
+	WRITE_ONCE(c->allot->max_ready, nr * c->nr_lanes);
+	WRITE_ONCE(c->allot->most_ready, nr * c->nr_lanes);
+}
+
+void lc_refill_attach(struct lc_refill *refill, const struct lc_refill_ops *ops, void *owner)
+{
+	refill->owner = owner;
+	refill->ops = ops;
+}
+
+void lc_refill_wait(struct lc_refill *refill)
+{
+	flush_work(&refill->work);
+}
+
+void lc_refill_resume(struct lc_refill *refill)
+{
+	WRITE_ONCE(refill->running, true);
+	lc_kick(&refill->c->env.refill);
+}
+
+void lc_refill_quiesce(struct lc_refill *refill)
+{
+	WRITE_ONCE(refill->running, false);
+	/* From here on the work starts no clock; a clock that runs queues the work. */
+	flush_work(&refill->work);
+	cancel_delayed_work_sync(&refill->pace_work);
+	flush_work(&refill->work);
+}
+
+void lc_refill_stop(struct lc_refill *refill)
+{
+	cancel_work_sync(&refill->work);
+}
+
+struct lc_refill *lc_refill_create(struct lc_cache *c)
+{
+	struct lc_refill *refill = kzalloc(sizeof(*refill), GFP_KERNEL);
+
+	if (!refill)
+		return NULL;
+	refill->c = c;
+	INIT_WORK(&refill->work, refill_work);
+	INIT_DELAYED_WORK(&refill->pace_work, pace_work);
+	c->env.refill = (struct lc_kick){ c->env.wq, &refill->work };
+	return refill;
+}
+
+void lc_refill_destroy(struct lc_refill *refill)
+{
+	kfree(refill);
+}

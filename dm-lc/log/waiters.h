@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Bios that wait until a seq is durable, by rising io->target, so that who looks for those that
+ * are due looks at no other.  Under the lock of whose list it is.
+ */
+#ifndef LC_WAITERS_H
+#define LC_WAITERS_H
+
+#include <linux/list.h>
+
+#include "log/request.h"
+
+/* Targets are looked up before the lock: it may have to pass some that came meanwhile. */
+static inline void lc_waiters_add(struct list_head *waiters, struct lc_io *io)
+{
+	struct lc_io *last;
+
+	list_for_each_entry_reverse(last, waiters, list) {
+		if (last->target <= io->target)
+			break;
+	}
+	list_add(&io->list, &last->list);
+}
+
+/* Would it let anybody go if that seq were durable? */
+static inline bool lc_waiters_due(struct list_head *waiters, u64 seq)
+{
+	struct lc_io *io = list_first_entry_or_null(waiters, struct lc_io, list);
+
+	return io && io->target <= seq;
+}
+
+/* Move those to @due that wait for nothing above the seq. */
+static inline void lc_waiters_take(struct list_head *waiters, u64 seq, struct list_head *due)
+{
+	while (lc_waiters_due(waiters, seq))
+		list_move_tail(waiters->next, due);
+}
+
+#endif /* LC_WAITERS_H */

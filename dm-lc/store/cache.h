@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * struct lc_cache: the rooms of one volume up to the log, for the rooms above them.
+ *
+ * Reads, writes, discards, writeback and the life of the volume use these rooms together, and
+ * hold this instead of a pointer to each.  It holds nothing of the rooms that use it: what they
+ * are to be told goes through a kick in the environment, or a callback.
+ *
+ * The pointers are constant once the volume is set up.  Each room writes its own state only;
+ * what stands here by value says whose it is.
+ */
+#ifndef LC_CACHE_H
+#define LC_CACHE_H
+
+#include <linux/mempool.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+#include "format/format.h"
+#include "store/doubt.h"
+#include "store/env.h"
+#include "store/fit.h"
+#include "store/health.h"
+#include "store/index.h"
+#include "store/stats.h"
+#include "store/sums.h"
+
+struct lc_ring;
+struct lc_pool;
+struct lc_allot;
+struct lc_lanes;
+struct lc_log;
+struct lc_submit;
+struct lc_refill;
+struct lc_super;
+struct lc_hdd_mark;
+struct lc_claims;
+
+struct lc_cache {
+	struct lc_env env;
+	struct lc_health health;
+
+	struct lc_fit fit;		/* what reads of the SSD must fit */
+	struct lc_doubt doubt;		/* about sampled blocks of the HDD */
+	struct lc_sb sb;		/* only super.c writes it, see env.sb */
+	struct lc_super *super;
+	struct lc_hdd_mark *mark;
+	struct lc_index *index;
+	struct lc_sums sums;
+	struct lc_ring *ring;
+	struct lc_pool *pool;
+	struct lc_allot *allot;
+	struct lc_lanes *lanes;
+	u32 nr_lanes;
+	struct lc_log *log;
+	struct lc_submit *submit;
+	struct lc_refill *refill;
+	struct lc_claims *claims;
+	struct lc_stats stats;
+
+	bool bypassed;			/* was degraded: clean copies are outdated; READ_ONCE() */
+	mempool_t slot_pages;		/* two pages each, to read a slot and its header into */
+	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
+	struct workqueue_struct *verify_wq;	/* reads to be checked */
+};
+
+/*
+ * What counts of a mapping.  Once writes may have gone past the cache, a clean copy is not the
+ * newest one any more, in RAM or on the SSD: the HDD has what it held.  [bucket locked]
+ */
+static inline void lc_cache_view(const struct lc_cache *c, struct lc_mapping *map)
+{
+	if (!map->dirty && READ_ONCE(c->bypassed))
+		map->mask = 0;
+}
+
+#endif /* LC_CACHE_H */

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The doubtful sectors of the sampled blocks: those in which the HDD may return data that are not
+ * on its medium.
+ *
+ * A FLUSH that fails may have dropped the content of the HDD's cache.  The HDD may return that
+ * content until the power goes, and no later FLUSH fails because of it (F3).  No block is lost,
+ * because none was marked clean.  But a fingerprint of it would refuse the next start after a
+ * power cut (F8, S5).  So a stop is clean only if no sampled block has a doubtful sector.  Other
+ * blocks are not tracked.
+ *
+ * Invariants
+ *  DB1 A sector of a sample that went to the HDD, by any sender and with any result, is in
+ *      `sent` until a FLUSH begins after its end, then in `covered` until that FLUSH has ended,
+ *      and then in `doubtful` if it has failed.  At the start of a life all sectors are in
+ *      `sent`, because an earlier life may have left them in the HDD's cache.  The mark is
+ *      written with a FLUSH, after which none is.
+ *  DB2 A sector leaves `doubtful` only when the HDD has taken a write of it that began after the
+ *      FLUSH that failed, and a FLUSH that began after the end of that write has succeeded.
+ *      That FLUSH alone is not enough, nor that nothing is dirty, nor that the tail has passed
+ *      the failed batch: the block may have been overwritten in the cache since and not be
+ *      drained, or be discarded, lost or refused, and then it was not written again.
+ *
+ * A discard makes nothing certain: the HDD may return anything for a discarded block, and may
+ * change its mind.  So a discard counts as sent, and takes no sector out of `doubtful`.
+ *
+ * One FLUSH of the HDD at a time: from writeback under batch_lock, or while writeback is paused.
+ */
+#ifndef LC_DOUBT_H
+#define LC_DOUBT_H
+
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+#include "format/lc_format.h"
+
+struct block_device;
+
+/* A byte for each sample: its sectors. */
+struct lc_doubt {
+	spinlock_t lock;		/* in completion context too; for all of the following */
+	u64 nr_blocks;			/* constant */
+	u8 sent[LC_SB_SAMPLES];
+	u8 covered[LC_SB_SAMPLES];
+	u8 taken[LC_SB_SAMPLES];	/* by the HDD, of writes begun after the last FLUSH */
+	u8 doubtful[LC_SB_SAMPLES];
+};
+
+/* A life begins: no other task uses @doubt.  All samples are in `sent` (DB1). */
+void lc_doubt_init(struct lc_doubt *doubt, u64 nr_blocks);
+
+/*
+ * The mark was written with a FLUSH, and nothing else in this life: no sample is in `sent`.  No
+ * other task uses @doubt.
+ */
+void lc_doubt_marked(struct lc_doubt *doubt);
+
+/**
+ * lc_doubt_sent() - these sectors go to the HDD
+ * @doubt: of the volume
+ * @block: of the volume, sampled or not
+ * @mask: its sectors
+ *
+ * Any context.  Before the write is sent, and no FLUSH begins before the write has ended.
+ */
+void lc_doubt_sent(struct lc_doubt *doubt, u64 block, u8 mask);
+
+/**
+ * lc_doubt_discarded() - these blocks are discarded on the HDD
+ * @doubt: of the volume
+ * @first: block of the volume
+ * @last: block of the volume
+ *
+ * Any context.  Called before the discard is sent, and again when it has ended: a FLUSH that
+ * begins in between may cover the discard or not.
+ */
+void lc_doubt_discarded(struct lc_doubt *doubt, u64 first, u64 last);
+
+/**
+ * lc_doubt_taken() - the HDD has taken a write of these sectors
+ * @doubt: of the volume
+ * @block: of the volume, sampled or not
+ * @mask: its sectors
+ *
+ * Any context.  By the sender of the FLUSHes, before lc_doubt_begin(), and only for a write that
+ * began after the last FLUSH (DB2).
+ */
+void lc_doubt_taken(struct lc_doubt *doubt, u64 block, u8 mask);
+
+/* A FLUSH of the HDD is about to be sent.  Any context.  No other one is in flight. */
+void lc_doubt_begin(struct lc_doubt *doubt);
+
+/* It has ended, @well: without an error.  Any context. */
+void lc_doubt_end(struct lc_doubt *doubt, bool well);
+
+/*
+ * Return: whether a sample is doubtful, so that no fingerprint may be taken.  Any context.  By the
+ * sender of the FLUSHes, so that none begins or ends at the same time.
+ */
+bool lc_doubt_any(struct lc_doubt *doubt);
+
+/**
+ * lc_doubt_flush() - send a FLUSH to the HDD, with lc_doubt_begin() and lc_doubt_end()
+ * @doubt: of the volume
+ * @hdd: the device
+ *
+ * May sleep.  Return: 0 or a negative errno.
+ */
+int lc_doubt_flush(struct lc_doubt *doubt, struct block_device *hdd);
+
+#endif /* LC_DOUBT_H */

@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Hash index over an array of nodes, one per slot.  See index.h.
+ *
+ * A node may be linked again for another block once it was unlinked: the slot
+ * was reused.  lc_index_peek() may therefore return a mixture; callers lock the
+ * bucket of the block they saw and look again.  What it reads is written with
+ * WRITE_ONCE().
+ */
+#include <linux/hash.h>
+#include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/percpu_counter.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/vmalloc.h>
+
+#include "format/lc_format.h"
+#include "store/index.h"
+#include "store/segment.h"
+
+#define NODE_LINKED	1u
+#define NODE_DIRTY	2u
+#define NODE_REFUSED	4u
+
+/* So large that a shared cache line is touched once in thousands of updates. */
+#define COUNTER_BATCH	4096
+
+struct node {
+	u32 next;
+	u32 block_lo;
+	u8 block_hi;
+	u8 mask;
+	u8 lost;
+	u8 flags;
+};
+
+static_assert(sizeof(struct node) == 12);
+
+struct bucket_lock {
+	spinlock_t lock;	/* chains and nodes of its buckets */
+} ____cacheline_aligned_in_smp;
+
+struct lc_index {
+	struct node *nodes;
+	u32 *heads;
+	struct bucket_lock *locks;
+	u32 nr_buckets;
+	u32 lock_mask;
+	u64 nr_slots;
+	struct percpu_counter cached;
+	struct percpu_counter dirty;
+	atomic64_t refused;		/* few ever, so one for all; as lost */
+	atomic64_t lost;		/* linked nodes with lost sectors */
+};
+
+static u64 node_block(const struct node *n)
+{
+	return (u64)READ_ONCE(n->block_hi) << 32 | READ_ONCE(n->block_lo);
+}
+
+static void node_map(const struct lc_index *index, const struct node *n, struct lc_mapping *map)
+{
+	map->slot = n - index->nodes;
+	map->mask = n->mask;
+	map->lost = n->lost;
+	map->dirty = n->flags & NODE_DIRTY;
+	map->refused = n->flags & NODE_REFUSED;
+}
+
+/*
+ * The smaller the segments, the more of them, each with its struct and its header
+ * slots: bucket heads get what these leave of the budget.  Locks take at most half a
+ * byte a slot.
+ */
+static u64 heads_of_segment(u32 seg_slots)
+{
+	u64 budget = (u64)(seg_slots - LC_HEADER_SLOTS) * LC_INDEX_BUDGET;
+	u64 fixed = (u64)seg_slots * sizeof(struct node) + seg_slots / 2 +
+		    sizeof(struct lc_segment);
+
+	return clamp_t(u64, (budget - fixed) / sizeof(u32), seg_slots / 8, seg_slots / 8 * 5);
+}
+
+static u64 buckets(u64 nr_slots, u32 seg_slots)
+{
+	return max_t(u64, div_u64(nr_slots, seg_slots) * heads_of_segment(seg_slots), 16);
+}
+
+static u32 locks(u64 nr_slots)
+{
+	return clamp_t(u64, rounddown_pow_of_two(nr_slots / 128 + 1), 16, 4096);
+}
+
+/**
+ * lc_index_need() - RAM that an index will take
+ * @nr_slots: slots of the SSD, below LC_NO_SLOT
+ * @seg_slots: slots of a segment, which divides @nr_slots
+ *
+ * Any context.  Return: bytes.
+ */
+u64 lc_index_need(u64 nr_slots, u32 seg_slots)
+{
+	return nr_slots * sizeof(struct node) + buckets(nr_slots, seg_slots) * sizeof(u32) +
+	       locks(nr_slots) * sizeof(struct bucket_lock);
+}
+
+/**
+ * lc_index_create() - allocate an empty index
+ * @nr_slots: slots of the SSD, below LC_NO_SLOT
+ * @seg_slots: slots of a segment, which divides @nr_slots
+ *
+ * May sleep, and reclaim memory, but no process is killed for it.  Return: the index or NULL.
+ */
+struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots)
+{
+	gfp_t gfp = GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
+	struct lc_index *index = kzalloc(sizeof(*index), GFP_KERNEL);
+	u32 nr_locks, i;
+
+	if (!index)
+		return NULL;
+	index->nr_slots = nr_slots;
+	index->nr_buckets = buckets(nr_slots, seg_slots);
+	nr_locks = locks(nr_slots);
+	index->lock_mask = nr_locks - 1;
+	index->nodes = __vmalloc(nr_slots * sizeof(struct node), gfp | __GFP_ZERO);
+	index->heads = __vmalloc((u64)index->nr_buckets * sizeof(u32), gfp);
+	index->locks = kvcalloc(nr_locks, sizeof(*index->locks), GFP_KERNEL);
+	if (!index->nodes || !index->heads || !index->locks)
+		goto free_arrays;
+	if (percpu_counter_init(&index->cached, 0, GFP_KERNEL))
+		goto free_arrays;
+	if (percpu_counter_init(&index->dirty, 0, GFP_KERNEL))
+		goto free_cached;
+	for (i = 0; i < nr_locks; i++)
+		spin_lock_init(&index->locks[i].lock);
+	memset(index->heads, 0xff, (u64)index->nr_buckets * sizeof(u32));
+	return index;
+
+free_cached:
+	percpu_counter_destroy(&index->cached);
+free_arrays:
+	kvfree(index->locks);
+	vfree(index->heads);
+	vfree(index->nodes);
+	kfree(index);
+	return NULL;
+}
+
+/**
+ * lc_index_destroy() - free an index nobody uses any more
+ * @index: the index
+ */
+void lc_index_destroy(struct lc_index *index)
+{
+	if (!index)
+		return;
+	percpu_counter_destroy(&index->dirty);
+	percpu_counter_destroy(&index->cached);
+	kvfree(index->locks);
+	vfree(index->heads);
+	vfree(index->nodes);
+	kfree(index);
+}
+
+/**
+ * lc_index_clear() - empty an index nobody else uses
+ * @index: the index
+ *
+ * May sleep.
+ */
+void lc_index_clear(struct lc_index *index)
+{
+	memset(index->nodes, 0, index->nr_slots * sizeof(struct node));
+	memset(index->heads, 0xff, (u64)index->nr_buckets * sizeof(u32));
+	percpu_counter_set(&index->cached, 0);
+	percpu_counter_set(&index->dirty, 0);
+	atomic64_set(&index->refused, 0);
+	atomic64_set(&index->lost, 0);
+}
+
+static u32 bucket_of(const struct lc_index *index, u64 block)
+{
+	return reciprocal_scale(hash_64(block, 32), index->nr_buckets);
+}
+
+/**
+ * lc_index_absent() - is a block certainly not cached?
+ * @index: the index
+ * @block: block number
+ *
+ * Any context, takes no lock.  What was set before the call, as seen by the caller, and
+ * not removed since, is never called absent (I4).  Return: false also if it just is not
+ * known: another block has the same bucket.
+ */
+bool lc_index_absent(const struct lc_index *index, u64 block)
+{
+	/* Pairs with unlink_node(): why a block could go, the HDD holds it, is seen, too. */
+	return smp_load_acquire(&index->heads[bucket_of(index, block)]) == LC_NO_SLOT;
+}
+
+/**
+ * lc_index_lock() - lock the bucket of a block
+ * @index: the index
+ * @block: block number
+ *
+ * Process context.  Return: the bucket, to be handed to the [locked] functions
+ * and to lc_index_unlock().
+ */
+u32 lc_index_lock(struct lc_index *index, u64 block)
+	__acquires(bucket)
+{
+	u32 bucket = bucket_of(index, block);
+
+	spin_lock(&index->locks[bucket & index->lock_mask].lock);
+	return bucket;
+}
+
+void lc_index_unlock(struct lc_index *index, u32 bucket)
+	__releases(bucket)
+{
+	spin_unlock(&index->locks[bucket & index->lock_mask].lock);
+}
+
+static void assert_locked(const struct lc_index *index, u32 bucket)
+{
+	lockdep_assert_held(&index->locks[bucket & index->lock_mask].lock);
+}
+
+/* Returns the link that points at the node of @block, or NULL. */
+static u32 *find_link(struct lc_index *index, u32 bucket, u64 block)
+{
+	u32 *link = &index->heads[bucket];
+
+	assert_locked(index, bucket);
+	while (*link != LC_NO_SLOT) {
+		struct node *n = &index->nodes[*link];
+
+		if (node_block(n) == block)
+			return link;
+		link = &n->next;
+	}
+	return NULL;
+}
+
+/**
+ * lc_index_lookup() - find the newest copy of a block [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @block: block number
+ * @map: what is found or set
+ *
+ * Return: whether there is one; @map is set then.
+ */
+bool lc_index_lookup(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *map)
+{
+	u32 *link = find_link(index, bucket, block);
+
+	if (!link)
+		return false;
+	node_map(index, &index->nodes[*link], map);
+	return true;
+}
+
+bool lc_index_lock_slot(struct lc_index *index, u64 block, u32 slot, u32 *bucket,
+			struct lc_mapping *map)
+	__acquires(bucket)
+{
+	*bucket = lc_index_lock(index, block);
+	return lc_index_lookup(index, *bucket, block, map) && map->slot == slot;
+}
+
+bool lc_index_lose_slot(struct lc_index *index, u64 block, u32 slot)
+{
+	struct lc_mapping map;
+	u32 bucket;
+	bool lost;
+
+	lost = lc_index_lock_slot(index, block, slot, &bucket, &map) && map.dirty && map.mask;
+	if (lost) {
+		lc_index_lose(index, bucket, slot, map.mask);
+		lc_index_clean(index, bucket, slot);
+	}
+	lc_index_unlock(index, bucket);
+	return lost;
+}
+
+static void count(struct percpu_counter *counter, int change)
+{
+	if (change)
+		percpu_counter_add_batch(counter, change, COUNTER_BATCH);
+}
+
+static void count_refused(struct lc_index *index, int change)
+{
+	if (change)
+		atomic64_add(change, &index->refused);
+}
+
+static void count_lost(struct lc_index *index, u8 before, u8 after)
+{
+	if (!before != !after)
+		atomic64_add(after ? 1 : -1, &index->lost);
+}
+
+/* [locked] */
+static void set_lost(struct lc_index *index, struct node *n, u8 lost)
+{
+	count_lost(index, n->lost, lost);
+	WRITE_ONCE(n->lost, lost);
+}
+
+/* Without counting it out. */
+static void unlink_node(struct lc_index *index, u32 *link, struct lc_mapping *old)
+{
+	struct node *n = &index->nodes[*link];
+
+	node_map(index, n, old);
+	/* Pairs with lc_index_absent(). */
+	smp_store_release(link, n->next);
+	WRITE_ONCE(n->flags, 0);
+}
+
+static void forget_node(struct lc_index *index, u32 *link, struct lc_mapping *old)
+{
+	unlink_node(index, link, old);
+	count(&index->cached, -1);
+	count(&index->dirty, -old->dirty);
+	count_refused(index, -old->refused);
+	count_lost(index, old->lost, 0);
+}
+
+/**
+ * lc_index_set() - make @map the newest copy of a block [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @block: block number
+ * @map: its slot's node must not be linked
+ * @old: what it replaced, if anything
+ *
+ * Return: whether something was replaced.
+ */
+bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc_mapping *map,
+		  struct lc_mapping *old)
+{
+	struct node *n = &index->nodes[map->slot];
+	u32 *head = &index->heads[bucket], *link = find_link(index, bucket, block);
+	bool replaced = link;
+
+	if (WARN_ON_ONCE(n->flags & NODE_LINKED) && link) {
+		forget_node(index, link, old);	/* a bug, but no loop in the chain */
+		replaced = false;
+	}
+	WRITE_ONCE(n->block_lo, (u32)block);
+	WRITE_ONCE(n->block_hi, (u8)(block >> 32));
+	WRITE_ONCE(n->mask, map->mask);
+	WRITE_ONCE(n->lost, map->lost);
+	n->next = *head;
+	WRITE_ONCE(*head, map->slot);
+	WRITE_ONCE(n->flags, NODE_LINKED | (map->dirty ? NODE_DIRTY : 0) |
+		   (map->refused ? NODE_REFUSED : 0));
+	/* Behind the new node: the block is cached all the time (I4). */
+	if (replaced)
+		unlink_node(index, link == head ? &n->next : link, old);
+	count(&index->cached, !replaced);
+	count(&index->dirty, map->dirty - (replaced && old->dirty));
+	count_refused(index, map->refused - (replaced && old->refused));
+	count_lost(index, replaced ? old->lost : 0, map->lost);
+	return replaced;
+}
+
+/**
+ * lc_index_widen() - more sectors of a slot became valid [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @slot: linked in @bucket
+ * @mask: sectors just written; they are no longer lost
+ */
+void lc_index_widen(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
+{
+	struct node *n = &index->nodes[slot];
+
+	assert_locked(index, bucket);
+	WRITE_ONCE(n->mask, n->mask | mask);
+	set_lost(index, n, n->lost & ~mask);
+}
+
+/**
+ * lc_index_remove() - forget a block [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @block: block number
+ * @old: what was there
+ *
+ * Return: whether there was one; @old is set then.
+ */
+bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *old)
+{
+	u32 *link = find_link(index, bucket, block);
+
+	if (!link)
+		return false;
+	forget_node(index, link, old);
+	return true;
+}
+
+/**
+ * lc_index_clean() - the HDD durably holds this copy [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @slot: linked in @bucket
+ */
+void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot)
+{
+	struct node *n = &index->nodes[slot];
+
+	assert_locked(index, bucket);
+	if (!(n->flags & NODE_DIRTY))
+		return;
+	if (n->flags & NODE_REFUSED)
+		count_refused(index, -1);
+	WRITE_ONCE(n->flags, n->flags & ~(NODE_DIRTY | NODE_REFUSED));
+	count(&index->dirty, -1);
+}
+
+/**
+ * lc_index_lose() - a slot holds nothing any more [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @slot: linked in @bucket
+ * @mask: sectors that are lost with it; the HDD holds the others
+ */
+void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
+{
+	struct node *n = &index->nodes[slot];
+
+	assert_locked(index, bucket);
+	set_lost(index, n, n->lost | mask);
+	WRITE_ONCE(n->mask, 0);
+	if (n->flags & NODE_REFUSED) {
+		count_refused(index, -1);
+		WRITE_ONCE(n->flags, n->flags & ~NODE_REFUSED);
+	}
+}
+
+/**
+ * lc_index_narrow() - the HDD holds some sectors of a block now [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @block: block number
+ * @mask: these sectors; the slot is not needed for them any more
+ *
+ * A block of which nothing is missing on the HDD is forgotten.
+ */
+void lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask)
+{
+	u32 *link = find_link(index, bucket, block);
+	struct lc_mapping old;
+	struct node *n;
+
+	if (!link)
+		return;
+	n = &index->nodes[*link];
+	WRITE_ONCE(n->mask, n->mask & ~mask);
+	set_lost(index, n, n->lost & ~mask);
+	if (!n->mask && !n->lost)
+		forget_node(index, link, &old);
+	else if (!n->mask)
+		lc_index_clean(index, bucket, *link);
+}
+
+/**
+ * lc_index_peek() - which block does a slot hold, probably?
+ * @index: the index
+ * @slot: slot number, over the whole SSD
+ * @block: block number
+ * @map: what is found or set
+ *
+ * Return: false if the slot holds no newest copy.
+ */
+bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mapping *map)
+{
+	struct node *n = &index->nodes[slot];
+	u8 flags = READ_ONCE(n->flags);
+
+	if (!(flags & NODE_LINKED))
+		return false;
+	*block = node_block(n);
+	map->slot = slot;
+	map->mask = READ_ONCE(n->mask);
+	map->lost = READ_ONCE(n->lost);
+	map->dirty = flags & NODE_DIRTY;
+	map->refused = flags & NODE_REFUSED;
+	return true;
+}
+
+bool lc_index_next(struct lc_index *index, u64 *slot, u64 end, u64 *block,
+		   struct lc_mapping *map)
+{
+	for (; *slot < end; ++*slot) {
+		if (!(*slot & 1023))
+			cond_resched();
+		if (lc_index_peek(index, *slot, block, map))
+			return true;
+	}
+	return false;
+}
+
+u64 lc_index_cached(struct lc_index *index)
+{
+	return percpu_counter_sum_positive(&index->cached);
+}
+
+u64 lc_index_dirty(struct lc_index *index)
+{
+	return percpu_counter_sum_positive(&index->dirty);
+}
+
+u64 lc_index_refused(struct lc_index *index)
+{
+	return atomic64_read(&index->refused);
+}
+
+u64 lc_index_lost(struct lc_index *index)
+{
+	return atomic64_read(&index->lost);
+}
+
+/**
+ * lc_index_bytes() - RAM the index takes
+ * @index: the index
+ */
+u64 lc_index_bytes(struct lc_index *index)
+{
+	return index->nr_slots * sizeof(struct node) + (u64)index->nr_buckets * sizeof(u32) +
+	       ((u64)index->lock_mask + 1) * sizeof(struct bucket_lock);
+}

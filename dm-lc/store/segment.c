@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The ring of segments.  See segment.h for the picture.
+ */
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "format/format.h"
+#include "store/segment.h"
+
+/*
+ * One is used up when the power goes while blocks are logged again, because the next life
+ * does not go on in it; another one if they need more records than they lay in.
+ */
+#define MOST_RESERVE	4
+
+/* For logging all of a round again, wherever in another one that begins; but not much more. */
+static u64 room_for(const struct lc_ring *ring, u64 round)
+{
+	u64 nr = clamp_t(u64, ring->nr / 16, 1, MOST_RESERVE);
+
+	if (round > 1)
+		nr += 2 * min(round - 1, ring->nr / 16);
+	return nr;
+}
+
+/* [lock] */
+static void set_reserve(struct lc_ring *ring)
+{
+	u64 grown = (ring->tail - ring->keep_tail) / 2;
+
+	lockdep_assert_held(&ring->lock);
+	WRITE_ONCE(ring->reserve, min(ring->keep_least + grown, ring->keep_most));
+}
+
+/**
+ * lc_ring_keep() - how much must be kept back for relogging?
+ * @ring: the ring; nothing is taken from it yet
+ * @earlier: segments from one cut to the next in what earlier lives left, at most
+ * @round: in what this life adds
+ *
+ * If there is less than this life needs, writers do not wait for that: each second segment
+ * that the tail leaves goes to the reserve, which has all before the tail gets to this life.
+ */
+void lc_ring_keep(struct lc_ring *ring, u64 earlier, u64 round)
+{
+	spin_lock(&ring->lock);
+	ring->keep_most = room_for(ring, max(earlier, round));
+	ring->keep_least = clamp_t(u64, (ring->tail + ring->nr - ring->head) / 2,
+				   room_for(ring, earlier), ring->keep_most);
+	ring->keep_tail = ring->tail;
+	set_reserve(ring);
+	spin_unlock(&ring->lock);
+}
+
+/**
+ * lc_ring_create() - allocate the ring of a cache
+ * @geo: geometry
+ *
+ * May sleep.  Return: the ring or NULL.
+ */
+struct lc_ring *lc_ring_create(const struct lc_geometry *geo)
+{
+	struct lc_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL);
+
+	if (!ring)
+		return NULL;
+	ring->nr = geo->nr_segments;
+	ring->slot_shift = ilog2(geo->seg_slots);
+	spin_lock_init(&ring->lock);
+	lc_ring_keep(ring, 1, 1);
+	ring->segments = __vmalloc(ring->nr * sizeof(struct lc_segment), GFP_KERNEL | __GFP_ZERO);
+	if (!ring->segments) {
+		kfree(ring);
+		return NULL;
+	}
+	return ring;
+}
+
+void lc_ring_destroy(struct lc_ring *ring)
+{
+	if (!ring)
+		return;
+	vfree(ring->segments);
+	kfree(ring);
+}
+
+/**
+ * lc_ring_start() - a life begins
+ * @ring: the ring
+ * @tail: lowest segment number replay would need
+ * @tail_seq: lowest seq replay would need
+ * @head: number of the first segment to hand out, tail <= head <= tail + nr
+ */
+void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head)
+{
+	u64 n;
+
+	spin_lock(&ring->lock);
+	ring->tail = tail;
+	WRITE_ONCE(ring->tail_seq, tail_seq);
+	ring->head = head;
+	ring->life_start = head;
+	spin_unlock(&ring->lock);
+	/* Whatever the index maps lies in the last nr numbers. */
+	for (n = head > ring->nr ? head - ring->nr : 0; n < head; n++)
+		ring->segments[lc_ring_position(ring, n)].number = n;
+}
+
+/* What a checkpoint said of them, before replay finds them itself. */
+void lc_ring_forget_cuts(struct lc_ring *ring)
+{
+	u64 i;
+
+	for (i = 0; i < ring->nr; i++)
+		ring->segments[i].cut_seq = 0;
+}
+
+u64 lc_ring_position(const struct lc_ring *ring, u64 number)
+{
+	u64 position;
+
+	div64_u64_rem(number, ring->nr, &position);
+	return position;
+}
+
+/**
+ * lc_ring_take() - hand out the next segment number
+ * @ring: the ring
+ * @reserve: free segments that must remain
+ * @number: the number
+ *
+ * Any context but hard interrupt.  The caller evicts the old content from the
+ * index and waits for lc_segment_idle() before it writes there.
+ *
+ * Return: false if too few are free.
+ */
+bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number)
+{
+	bool ok;
+
+	spin_lock(&ring->lock);
+	ok = ring->tail + ring->nr - ring->head > reserve;
+	if (ok)
+		*number = ring->head++;
+	spin_unlock(&ring->lock);
+	return ok;
+}
+
+/**
+ * lc_ring_set_tail() - a superblock with this tail is durable
+ * @ring: the ring
+ * @tail: segment number
+ * @tail_seq: the seq that it names
+ */
+void lc_ring_set_tail(struct lc_ring *ring, u64 tail, u64 tail_seq)
+{
+	spin_lock(&ring->lock);
+	ring->tail = tail;
+	WRITE_ONCE(ring->tail_seq, tail_seq);
+	set_reserve(ring);
+	spin_unlock(&ring->lock);
+}
+
+u64 lc_ring_free(struct lc_ring *ring)
+{
+	u64 nr;
+
+	spin_lock(&ring->lock);
+	nr = ring->tail + ring->nr - ring->head;
+	spin_unlock(&ring->lock);
+	return nr;
+}
+
+/* Of the durable superblock.  Any context. */
+u64 lc_ring_tail_seq(const struct lc_ring *ring)
+{
+	return READ_ONCE(ring->tail_seq);
+}
+
+u64 lc_ring_head(struct lc_ring *ring)
+{
+	u64 head;
+
+	spin_lock(&ring->lock);
+	head = ring->head;
+	spin_unlock(&ring->lock);
+	return head;
+}
+
+u64 lc_ring_tail(struct lc_ring *ring)
+{
+	u64 tail;
+
+	spin_lock(&ring->lock);
+	tail = ring->tail;
+	spin_unlock(&ring->lock);
+	return tail;
+}
+
+/**
+ * lc_segment_idle() - are all reads of an evicted segment over?
+ * @ring: the ring
+ * @seg: the segment
+ *
+ * One caller at a time (the refill worker).  If it returns false, the put of the
+ * last reference returns true.
+ */
+bool lc_segment_idle(struct lc_ring *ring, struct lc_segment *seg)
+{
+	WRITE_ONCE(ring->waiting, true);
+	/* Pairs with the full barrier in lc_segment_put(): either it sees waiting or we see 0. */
+	smp_mb();
+	if (atomic_read(&seg->refs))
+		return false;
+	WRITE_ONCE(ring->waiting, false);
+	return true;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Listing what a segment holds that the HDD does not.  See collect.c. */
+#ifndef LC_WBCOLLECT_H
+#define LC_WBCOLLECT_H
+
+#include <linux/types.h>
+
+struct lc_cache;
+struct lc_wb_item;
+
+struct lc_wb_list {
+	struct lc_wb_item *items;
+	u32 max;
+	u32 nr;
+	u32 nr_bad;		/* headers given up, since the owner set it to 0 */
+};
+
+/* Where from, and how much is to be endured. */
+struct lc_wb_source {
+	u64 number;		/* of the segment: durable, closed, not below the tail */
+	void *header;		/* a slot's worth of memory */
+	const bool *stop;	/* give up early when this becomes true: wb->paused, say */
+	bool patient;		/* a header that does not come back as written ends it */
+	bool unreadable;	/* nothing is read: all that is dirty there is damaged */
+};
+
+int lc_wbcollect_segment(struct lc_cache *c, const struct lc_wb_source *source,
+			 struct lc_wb_list *list);
+u32 lc_wbcollect_sort(struct lc_wb_list *list);
+
+#endif /* LC_WBCOLLECT_H */

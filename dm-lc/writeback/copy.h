@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Copying sorted slots from the SSD to the HDD.  See copy.c.
+ *
+ * Invariant
+ *  RS2 The writes of a run are sent in the order of the HDD, by one task under one plug, so that
+ *     a RAID sees all that is written of a stripe before it begins to read for its parity.
+ */
+#ifndef LC_WBCOPY_H
+#define LC_WBCOPY_H
+
+#include <linux/types.h>
+
+#include "writeback/item.h"
+
+struct lc_cache;
+struct workqueue_struct;
+struct lc_wbcopy;
+
+/*
+ * What to do about errors: the first times it is better to stop and try again later.
+ * Those of the SSD's reads come back as -EREMOTEIO, those of the HDD as they are.
+ */
+enum lc_wb_judge {
+	LC_WB_STOP,		/* any error ends the batch */
+	LC_WB_JUDGE_HDD,	/* find out which blocks the HDD refuses */
+	LC_WB_JUDGE_BOTH,	/* also which slots the SSD does not give back as written */
+	LC_WB_SKIP,		/* go through all of them, without a rest: each gets its fate */
+};
+
+#define LC_WB_MAX_BAD	64	/* more in a batch: not slots, the SSD fails */
+
+struct lc_wb_how {
+	enum lc_wb_judge judge;
+	u32 max_row;		/* blocks the HDD may refuse, none taken in between */
+	const bool *stop;	/* give up early when this becomes true */
+	/*
+	 * For how many jiffies may the batch rest for the sake of reads?  @runs of neighbours it
+	 * has started since it rested last, with @blocks in them.  0: somebody waits for the batch.
+	 * Called by the task that copies; does not sleep.  NULL with LC_WB_SKIP, which never rests.
+	 */
+	unsigned long (*backoff)(const void *arg, u32 runs, u32 blocks);
+	const void *arg;
+};
+
+struct lc_wbcopy *lc_wbcopy_create(struct lc_cache *c, struct workqueue_struct *wq, u32 depth);
+void lc_wbcopy_destroy(struct lc_wbcopy *copy);
+int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
+		  const struct lc_wb_how *how);
+unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy);
+
+int lc_wbcopy_write_block(struct lc_cache *c, u64 block, u8 mask, void *data);
+
+#endif /* LC_WBCOPY_H */

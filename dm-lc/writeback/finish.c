@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What follows copying a batch (steps 4 to 7 of writeback.c): what the HDD holds becomes clean,
+ * what it does not is logged again, and the tail moves.
+ */
+#include <linux/blkdev.h>
+#include <linux/jiffies.h>
+
+#include "log/lanes.h"
+#include "log/log.h"
+#include "log/relog.h"
+#include "store/cache.h"
+#include "store/doubt.h"
+#include "store/index.h"
+#include "store/io.h"
+#include "store/segment.h"
+#include "store/slot.h"
+#include "store/super.h"
+#include "writeback/room.h"
+
+/*
+ * The seq replay must start with if the tail moves to segment @number.  Not the
+ * last seq before it plus one: the chain there may end in dead records.  Return: 0,
+ * -ENOENT: the tail must not move there, or an error.
+ */
+int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
+{
+	struct lc_cache *c = wb->c;
+	struct lc_record_info info;
+	int ret;
+
+	*seq = lc_allot_cut_seq(c->allot, number);
+	if (*seq)
+		return 0;
+	if (number >= c->ring->life_start || c->sb.incompat & LC_INCOMPAT_LANES)
+		return -ENOENT;
+	/* A segment from before the last clean stop, of the only lane there was. */
+	ret = lc_io_sync(c->env.cache, REQ_OP_READ,
+			 lc_format_log_address(&c->sb.geo, number, 0), wb->header,
+			 LC_SLOT_BYTES);
+	if (!ret && lc_record_decode(wb->header, &c->sb, number, 0, &info, NULL))
+		ret = -EBADMSG;
+	if (!ret)
+		*seq = info.seq;
+	return ret;
+}
+
+/* Step 4, for what is done.  Return: 0 or -EIO: nothing of it is believed (W3). */
+int lc_wb_flush(struct lc_writeback *wb)
+{
+	struct lc_doubt *doubt = &wb->c->doubt;
+	u32 nr = lc_doubt_any(doubt) ? wb->list.nr : 0, i;
+
+	for (i = 0; i < nr; i++) {
+		const struct lc_wb_item *item = &wb->list.items[i];
+
+		if (item->done && item->fate == LC_WB_COPIED)
+			lc_doubt_taken(doubt, item->block, item->mask);
+	}
+	return lc_doubt_flush(doubt, wb->c->env.backing) ? -EIO : 0;
+}
+
+static void clean_item(struct lc_cache *c, const struct lc_wb_item *item)
+{
+	struct lc_mapping map;
+	u32 bucket;
+
+	if (lc_index_lock_slot(c->index, item->block, item->slot, &bucket, &map))
+		lc_index_clean(c->index, bucket, item->slot);
+	lc_index_unlock(c->index, bucket);
+}
+
+/*
+ * A batch that ends early, but not because of the HDD: what is copied is not copied again, so
+ * that whoever interrupts each batch, or an SSD that does not give one slot back, keeps
+ * nothing from being drained in the end.  The tail stays.
+ */
+void lc_wb_keep_done(struct lc_writeback *wb)
+{
+	struct lc_cache *c = wb->c;
+	u32 i, done = 0;
+
+	for (i = 0; i < wb->list.nr; i++)
+		done += wb->list.items[i].done;
+	if (!done)
+		return;
+	if (lc_wb_flush(wb))
+		return;
+	for (i = 0; i < wb->list.nr; i++) {
+		const struct lc_wb_item *item = &wb->list.items[i];
+
+		if (item->done && !item->lost && item->fate == LC_WB_COPIED)
+			clean_item(c, item);
+	}
+}
+
+static const enum lc_relog_as relog_as[] = {
+	[LC_WB_COPIED] = LC_RELOG_LOST,
+	[LC_WB_DAMAGED] = LC_RELOG_DAMAGED,
+	[LC_WB_REFUSED] = LC_RELOG_DATA,
+	[LC_WB_UNREAD] = LC_RELOG_DAMAGED,
+};
+
+/* Log a block again that could not be drained.  Return: 0, -EAGAIN or -EREMOTEIO. */
+static int relog(struct lc_writeback *wb, const struct lc_wb_item *item)
+{
+	enum lc_relog_as as = relog_as[item->fate];
+	int ret;
+
+	/* The segment cannot be reused: the tail has not passed it. */
+	if (as == LC_RELOG_DATA) {
+		ret = lc_slot_read(wb->c, item->block, item->slot, wb->header);
+		if (ret && (ret != -EBADMSG || lc_wb_judge(wb) < LC_WB_JUDGE_BOTH))
+			return -EREMOTEIO;
+		if (ret)
+			as = LC_RELOG_DAMAGED;
+	}
+	ret = lc_relog(wb->c, item->block, item->slot, as, wb->header);
+	if (ret > 0)
+		atomic64_inc(&wb->relogged);
+	return min(ret, 0);
+}
+
+/* There are slots for all below segment @end: what that frees spares the reserve. */
+static int shorten_batch(struct lc_writeback *wb, struct lc_wb_batch *b, u64 end)
+{
+	u64 seq;
+
+	b->part = true;
+	b->end = end;
+	while (b->end > b->first && lc_wb_first_seq(wb, b->end, &seq))
+		b->end--;
+	return b->end > b->first ? 0 : -EAGAIN;
+}
+
+/* Step 5.  Return: as relog(); what is done need not be done again. */
+int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b)
+{
+	struct lc_cache *c = wb->c;
+	u64 before = atomic64_read(&wb->relogged), end = b->end;
+	bool refused = false;
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; i < wb->list.nr; i++) {
+		const struct lc_wb_item *item = &wb->list.items[i];
+
+		if (item->lost || item->fate != LC_WB_COPIED) {
+			refused |= item->fate == LC_WB_REFUSED;
+			if (!ret)
+				ret = relog(wb, item);
+			if (ret == -EAGAIN)
+				end = min(end, lc_ring_segment(c->ring, item->slot)->number);
+			else if (ret)
+				return ret;
+			continue;
+		}
+		clean_item(c, item);
+	}
+	if (refused && (!wb->retry_pause || time_after_eq(jiffies, wb->retry_at))) {
+		wb->retry_pause = clamp_t(unsigned long, wb->retry_pause * 2, LC_WB_RETRY_REFUSED,
+					  LC_WB_RETRY_REFUSED_MAX);
+		WRITE_ONCE(wb->retry_at, jiffies + wb->retry_pause);
+	} else if (!refused && !lc_index_refused(c->index)) {
+		wb->retry_pause = 0;
+	}
+	if (before != atomic64_read(&wb->relogged))
+		lc_patience_relogged(&wb->patience);
+	return ret ? shorten_batch(wb, b, end) : 0;
+}
+
+/*
+ * Where may the tail move to, at most @b->end?  To a cut; in a log of one lane, to a
+ * segment whose first header can be read: the damaged ones in between are passed later.
+ */
+static int find_tail(struct lc_writeback *wb, struct lc_wb_batch *b, u64 *seq)
+{
+	int ret = -EBADMSG;
+
+	for (; b->end > b->first; b->end--) {
+		ret = lc_wb_first_seq(wb, b->end, seq);
+		if (!ret)
+			break;
+	}
+	return ret;
+}
+
+/* Steps 6 and 7.  Return: 0, -ENOENT: no cut is reached yet, or an error. */
+int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b)
+{
+	struct lc_cache *c = wb->c;
+	u64 seq;
+	int ret;
+
+	ret = find_tail(wb, b, &seq);
+	if (!ret)
+		ret = lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, false));
+	if (!ret)
+		ret = lc_super_set_tail(c->super, b->end, seq);
+	if (ret)
+		return ret;
+	lc_ring_set_tail(c->ring, b->end, seq);
+	lc_kick(&c->env.refill);
+	return 0;
+}

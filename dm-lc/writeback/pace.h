@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How fast the log may be filled while it is as good as full.
+ *
+ * The larger a batch of writeback, the better its order, and the less the HDD has to move
+ * for a block.  But its segments become free all at once, when it is through.  If writes
+ * took them at once, too, all would wait for the next batch, many seconds.  So the last
+ * free segments, as many as two batches free (the zone), are handed out in proportion to
+ * what is left of them: at half the zone as fast as writeback frees segments.  While a
+ * batch takes its time, what is free shrinks to 1/e.
+ *
+ * A batch frees more slots than it writes blocks: those of overwritten copies come for
+ * nothing.  So the rate is that of all slots of its segments over its expected time.
+ *
+ * How fast it works is expected from what was measured: a move of the head is counted as
+ * LC_PACE_MOVE blocks that are written without one (150 MB/s, 7 ms).  The sums are over
+ * the last minute or two of work, so that a batch of few blocks says little.
+ *
+ * While others read the HDD, writeback rests between its moves, for LC_PACE_REST times as long
+ * as they are expected to take, LC_PACE_LONGEST at most (copy.c).  A drive with a cache of its
+ * own works meanwhile, so how long a batch took says nothing if it rested for a good part of it:
+ * that is not measured, and with readers that never stop nothing may be for long.
+ */
+#ifndef LC_PACE_H
+#define LC_PACE_H
+
+#include <linux/compiler.h>
+#include <linux/jiffies.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/types.h>
+
+#define LC_PACE_MOVE	256u		/* blocks */
+#define LC_PACE_FIRST	250u		/* moves a second, before anything was measured */
+#define LC_PACE_MEMORY	(60 * HZ)	/* then both sums are halved */
+#define LC_PACE_REST	3u
+#define LC_PACE_LONGEST	(HZ / 10 ?: 1)	/* rest: what is expected may be far too slow */
+#define LC_PACE_RESTED	8u		/* one in so many ticks of a batch that is measured */
+#define LC_PACE_PARTS	64u		/* of a tick, for what takes few ticks */
+
+struct lc_pace {
+	u64 units;		/* blocks and moves, and */
+	u64 ticks;		/* jiffies they took; both: thread */
+	u32 rate;		/* slots a second that this batch frees, expected; READ_ONCE() */
+};
+
+static inline void lc_pace_init(struct lc_pace *pace)
+{
+	pace->units = LC_PACE_FIRST * LC_PACE_MOVE;
+	pace->ticks = HZ;
+	pace->rate = LC_PACE_FIRST;
+}
+
+/*
+ * A batch begins that writes @nr blocks in @runs runs of neighbours and frees @slots slots;
+ * @nr is not 0.
+ */
+static inline void lc_pace_begin(struct lc_pace *pace, u32 nr, u32 runs, u32 slots)
+{
+	u64 units = nr + (u64)runs * LC_PACE_MOVE;
+	u64 measured = max_t(u64, pace->units / LC_PACE_PARTS, 1);
+	u64 parts = div64_u64(units * (pace->ticks + 1), measured);
+	u64 rate = div64_u64((u64)slots * HZ * LC_PACE_PARTS, max_t(u64, parts, 1));
+
+	WRITE_ONCE(pace->rate, clamp_t(u64, rate, 1, U32_MAX));
+}
+
+/* It took so many jiffies, the HDD's FLUSH included, of which it rested for some. */
+static inline void lc_pace_end(struct lc_pace *pace, u32 nr, u32 runs, unsigned long ticks,
+			       unsigned long rested)
+{
+	if (rested > ticks / LC_PACE_RESTED)
+		return;
+	pace->units += nr + (u64)runs * LC_PACE_MOVE;
+	pace->ticks += ticks;
+	while (pace->ticks > LC_PACE_MEMORY) {
+		pace->units /= 2;
+		pace->ticks /= 2;
+	}
+}
+
+/*
+ * Return: jiffies between two segments of so many slots; @free, @zone: segments.  At most
+ * eight times as long as writeback takes for one, however few are left.
+ */
+static inline unsigned long lc_pace_wait(const struct lc_pace *pace, u32 slots, u64 free, u64 zone)
+{
+	u64 one = div_u64((u64)slots * HZ, READ_ONCE(pace->rate));
+
+	if (free > zone)
+		return 0;
+	return min_t(u64, div64_u64(one * zone, 2 * max_t(u64, free, 1)), 8 * one);
+}
+
+/* Return: jiffies of rest behind so many blocks in so many runs of neighbours, at least one. */
+static inline unsigned long lc_pace_rest(const struct lc_pace *pace, u32 runs, u32 blocks)
+{
+	u64 units = blocks + (u64)runs * LC_PACE_MOVE;
+	u64 ticks = div64_u64(LC_PACE_REST * units * (pace->ticks + 1), max_t(u64, pace->units, 1));
+
+	return clamp_t(u64, ticks, 1, LC_PACE_LONGEST);
+}
+
+#endif /* LC_PACE_H */

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The inside of writeback, for its own files only: writeback.c has the thread, finish.c what
+ * follows copying.  From the thread, with batch_lock but for lc_wb_move_tail().
+ */
+#ifndef LC_WBROOM_H
+#define LC_WBROOM_H
+
+#include <linux/atomic.h>
+#include <linux/mutex.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+#include "store/cache.h"
+#include "writeback/collect.h"
+#include "writeback/copy.h"
+#include "writeback/pace.h"
+#include "writeback/patience.h"
+
+#define LC_WB_RETRY_REFUSED	(30 * HZ)	/* then twice that, and so on */
+#define LC_WB_RETRY_REFUSED_MAX	(3600 * HZ)
+
+struct lc_writeback {
+	struct lc_cache *c;
+	struct task_struct *task;
+	wait_queue_head_t wait;
+	struct mutex batch_lock;	/* held for steps 1 to 5 of a batch */
+	atomic_t wanted;		/* others want it: the batch takes no rest */
+
+	/*
+	 * Owned by the thread, and by the rescue once the mode is not rw any more; replaced under
+	 * batch_lock, with the salvage paused.
+	 */
+	struct lc_wb_list list;
+	struct lc_wbcopy *copy;
+	struct workqueue_struct *wq;	/* of every copy: none is made while suspended */
+
+	bool paused;		/* stay away from the devices; wait */
+	bool resting;		/* the thread honours that; wait */
+	bool filling;		/* between the watermarks: drain on; thread only */
+	bool working;		/* a batch is under way, or due; READ_ONCE() */
+	struct lc_pace pace;
+	u32 frees;		/* segments of the batch; READ_ONCE() */
+	u64 drain_to;		/* segment number the tail must reach; READ_ONCE() */
+	struct lc_patience patience;	/* thread only */
+	unsigned long retry_at;		/* jiffies: what the HDD refused is tried again */
+	unsigned long retry_pause;	/* 0: nothing is refused; thread only */
+	atomic64_t relogged;	/* blocks logged again */
+	u64 relog_rounds;	/* batches while writes are held off; thread only */
+	const char *state;	/* for status; READ_ONCE() */
+	void *header;		/* two slots; as the list */
+};
+
+/* What a batch covers. */
+struct lc_wb_batch {
+	u64 first;		/* segment number */
+	u64 end;
+	bool part;		/* it was longer */
+};
+
+/* A slot is lost only after the SSD has failed for as long as it may (L18). */
+static inline enum lc_wb_judge lc_wb_judge(const struct lc_writeback *wb)
+{
+	if (lc_patience_reads_over(&wb->patience, READ_ONCE(wb->c->env.params.ssd_patience_ms)))
+		return LC_WB_JUDGE_BOTH;
+	return wb->patience.hdd || wb->patience.reads ? LC_WB_JUDGE_HDD : LC_WB_STOP;
+}
+
+int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq);
+int lc_wb_flush(struct lc_writeback *wb);
+int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b);
+void lc_wb_keep_done(struct lc_writeback *wb);
+int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b);
+
+#endif /* LC_WBROOM_H */

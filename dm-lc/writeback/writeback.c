@@ -1,0 +1,636 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Writeback: one thread, one batch at a time.
+ *
+ *  1. Collect: from the tail on, take segments that are durable and closed, read
+ *     their record headers, and list every slot that is still the newest copy of
+ *     its block and dirty, with its checksum.
+ *  2. Sort by block.  Only 24 bytes a block are held, so a batch can be large and
+ *     its order good.
+ *  3. Copy in that order, many runs in flight: read the slots of a run of
+ *     neighbouring blocks, verify each, write them to the HDD in one go.
+ *  4. FLUSH the HDD, once.
+ *  5. Under each block's bucket lock, if the slot is still its newest copy, mark
+ *     it clean.  What cannot be: lost sectors, slots that turned out damaged, blocks
+ *     the HDD refused, is logged again at the head, so that it pins nothing.
+ *  6. Make the whole log durable: a copy we skipped because it was overwritten is
+ *     not needed only once what overwrote it is durable (L5).
+ *  7. Superblock with the new tail, then the segments are free.  The tail moves from cut to
+ *     cut (segment.h): what is drained behind the last one waits for the next.
+ */
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include <linux/wait.h>
+
+#include "log/lanes.h"
+#include "log/log.h"
+#include "log/refill.h"
+#include "store/cache.h"
+#include "store/claims.h"
+#include "store/index.h"
+#include "store/io.h"
+#include "store/segment.h"
+#include "writeback/collect.h"
+#include "writeback/copy.h"
+#include "writeback/pace.h"
+#include "writeback/patience.h"
+#include "writeback/room.h"
+#include "writeback/writeback.h"
+
+#define IDLE_AFTER	(HZ)	/* without writes: drain although below the watermark */
+
+/* --- when --------------------------------------------------------------- */
+
+static bool must_stop(struct lc_writeback *wb)
+{
+	return READ_ONCE(wb->paused) || kthread_should_stop();
+}
+
+static u64 used_percent(struct lc_cache *c)
+{
+	u64 nr = c->sb.geo.nr_segments;
+
+	return div64_u64((nr - min(lc_ring_free(c->ring), nr)) * 100, nr);
+}
+
+static bool is_idle(struct lc_cache *c)
+{
+	return time_after(jiffies, READ_ONCE(c->env.last_write) + IDLE_AFTER);
+}
+
+/* Segments that must stay free for the log to go on at all (D2). */
+static u64 reserve(struct lc_cache *c)
+{
+	u64 nr = c->sb.geo.nr_segments;
+
+	return max(nr / 8, READ_ONCE(c->ring->reserve) + nr / 16);
+}
+
+/* Is the segment's content durable and final? */
+static bool segment_settled(struct lc_cache *c, u64 number)
+{
+	struct lc_segment *seg = &c->ring->segments[lc_ring_position(c->ring, number)];
+
+	/* Pairs with take(): what is below has its buffer, if it has one. */
+	return number < smp_load_acquire(&c->allot->next) && !rcu_access_pointer(seg->buf);
+}
+
+/* Lost blocks stay dirty for ever, refused ones for a while: alone they are no reason. */
+static bool worth_draining(struct lc_writeback *wb)
+{
+	struct lc_cache *c = wb->c;
+	u64 refused = lc_index_refused(c->index);
+
+	if (refused && time_after_eq(jiffies, READ_ONCE(wb->retry_at)))
+		return true;
+	return lc_index_dirty(c->index) > lc_index_lost(c->index) + refused;
+}
+
+/* Is there a reason to drain, if there is anything?  Takes no lock of the lanes. */
+static bool wants_to_run(struct lc_writeback *wb)
+{
+	struct lc_cache *c = wb->c;
+	u64 used;
+
+	if (lc_mode(&c->health) != LC_MODE_RW || lc_ssd_failed(&c->health))
+		return false;
+	if (lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to))
+		return true;
+	if (READ_ONCE(c->allot->relog_wanted))	/* writes are parked until that is done */
+		return true;
+	if (lc_ring_free(c->ring) <= reserve(c))
+		return true;
+	if (!READ_ONCE(c->env.params.writeback))
+		return false;
+	used = used_percent(c);
+	if (used >= READ_ONCE(c->env.params.high_watermark))
+		wb->filling = true;
+	else if (used <= READ_ONCE(c->env.params.low_watermark))
+		wb->filling = false;
+	return wb->filling || (is_idle(c) && worth_draining(wb));
+}
+
+/* Looked at with each kick, of which there are many: the lanes are locked last. */
+static bool should_run(struct lc_writeback *wb)
+{
+	return wants_to_run(wb) && lc_ring_tail(wb->c->ring) < lc_lanes_used(wb->c->lanes);
+}
+
+/* --- step 1: collect ---------------------------------------------------- */
+
+/*
+ * Blocks of a batch at most.  The more, the better their order; but segments are freed when
+ * all of it is through, and so long the rest of the log has to do (pace.h).
+ */
+static u32 batch_max(const struct lc_writeback *wb)
+{
+	const struct lc_geometry *geo = &wb->c->sb.geo;
+
+	return clamp_t(u64, geo->nr_slots / 8, geo->seg_slots, READ_ONCE(wb->list.max));
+}
+
+/*
+ * The reserve is small: while it is used the tail must move as soon as it can, or it is used
+ * up for what lies behind.  And a batch frees no larger part of the log than its blocks would
+ * fill: of blocks that are overwritten all the time few fill many segments.
+ */
+static bool must_end_soon(const struct lc_writeback *wb, const struct lc_wb_batch *b, u64 number)
+{
+	struct lc_cache *c = wb->c;
+
+	return READ_ONCE(c->allot->relog_wanted) ||
+	       lc_ring_free(c->ring) < READ_ONCE(c->ring->reserve) ||
+	       number - b->first >= c->sb.geo.nr_segments / 8;
+}
+
+/* Behind what holds something already, only if the tail could not move there. */
+static bool may_go_on(struct lc_writeback *wb, const struct lc_wb_batch *b, u64 number)
+{
+	u64 seq;
+
+	return number == b->first || !wb->list.nr || lc_wb_first_seq(wb, number, &seq);
+}
+
+static int collect(struct lc_writeback *wb, struct lc_wb_batch *b)
+{
+	struct lc_cache *c = wb->c;
+	u64 number = lc_ring_tail(c->ring), limit = number;
+	struct lc_wb_source source = {
+		.header = wb->header, .stop = &wb->paused,
+		.patient = lc_wb_judge(wb) < LC_WB_JUDGE_BOTH,
+	};
+	u32 max = batch_max(wb);
+	int ret;
+
+	/*
+	 * Only what is settled now.  A block that is overwritten while we collect
+	 * goes to a segment that is not, so no block is listed twice (W2).
+	 */
+	while (segment_settled(c, limit))
+		limit++;
+	b->first = number;
+	b->end = number;
+	wb->list.nr = 0;
+	wb->list.nr_bad = 0;
+	while (number < limit && (!must_end_soon(wb, b, number) || may_go_on(wb, b, number)) &&
+	       wb->list.nr + c->sb.geo.seg_slots <= max) {
+		source.number = number;
+		ret = lc_wbcollect_segment(c, &source, &wb->list);
+		if (ret)
+			return ret;
+		/* Not headers, the device fails. */
+		if (wb->list.nr_bad > LC_WB_MAX_BAD)
+			return -ENODATA;
+		b->end = ++number;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* --- how fast ------------------------------------------------------------- */
+
+/* The last free segments, as many as two batches free (pace.h). */
+static u64 zone(const struct lc_writeback *wb)
+{
+	u32 batch = max(batch_max(wb) / wb->c->sb.geo.seg_slots, READ_ONCE(wb->frees));
+
+	return 2 * max(batch, wb->c->allot->round_len);
+}
+
+/* Segments that are free, but for those kept back. */
+static u64 room(const struct lc_writeback *wb)
+{
+	const struct lc_ring *ring = wb->c->ring;
+	u64 free = lc_ring_free(wb->c->ring);
+
+	return free - min(free, READ_ONCE(ring->reserve));
+}
+
+/*
+ * How long may a batch rest for the sake of reads?  Not at all if somebody waits for it, or would:
+ * it was told to drain, the log is filling up in spite of it, or kept for relogging, or other
+ * options are to be taken over.
+ */
+static unsigned long backoff(const void *arg, u32 runs, u32 blocks)
+{
+	const struct lc_writeback *wb = arg;
+	struct lc_cache *c = wb->c;
+
+	if (atomic_read(&wb->wanted) || READ_ONCE(c->allot->relog_wanted) ||
+	    lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to) || room(wb) <= zone(wb) ||
+	    used_percent(c) > (100 + READ_ONCE(c->env.params.high_watermark)) / 2)
+		return 0;
+	return lc_pace_rest(&wb->pace, runs, blocks);
+}
+
+static unsigned long pace(const void *owner)
+{
+	const struct lc_writeback *wb = owner;
+
+	if (!READ_ONCE(wb->working))
+		return 0;
+	return lc_pace_wait(&wb->pace, wb->c->sb.geo.seg_slots, room(wb), zone(wb));
+}
+
+static void refill_ran(void *owner)
+{
+	lc_writeback_kick(owner);
+}
+
+static const struct lc_refill_ops refill_ops = {
+	.pace = pace,
+	.ran = refill_ran,
+};
+
+/* --- the thread ---------------------------------------------------------- */
+
+static void pause_after(struct lc_writeback *wb, int ret)
+{
+	lc_err_limit(&wb->c->env, "writeback failed with error %d, trying again", ret);
+	WRITE_ONCE(wb->state, "retrying");
+	wait_event_idle_timeout(wb->wait, must_stop(wb), lc_patience_pause(&wb->patience));
+}
+
+/* Steps 1 to 5 ended with an error. */
+static void note_failure(struct lc_writeback *wb, int ret)
+{
+	struct lc_cache *c = wb->c;
+
+	if (ret == -ENODATA) {
+		lc_health_ssd_failed(&c->health,
+				     "the cache device cannot be used for writeback");
+		return;
+	}
+	if (ret == -EREMOTEIO) {
+		lc_patience_read(&wb->patience);
+	} else if (lc_patience_hdd(&wb->patience, READ_ONCE(c->env.params.hdd_patience_ms))) {
+		lc_health_fail(&c->health,
+			       "the backing device has failed writeback for hdd_patience_ms");
+		return;
+	}
+	pause_after(wb, ret);
+}
+
+/* Step 7 did: it is the SSD that fails. */
+static void note_tail_failure(struct lc_writeback *wb, int ret)
+{
+	if (lc_patience_sb(&wb->patience))
+		lc_health_ssd_failed(&wb->c->health,
+				     "the cache device does not take its superblock");
+	else
+		pause_after(wb, ret);
+}
+
+/* Patience is over: are these a few slots, or is nothing to be read any more? */
+static bool cache_unreadable(struct lc_writeback *wb)
+{
+	return lc_wb_judge(wb) == LC_WB_JUDGE_BOTH &&
+	       lc_io_sync(wb->c->env.cache, REQ_OP_READ | REQ_META, 0, wb->header,
+			  LC_SLOT_BYTES);
+}
+
+/* Steps 1 to 5.  Return: 0, -EINTR if told to stop, or an error. */
+static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
+{
+	struct lc_cache *c = wb->c;
+	struct lc_wb_how how = {
+		.judge = lc_wb_judge(wb), .stop = &wb->paused, .backoff = backoff, .arg = wb,
+	};
+	unsigned long begun;
+	u32 runs;
+	int ret;
+
+	*b = (struct lc_wb_batch) {};
+	if (cache_unreadable(wb))
+		return -ENODATA;
+	ret = collect(wb, b);
+	if (ret || b->end == b->first)
+		return ret;
+	runs = lc_wbcollect_sort(&wb->list);
+	if (runs) {
+		WRITE_ONCE(wb->frees, b->end - b->first);
+		lc_pace_begin(&wb->pace, wb->list.nr, runs, wb->frees * c->sb.geo.seg_slots);
+		lc_kick(&c->env.refill);
+	}
+	begun = jiffies;
+	how.max_row = lc_patience_row(&wb->patience, wb->list.nr);
+	ret = lc_wbcopy_run(wb->copy, wb->list.items, wb->list.nr, &how);
+	if (ret == -EINTR || ret == -EREMOTEIO || ret == -ENODATA) {
+		lc_wb_keep_done(wb);
+	} else if (!ret && wb->list.nr) {
+		ret = lc_wb_flush(wb);
+		if (!ret)
+			lc_pace_end(&wb->pace, wb->list.nr, runs, jiffies - begun,
+				    lc_wbcopy_rested(wb->copy));
+	}
+	return ret ? ret : lc_wb_mark_clean(wb, b);
+}
+
+/* No slot to log a block again in: the next segment is ours alone (D1, B5). */
+static void relog_wait(struct lc_writeback *wb)
+{
+	struct lc_cache *c = wb->c;
+
+	WRITE_ONCE(c->allot->relog_wanted, true);
+	/* Pairs with refill_segment(): it takes nothing kept back before the wish. */
+	smp_store_release(&c->allot->relog_starved, true);
+	lc_kick(&c->env.refill);
+	lc_refill_wait(c->refill);
+	/* A device that is slow or fails is not the log's lack of room. */
+	if (lc_log_in_trouble(c->log) || lc_ssd_failed(&c->health) ||
+	    READ_ONCE(c->ring->waiting))
+		lc_patience_relogged(&wb->patience);
+	if (lc_patience_relog(&wb->patience))
+		lc_health_fail(&c->health, "no room to log lost blocks again");
+	schedule_timeout_idle(1);
+}
+
+/*
+ * A batch is through.  Writes go on once all the segments kept back are there again: they
+ * would use up what is left over.  But not never, if the log is full of what pins it.
+ */
+static void relog_done(struct lc_writeback *wb)
+{
+	struct lc_cache *c = wb->c;
+
+	if (!READ_ONCE(c->allot->relog_wanted))
+		return;
+	WRITE_ONCE(c->allot->relog_starved, false);
+	if (lc_ring_free(c->ring) < READ_ONCE(c->ring->reserve) &&
+	    ++wb->relog_rounds < c->ring->nr)
+		return;
+	wb->relog_rounds = 0;
+	WRITE_ONCE(c->allot->relog_wanted, false);
+	lc_kick(&c->env.unpark);
+}
+
+/*
+ * Nothing is left to drain before the segments that are being filled, and the tail is short
+ * of the next cut.  Make one if there is time, or somebody waits for it.
+ */
+static void await_cut(struct lc_writeback *wb)
+{
+	struct lc_cache *c = wb->c;
+
+	if (is_idle(c) || lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to))
+		lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, true));
+	wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
+}
+
+static void run_batch(struct lc_writeback *wb)
+{
+	struct lc_cache *c = wb->c;
+	struct lc_wb_batch b;
+	int ret;
+
+	/* What is asked to be drained must not stay in an open segment. */
+	if (lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to) &&
+	    !segment_settled(c, lc_ring_tail(c->ring))) {
+		ret = lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, true));
+		if (ret)
+			return;
+	}
+	mutex_lock(&wb->batch_lock);
+	ret = copy_batch(wb, &b);
+	mutex_unlock(&wb->batch_lock);
+	if (ret == -EINTR)
+		return;
+	if (ret == -EAGAIN) {
+		relog_wait(wb);
+		return;
+	}
+	if (ret) {
+		note_failure(wb, ret);
+		return;
+	}
+	lc_patience_relogged(&wb->patience);
+	ret = b.end > b.first ? lc_wb_move_tail(wb, &b) : 0;
+	if (!ret || ret == -ENOENT)
+		relog_done(wb);
+	if (ret == -ENOENT) {
+		lc_patience_success(&wb->patience);
+		if (!wb->list.nr)
+			await_cut(wb);
+		return;
+	}
+	if (b.end > b.first) {
+		if (ret)
+			note_tail_failure(wb, ret);
+		else if (!b.part)	/* what fails is still to come */
+			lc_patience_success(&wb->patience);
+		return;
+	}
+	lc_patience_success(&wb->patience);
+	/* The oldest segment is still in RAM: its flush must come first. */
+	if (lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, is_idle(c))))
+		return;
+	if (!segment_settled(c, b.first))
+		wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
+}
+
+static void set_state(struct lc_writeback *wb, bool running)
+{
+	const char *state = "idle";
+
+	if (running && wb->patience.hdd)
+		state = "retrying";
+	else if (running)
+		state = lc_ring_tail(wb->c->ring) < READ_ONCE(wb->drain_to) ? "draining" :
+										 "running";
+	else if (!READ_ONCE(wb->c->env.params.writeback))
+		state = "off";
+	WRITE_ONCE(wb->state, state);
+	WRITE_ONCE(wb->working, running);
+}
+
+static int writeback_thread(void *data)
+{
+	struct lc_writeback *wb = data;
+	bool run;
+
+	while (!kthread_should_stop()) {
+		if (!READ_ONCE(wb->paused)) {
+			WRITE_ONCE(wb->resting, false);
+			/* Pairs with pause(): it sees us not resting, or we see paused. */
+			smp_mb();
+		}
+		run = !must_stop(wb) && should_run(wb);
+		set_state(wb, run);
+		if (run) {
+			run_batch(wb);
+			cond_resched();
+			continue;
+		}
+		WRITE_ONCE(wb->resting, READ_ONCE(wb->paused));
+		wake_up_all(&wb->wait);
+		/* Rest until told, or a moment if it is only the idle clock that matters. */
+		wait_event_idle_timeout(wb->wait, kthread_should_stop() ||
+					READ_ONCE(wb->paused) != READ_ONCE(wb->resting) ||
+					(!READ_ONCE(wb->paused) && should_run(wb)),
+					READ_ONCE(wb->paused) ? MAX_SCHEDULE_TIMEOUT : HZ);
+	}
+	return 0;
+}
+
+/* --- interface ----------------------------------------------------------- */
+
+/**
+ * lc_writeback_create() - allocate, and start the thread resting
+ * @c: the volume
+ *
+ * May sleep.  Return: the room or NULL.
+ */
+struct lc_writeback *lc_writeback_create(struct lc_cache *c)
+{
+	struct lc_writeback *wb = kzalloc(sizeof(*wb), GFP_KERNEL);
+
+	if (!wb)
+		return NULL;
+	wb->c = c;
+	wb->paused = true;
+	wb->state = "idle";
+	lc_pace_init(&wb->pace);
+	init_waitqueue_head(&wb->wait);
+	mutex_init(&wb->batch_lock);
+	wb->header = (void *)__get_free_pages(GFP_KERNEL, 1);
+	if (!wb->header)
+		goto free_wb;
+	wb->wq = alloc_workqueue("lc-wbcopy", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (!wb->wq)
+		goto free_header;
+	if (lc_writeback_resize(wb, c->env.params.writeback_batch,
+				c->env.params.writeback_depth))
+		goto destroy_wq;
+	lc_refill_attach(c->refill, &refill_ops, wb);
+	wb->task = kthread_run(writeback_thread, wb, "lc-writeback");
+	if (IS_ERR(wb->task))
+		goto free_items;
+	return wb;
+
+free_items:
+	lc_wbcopy_destroy(wb->copy);
+	vfree(wb->list.items);
+destroy_wq:
+	destroy_workqueue(wb->wq);
+free_header:
+	free_pages((unsigned long)wb->header, 1);
+free_wb:
+	kfree(wb);
+	return NULL;
+}
+
+void lc_writeback_destroy(struct lc_writeback *wb)
+{
+	if (!wb)
+		return;
+	kthread_stop(wb->task);
+	lc_wbcopy_destroy(wb->copy);
+	destroy_workqueue(wb->wq);
+	vfree(wb->list.items);
+	free_pages((unsigned long)wb->header, 1);
+	kfree(wb);
+}
+
+/**
+ * lc_writeback_resize() - new batch size and depth
+ * @wb: the room
+ * @batch: blocks; at least a segment's worth is taken
+ * @depth: runs in flight
+ *
+ * May sleep and allocates; under memalloc_noio while the volume is suspended.  Under
+ * vol->life_lock, but when the volume is created.
+ * Return: 0 or -ENOMEM: nothing changed.
+ */
+int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
+{
+	u32 max = max(batch, wb->c->sb.geo.seg_slots);
+	struct lc_wb_item *items = __vmalloc(max * sizeof(*items), GFP_KERNEL);
+	struct lc_wbcopy *copy = lc_wbcopy_create(wb->c, wb->wq, depth);
+
+	if (!items || !copy) {
+		vfree(items);
+		lc_wbcopy_destroy(copy);
+		return -ENOMEM;
+	}
+	atomic_inc(&wb->wanted);
+	mutex_lock(&wb->batch_lock);
+	atomic_dec(&wb->wanted);
+	swap(wb->list.items, items);
+	swap(wb->copy, copy);
+	WRITE_ONCE(wb->list.max, max);
+	mutex_unlock(&wb->batch_lock);
+	vfree(items);
+	lc_wbcopy_destroy(copy);
+	return 0;
+}
+
+void lc_writeback_kick(struct lc_writeback *wb)
+{
+	wake_up_all(&wb->wait);
+}
+
+void lc_writeback_resume(struct lc_writeback *wb)
+{
+	WRITE_ONCE(wb->paused, false);
+	wake_up_all(&wb->wait);
+}
+
+/**
+ * lc_writeback_pause() - stop, and wait until no own I/O is in flight
+ * @wb: the room
+ *
+ * May sleep.  A batch under way is given up; its blocks stay dirty.
+ */
+void lc_writeback_pause(struct lc_writeback *wb)
+{
+	WRITE_ONCE(wb->paused, true);
+	/* Pairs with the thread: it sees paused, or we see it not resting. */
+	smp_mb();
+	wake_up_all(&wb->wait);
+	lc_claims_wake(wb->c->claims);
+	wait_event(wb->wait, READ_ONCE(wb->resting));
+}
+
+/**
+ * lc_writeback_drain() - drain everything logged up to now
+ * @wb: the room
+ *
+ * May sleep, but does not wait for the end: see the status line.
+ */
+void lc_writeback_drain(struct lc_writeback *wb)
+{
+	lc_lanes_close_used(wb->c->lanes, true);
+	WRITE_ONCE(wb->drain_to, lc_lanes_used(wb->c->lanes));
+	wake_up_all(&wb->wait);
+}
+
+struct lc_wb_list *lc_writeback_list(struct lc_writeback *wb)
+{
+	return &wb->list;
+}
+
+struct lc_wbcopy *lc_writeback_copy(struct lc_writeback *wb)
+{
+	return wb->copy;
+}
+
+void *lc_writeback_header(struct lc_writeback *wb)
+{
+	return wb->header;
+}
+
+const char *lc_writeback_state(struct lc_writeback *wb)
+{
+	return READ_ONCE(wb->state);
+}
+
+u64 lc_writeback_relogged(const struct lc_writeback *wb)
+{
+	return atomic64_read(&wb->relogged);
+}
