@@ -410,7 +410,7 @@ def kicks_lock_no_lane(ctx):
     with LcStack(ctx.hdd, ctx.ssd, format=SMALL, writeback="off", lanes=2) as lc, \
             lc.open() as raw:
         fill(raw, 0, 1, "first")
-        with Calls("lc_lanes_used") as used, Calls("lc_writeback_kick") as kicks:
+        with Calls("lc_lanes_used") as used, Calls("refill_ran") as kicks:
             for at in range(0, 16 * MIB, 64 * 1024):
                 raw.write(at, b"kick".ljust(64 * 1024, b"."))
             kicked, locked = kicks.count(), used.count()

@@ -60,7 +60,7 @@ class Flood(threading.Thread):
         """Whether it is kept waiting within the volume's map()."""
         task = pathlib.Path("/proc/self/task", str(self.native_id), "wchan")
         try:
-            return task.read_text(encoding="ascii") in ("wait_for_less", "lc_intake_add")
+            return task.read_text(encoding="ascii") in ("wait_for_less", "park", "lc_intake_map")
         except FileNotFoundError:
             return False
 
