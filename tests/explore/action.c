@@ -165,6 +165,8 @@ static bool do_inner(struct life *life, const struct action *a)
 		return do_work(WORKER_REFILL, 0);
 	case ACTION_WRITER:
 		return do_work(WORKER_WRITE, a->a);
+	case ACTION_UNPARK:
+		return do_work(WORKER_UNPARK, 0);
 	case ACTION_REWRITE:
 		if (!rewrite_possible())
 			return false;
@@ -360,7 +362,8 @@ static bool draw_user(struct action *a)
 
 	for (i = 0; i < ARRAY_SIZE(weights); i++)
 		total += weights[i];
-	if (!user_can_start())
+	/* More of them would not do anything else. */
+	if (!user_can_start() || world->standin->nr_waiting > 3)
 		return false;
 	pick = rnd(rng, total);
 	for (i = 0; pick >= weights[i]; i++)
@@ -403,7 +406,7 @@ static bool draw_inner(struct action *a)
 	const struct standin *s = world->standin;
 	struct rng *rng = &world->rng;
 	u32 nr = 0, records = workers(WORKER_RECORD), writers = workers(WORKER_WRITE);
-	struct action can[12];
+	struct action can[13];
 
 	if (records)
 		can[nr++] = (struct action) {
@@ -411,6 +414,8 @@ static bool draw_inner(struct action *a)
 		};
 	if (writers)
 		can[nr++] = (struct action) { .kind = ACTION_WRITER, .a = rnd(rng, writers) };
+	if (s->nr_waiting && workers(WORKER_UNPARK))
+		can[nr++] = (struct action) { .kind = ACTION_UNPARK };
 	if (workers(WORKER_FLUSH))
 		can[nr++] = (struct action) { .kind = ACTION_FLUSHER };
 	if (workers(WORKER_RETRY))

@@ -16,6 +16,7 @@
 	ACTION(RETRY, retry, 0)		/* worker: what has failed is written again */ \
 	ACTION(REFILL, refill, 0)	/* worker: buffers and segments */ \
 	ACTION(WRITER, writer, 1)	/* the n-th worker that goes on with writes */ \
+	ACTION(UNPARK, unpark, 0)	/* worker: a write that found no room goes on */ \
 	ACTION(REWRITE, rewrite, 0)	/* a failed record gets another place */ \
 	ACTION(SKIP, name-skip, 0)	/* a skipped segment into the superblock */ \
 	ACTION(WRITEBACK, writeback, 1)	/* a batch begins; 1: down to the open segment */ \

@@ -49,7 +49,7 @@ static struct {
 	KIND(rewritten) KIND(skips) KIND(tombstones) KIND(wraps) KIND(old_format) KIND(lanes) \
 	KIND(cuts) KIND(old_cuts) KIND(old_hdd) KIND(old_ssd) KIND(old_taken) KIND(unreadable) \
 	KIND(moved_head) KIND(cut_runs) KIND(cut_discards) KIND(direct) KIND(waits) KIND(met) \
-	KIND(left_open) KIND(again) KIND(merges) KIND(solid) KIND(through)
+	KIND(left_open) KIND(again) KIND(merges) KIND(solid) KIND(through) KIND(parked)
 
 static struct {
 	u64 states, seeds;
@@ -208,6 +208,7 @@ static void count_life(const struct life *life)
 	seen.again += world->standin->nr_again;
 	seen.merges += world->standin->nr_merges;
 	seen.solid += world->standin->nr_solid;
+	seen.parked += world->standin->nr_parked;
 }
 
 /* Judge one state of a life.  Return: whether all is fine. */

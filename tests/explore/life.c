@@ -353,7 +353,8 @@ static void standin_reset(void)
 	struct standin *s = &the_standin;
 	u32 i;
 
-	memset(s, 0, offsetof(struct standin, drain));
+	memset(s, 0, offsetof(struct standin, parked));
+	INIT_LIST_HEAD(&s->parked);
 	memset(s->known, 0xff, sizeof(s->known));
 	s->drain.state = DRAIN_REST;
 	s->drain.paused = true;

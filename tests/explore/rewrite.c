@@ -243,12 +243,15 @@ bool rewrite_holds(const struct work_struct *work)
 	/* It does not get to its old place: see write_record(). */
 	if (rec->rewrite)
 		return false;
+	/* Its write may make it durable without a FLUSH. */
+	if (skip_wanted(world->standin) && (record->want_durable || world->params.through))
+		return true;
 	if (rec->nr_places > 1) {
 		/* Its header keeps the boundary of the round it was opened in. */
 		record->buf->cut = rec->cut;
 		return !may_submit(record);
 	}
-	return record->want_durable && skip_wanted(world->standin);
+	return false;
 }
 
 /* The index follows to the new place what it still maps to the old one. */

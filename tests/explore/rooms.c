@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rooms of the module that have nothing to do in the explorer, and those whose size the path sets.
+ * Rooms of the module that have little or nothing to do in the explorer, and how large others are.
  *
  * The linker puts the functions __wrap_*() between the module's files (--wrap).
  */
 #include "bio/bypass.h"
+#include "bio/flush.h"
 #include "bio/intake.h"
 #include "life/rescue.h"
 #include "store/segment.h"
@@ -12,6 +13,7 @@
 #include "standin.h"
 #include "store/stats.h"
 #include "log/submit.h"
+#include "bio/write.h"
 
 /* --- as many lanes as the path says ------------------------------------------- */
 
@@ -76,6 +78,8 @@ u32 __wrap_lc_submit_most(const struct lc_submit *submit)
 
 /* --- work ------------------------------------------------------------------------ */
 
+static struct work_struct unpark;	/* of the writes that find no room */
+
 static enum worker worker_of(const struct work_struct *work)
 {
 	const struct lc_volume *vol = world->vol;
@@ -84,7 +88,7 @@ static enum worker worker_of(const struct work_struct *work)
 		return WORKER_REFILL;
 	if (user_commits(work) || work->wq == vol->c.patient_wq)
 		return WORKER_WRITE;
-	return log_worker(work);
+	return work == &unpark ? WORKER_UNPARK : log_worker(work);
 }
 
 /* How many are queued? */
@@ -110,17 +114,51 @@ struct work_struct *worker_nth(enum worker kind, u32 n)
 	return NULL;
 }
 
-/* --- writes that find no room: user.c gives up the rest of them ------------------------ */
+/* --- writes that find no room ------------------------------------------------------ */
+
+/* In the order in which they came.  Must a write wait? */
+bool park_must(void)
+{
+	return !list_empty(&world->standin->parked);
+}
+
+void park_add(struct lc_io *io)
+{
+	world->standin->nr_parked++;
+	world->standin->nr_waiting++;
+	list_add_tail(&io->list, &world->standin->parked);
+}
+
+/* As the worker of intake.c goes on with the first one, and looks again if there was room. */
+static void unpark_work(struct work_struct *work)
+{
+	struct lc_volume *vol = world->vol;
+	struct list_head *parked = &world->standin->parked;
+	struct lc_io *io = list_first_entry_or_null(parked, struct lc_io, list);
+	int ret;
+
+	if (!io)
+		return;
+	list_del(&io->list);
+	io->waiting.class = LC_CLASS_COMMIT;
+	ret = lc_write_again(&vol->c, io);
+	if (ret == -EAGAIN) {
+		list_add(&io->list, parked);
+		return;
+	}
+	world->standin->nr_waiting--;
+	user_go_on(io, ret, true);
+	lc_flush_commit(vol->flush);
+	queue_work(vol->c.env.wq, work);
+}
 
 /* Only its address matters. */
 struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
 				   struct lc_bypass *bypass)
 {
-	static struct work_struct unpark;
-
 	(void)flush;
 	(void)bypass;
-	unpark = (struct work_struct){};
+	INIT_WORK(&unpark, unpark_work);
 	c->env.unpark = (struct lc_kick){ c->env.wq, &unpark };
 	return (struct lc_intake *)c;
 }
@@ -132,7 +170,7 @@ void lc_intake_destroy(struct lc_intake *intake)
 
 void lc_intake_kick(struct lc_intake *intake)
 {
-	(void)intake;
+	lc_kick(&((struct lc_cache *)intake)->env.unpark);
 }
 
 void lc_intake_presuspend(struct lc_intake *intake, struct dm_target *ti)

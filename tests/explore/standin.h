@@ -2,11 +2,11 @@
 /*
  * What stands in for rooms that are not linked, and what it shares.
  *
- * The log, its records, lanes and buffers, and the way of a write are the module's own.  Users of
- * the volume are here (user.c), writeback and discards (drain.c), and the rooms that have nothing
- * to do in the explorer (rooms.c).  rewrite.c goes beyond the module: it writes failed records
- * again elsewhere, as hazards L6, L7, L8 and F2 ask, which the module does not do yet but its
- * replay must already understand.
+ * The log, its records, lanes and buffers, and the way of a write are the module's own.  user.c
+ * stands in for users of the volume, drain.c for writeback and discards, rooms.c for rooms that
+ * have little or nothing to do here.  rewrite.c goes beyond the module: it writes failed records
+ * again elsewhere, as hazards L6, L7, L8 and F2 ask.  The module does not do that yet, but its
+ * replay already understands it.
  *
  * The numbers of the rules (B, G, W, L, F) are those of the module's comments.
  */
@@ -87,6 +87,7 @@ enum worker {
 	WORKER_RETRY,		/* log.c: what has failed is written again */
 	WORKER_REFILL,		/* refill.c */
 	WORKER_WRITE,		/* merge.c: an old slot is read; flush.c: FUA writes are committed */
+	WORKER_UNPARK,		/* rooms.c: writes that wait for room */
 	WORKER_NOBODY,		/* what the explorer has no use for */
 };
 
@@ -95,6 +96,7 @@ struct standin {
 	/* By place of the header in the ring: the record that is open there, or was. */
 	u32 known[MAX_SEGMENTS][SEG_SLOTS];
 	bool meta_busy;		/* a superblock is being written */
+	u32 nr_waiting;		/* writes that wait for room */
 	/* rewrite.c */
 	struct lc_buffer *rewrite_buf;
 	u64 rewrite_seq;	/* of the last record in it */
@@ -115,7 +117,9 @@ struct standin {
 	u32 nr_again;		/* records written again where they were */
 	u32 nr_merges;		/* writes that had to read an old slot */
 	u32 nr_solid;		/* records that FUA made durable */
+	u32 nr_parked;		/* writes that found no room, and wait */
 	/* Everything above is zeroed for a life. */
+	struct list_head parked;	/* those that wait now, by io->list */
 	struct drain drain;
 	struct discard discard;
 	struct user_bio bios[MAX_BIOS];
@@ -135,6 +139,8 @@ static inline bool skip_wanted(const struct standin *s)
 u32 nr_lanes(void);
 u32 workers(enum worker kind);
 struct work_struct *worker_nth(enum worker kind, u32 n);
+bool park_must(void);
+void park_add(struct lc_io *io);
 
 /* trace.c */
 struct lc_segment *segment_of(u64 number);
@@ -144,6 +150,7 @@ u64 last_seq(void);
 void record_ended(struct cmd *cmd);
 
 /* user.c */
+void user_go_on(struct lc_io *io, int ret, bool batch);
 bool user_commits(const struct work_struct *work);
 bool user_can_start(void);
 void user_write(u32 lane, u32 block, u32 nr, u8 mask, bool fua, bool meets);

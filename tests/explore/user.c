@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Users of the volume: their bios, and when they end.  What intake.c does with a write for which
- * there is room is here, too: a write that finds none is given up.
+ * there is room is here, too.
  */
 #include "bio/flush.c"
 
@@ -37,13 +37,13 @@ static void user_end(struct bio *bio)
 
 	user->used = false;
 	world->standin->nr_bios--;
-	/* It found no room and was given up, or it is in RAM, which is no promise. */
-	if (bio->bi_status == BLK_STS_AGAIN || !(bio->bi_opf & (REQ_PREFLUSH | REQ_FUA)))
-		return;
 	if (bio->bi_status) {
-		trouble(BAD_WARNING, "a FLUSH ended with an error");
+		trouble(BAD_WARNING, "a bio ended with an error");
 		return;
 	}
+	/* It is in RAM, which is no promise. */
+	if (!(bio->bi_opf & (REQ_PREFLUSH | REQ_FUA)))
+		return;
 	for (n = user->first_op; bio->bi_opf & REQ_FUA && n <= world->nr_ops; n++) {
 		if (world->ops[n].fua == mine)
 			world->ops[n].acked = world->life->now;
@@ -107,16 +107,16 @@ bool user_commits(const struct work_struct *work)
 static void merged(struct lc_merge *merge, struct lc_io *io, int ret);
 static struct lc_merge user_merge = { .merged = merged };
 
-/* As in intake.c; @ret: as of lc_write_run(). */
-static void go_on(struct lc_io *io, int ret)
+/* As in intake.c.  @ret: as of lc_write_run(); @batch: the caller commits it. */
+void user_go_on(struct lc_io *io, int ret, bool batch)
 {
 	user_merge.c = &world->vol->c;
 	if (ret == -EINPROGRESS)
 		lc_merge_start(&user_merge, io);
 	else if (ret)
-		bio_wouldblock_error(lc_io_bio(io));
+		park_add(io);
 	else if (lc_io_bio(io)->bi_opf & REQ_FUA)
-		lc_flush_write(world->vol->flush, io, false);
+		lc_flush_write(world->vol->flush, io, batch);
 	else
 		lc_io_end(io, BLK_STS_OK);
 }
@@ -124,7 +124,7 @@ static void go_on(struct lc_io *io, int ret)
 static void merged(struct lc_merge *merge, struct lc_io *io, int ret)
 {
 	(void)merge;
-	go_on(io, ret);
+	user_go_on(io, ret, false);
 }
 
 /**
@@ -135,8 +135,6 @@ static void merged(struct lc_merge *merge, struct lc_io *io, int ret)
  * @mask: sectors of the last one, in one piece
  * @fua: with FUA
  * @meets: from a worker of device mapper, where other such writes come, too
- *
- * What finds no room is not written.
  */
 void user_write(u32 lane, u32 block, u32 nr, u8 mask, bool fua, bool meets)
 {
@@ -156,7 +154,8 @@ void user_write(u32 lane, u32 block, u32 nr, u8 mask, bool fua, bool meets)
 		atomic_set(&vol->flush->nr_flushes, 2);
 	}
 	user->io.iter = user->bio.bi_iter;
-	go_on(&user->io, lc_write_run(&vol->c, &user->io, false, NULL));
+	user_go_on(&user->io, park_must() ? -EAGAIN :
+		   lc_write_run(&vol->c, &user->io, false, NULL), false);
 	shim_task.flags = 0;
 }
 

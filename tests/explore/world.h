@@ -19,7 +19,7 @@
  *   user.c            users of the volume: writes, FLUSHes
  *   drain.c           stands in for writeback and discards
  *   rewrite.c         log.c, and a writer that writes failed records again elsewhere
- *   rooms.c           rooms that have nothing to do here
+ *   rooms.c           stands in for rooms that have little to do here
  *   action.c          the steps a life is made of
  *   life.c            one life; the calls of the module that sleep
  *   crash.c           drawing a crash state, and making the disks it leaves
