@@ -362,7 +362,8 @@ def test_declarations_of_the_kernel_are_its_own():
 
 
 LAYERS = {
-    "low/a.h": "int a(void);\n", "low/a.c": '#include "low/a.h"\n\nint a(void)\n{\n\treturn 1;\n}\n',
+    "low/a.h": "int a(void);\n",
+    "low/a.c": '#include "low/a.h"\n\nint a(void)\n{\n\treturn 1;\n}\n',
     "left/b.c": '#include "low/a.h"\n\nint b(void)\n{\n\treturn a();\n}\n',
     "right/c.c": "int c(void)\n{\n\treturn a();\n}\n",
     "d.c": '#include "left/b.h"\n\nint d(void)\n{\n\treturn b() + c();\n}\n',

@@ -10,7 +10,9 @@ struct lc_discards;
 /* Sectors of the largest discard bio: bounds the time it claims its places. */
 #define LC_DISCARD_MAX_SECTORS	(1u << 21)
 
-/* @c: set up to the log and the claims, whose kick is set.  May sleep.  Return: the room or NULL. */
+/*
+ * @c: set up to the log, and the claims, whose kick is set.  May sleep.  Return: the room or NULL.
+ */
 struct lc_discards *lc_discard_create(struct lc_cache *c);
 /* No bio, no discard and no copy is left.  @d or NULL.  May sleep. */
 void lc_discard_destroy(struct lc_discards *d);

@@ -490,8 +490,6 @@ void lc_intake_rest(struct lc_intake *intake)
 
 void lc_intake_stop(struct lc_intake *intake)
 {
-	if (!intake)
-		return;
 	/* The other does not start it again: nothing is parked. */
 	cancel_delayed_work_sync(&intake->meter_work);
 	cancel_work_sync(&intake->work);

@@ -60,7 +60,7 @@ void lc_intake_resume(struct lc_intake *intake);
  */
 void lc_intake_rest(struct lc_intake *intake);
 
-/* End the works for good: no bio will come, and nobody kicks any more.  @intake or NULL.  May sleep. */
+/* End the works for good: no bio will come, and nobody kicks any more.  May sleep. */
 void lc_intake_stop(struct lc_intake *intake);
 
 #endif /* LC_INTAKE_H */

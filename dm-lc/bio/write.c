@@ -219,7 +219,8 @@ static int write_held(struct lc_cache *c, struct lc_io *io, bool waited,
 	return ret;
 }
 
-int lc_write_run(struct lc_cache *c, struct lc_io *io, bool waited, const struct lc_old_slot *old_slot)
+int lc_write_run(struct lc_cache *c, struct lc_io *io, bool waited,
+		 const struct lc_old_slot *old_slot)
 {
 	int ret = 0;
 

@@ -141,10 +141,9 @@ static int fill_pool(struct lc_cache *c)
 	return ret;
 }
 
-static int create_rooms(struct lc_volume *vol, u32 nr_lanes)
+/* The rooms up to the log. */
+static int create_cache(struct lc_cache *c, u32 nr_lanes)
 {
-	struct lc_cache *c = &vol->c;
-
 	c->nr_lanes = nr_lanes;
 	c->sums.nr_slots = c->sb.geo.nr_slots;
 	if (mempool_init_page_pool(&c->slot_pages, MERGE_PAGES, 1))
@@ -184,9 +183,61 @@ static int create_rooms(struct lc_volume *vol, u32 nr_lanes)
 	if (fill_pool(c))
 		goto destroy_lanes;
 	lc_refill_set_ready(c, &c->env.params);
+	return 0;
+
+destroy_lanes:
+	lc_lanes_destroy(c->lanes);
+destroy_allot:
+	lc_allot_destroy(c->allot);
+destroy_log:
+	lc_log_destroy(c->log);
+destroy_submit:
+	lc_submit_destroy(c->submit);
+destroy_refill:
+	lc_refill_destroy(c->refill);
+destroy_wq:
+	destroy_workqueue(c->env.wq);
+destroy_pool:
+	lc_pool_destroy(c->pool);
+destroy_ring:
+	lc_ring_destroy(c->ring);
+destroy_stats:
+	lc_stats_destroy(&c->stats);
+destroy_index:
+	lc_index_destroy(c->index);
+destroy_mark:
+	lc_mark_destroy(c->mark);
+exit_slot_pages:
+	mempool_exit(&c->slot_pages);
+	return -ENOMEM;
+}
+
+/* Undo create_cache(): nothing of it has been used. */
+static void destroy_cache(struct lc_cache *c)
+{
+	lc_lanes_destroy(c->lanes);
+	lc_allot_destroy(c->allot);
+	lc_log_destroy(c->log);
+	lc_submit_destroy(c->submit);
+	lc_refill_destroy(c->refill);
+	destroy_workqueue(c->env.wq);
+	lc_pool_destroy(c->pool);
+	lc_ring_destroy(c->ring);
+	lc_stats_destroy(&c->stats);
+	lc_index_destroy(c->index);
+	lc_mark_destroy(c->mark);
+	mempool_exit(&c->slot_pages);
+}
+
+static int create_rooms(struct lc_volume *vol, u32 nr_lanes)
+{
+	struct lc_cache *c = &vol->c;
+
+	if (create_cache(c, nr_lanes))
+		return -ENOMEM;
 	c->claims = lc_claims_create();
 	if (!c->claims)
-		goto destroy_lanes;
+		goto destroy_cache;
 	vol->bypass = lc_bypass_create(c);
 	if (!vol->bypass)
 		goto destroy_claims;
@@ -220,30 +271,8 @@ destroy_bypass:
 	lc_bypass_destroy(vol->bypass);
 destroy_claims:
 	lc_claims_destroy(c->claims);
-destroy_lanes:
-	lc_lanes_destroy(c->lanes);
-destroy_allot:
-	lc_allot_destroy(c->allot);
-destroy_log:
-	lc_log_destroy(c->log);
-destroy_submit:
-	lc_submit_destroy(c->submit);
-destroy_refill:
-	lc_refill_destroy(c->refill);
-destroy_wq:
-	destroy_workqueue(c->env.wq);
-destroy_pool:
-	lc_pool_destroy(c->pool);
-destroy_ring:
-	lc_ring_destroy(c->ring);
-destroy_stats:
-	lc_stats_destroy(&c->stats);
-destroy_index:
-	lc_index_destroy(c->index);
-destroy_mark:
-	lc_mark_destroy(c->mark);
-exit_slot_pages:
-	mempool_exit(&c->slot_pages);
+destroy_cache:
+	destroy_cache(c);
 	return -ENOMEM;
 }
 

@@ -44,7 +44,7 @@ struct lc_claims {
 	struct rb_root_cached trees[2];	/* by kind */
 	u64 next_ticket;
 	u32 nr_holding;			/* claims that hold writes back; READ_ONCE() */
-	struct lc_kick discards;	/* to look at their turns; constant, set before the first copy */
+	struct lc_kick discards;	/* they look at their turns; set before the first copy */
 	wait_queue_head_t wait;		/* a claim was dropped, or waiters are to look again */
 };
 

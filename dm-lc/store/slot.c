@@ -64,7 +64,7 @@ static int find_record(struct lc_cache *c, u32 slot, struct lc_record_header *he
 }
 
 int lc_slot_find_sum(struct lc_cache *c, u64 block, u32 slot, struct lc_record_header *header,
-		    u32 *csum)
+		     u32 *csum)
 {
 	struct lc_record_info info;
 	struct lc_entry_info entry;

@@ -309,15 +309,13 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 			  c->ring && c->pool);
 	c->nr_lanes = options->lanes ?: 1;
 	c->sums.nr_slots = c->sb.geo.nr_slots;
-	c->submit = lc_submit_create(&c->env, c->ring, c->pool, &c->sums,
-					  c->nr_lanes);
+	c->submit = lc_submit_create(&c->env, c->ring, c->pool, &c->sums, c->nr_lanes);
 	KUNIT_ASSERT_NOT_NULL(test, c->submit);
 	c->log = lc_log_create(&c->env, c->submit);
 	KUNIT_ASSERT_NOT_NULL(test, c->log);
 	c->allot = lc_allot_create(&c->env, c->ring, c->log, c->nr_lanes);
 	KUNIT_ASSERT_NOT_NULL(test, c->allot);
-	c->lanes = lc_lanes_create(&c->env, c->allot, c->log, c->submit,
-					c->pool);
+	c->lanes = lc_lanes_create(&c->env, c->allot, c->log, c->submit, c->pool);
 	KUNIT_ASSERT_NOT_NULL(test, c->lanes);
 	c->lanes->lane[0]->max_ready = 4;
 	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(c->pool, options->buffers ?: 8, &buffers), 0);

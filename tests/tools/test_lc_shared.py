@@ -83,8 +83,8 @@ def test_replay_mutants(rule, tmp_path):
     codes = []
     for test in ("narrow_test", "replay_test"):
         host.run("gcc", "-O2", "-w", "-D_GNU_SOURCE", f"-I{USERLAND}/kernel",
-                 f"-I{host.TOP}/dm-lc", USERLAND / f"tests/{test}.c", mutant,
-                 USERLAND / "build/shared/csum.o", USERLAND / "build/shared/format.o",
+                 f"-I{host.TOP}/dm-lc/format", USERLAND / f"tests/{test}.c", mutant,
+                 USERLAND / "build/format/csum.o", USERLAND / "build/format/format.o",
                  USERLAND / "build/crc32c.o", "-o", tmp_path / test)
         done = subprocess.run([tmp_path / test, "30000", "1"], capture_output=True, check=False)
         codes.append(done.returncode)
