@@ -27,10 +27,6 @@ static const u32 leads[LC_NR_CLASSES] = {
 INTERVAL_TREE_DEFINE(struct lc_waiting, node, u64, subtree_last, FIRST, LAST, static inline,
 		     blocks)
 
-/**
- * lc_queue_init() - nothing waits
- * @queue: the queue
- */
 void lc_queue_init(struct lc_queue *queue)
 {
 	u32 i;
@@ -42,11 +38,6 @@ void lc_queue_init(struct lc_queue *queue)
 	}
 }
 
-/**
- * lc_queue_add() - one more waits
- * @queue: the queue
- * @one: with first, last and class; belongs to the queue until it is removed
- */
 void lc_queue_add(struct lc_queue *queue, struct lc_waiting *one)
 {
 	u64 *clock = &queue->clock[one->class];
@@ -62,11 +53,6 @@ void lc_queue_add(struct lc_queue *queue, struct lc_waiting *one)
 	WRITE_ONCE(queue->nr, queue->nr + 1);
 }
 
-/**
- * lc_queue_remove() - one waits no more, its class has had its turn
- * @queue: the queue
- * @one: whichever
- */
 void lc_queue_remove(struct lc_queue *queue, struct lc_waiting *one)
 {
 	u64 slots = one->last - one->first + 1;
@@ -89,13 +75,6 @@ static struct lc_waiting *earlier(struct lc_queue *queue, const struct lc_waitin
 	return other;
 }
 
-/**
- * lc_queue_first() - whose turn is it?
- * @queue: the queue
- *
- * It may be another one's next time, although this one still waits: what has come since may
- * go first.  Return: who, or NULL.
- */
 struct lc_waiting *lc_queue_first(struct lc_queue *queue)
 {
 	struct lc_waiting *one, *before;
@@ -115,12 +94,6 @@ struct lc_waiting *lc_queue_first(struct lc_queue *queue)
 	return one;
 }
 
-/**
- * lc_queue_overlaps() - does one wait that is to write to any of these blocks?
- * @queue: the queue
- * @first: block number
- * @last: the last of them
- */
 bool lc_queue_overlaps(struct lc_queue *queue, u64 first, u64 last)
 {
 	return blocks_iter_first(&queue->blocks, first, last);

@@ -38,10 +38,41 @@ struct lc_queue {
 	u64 slots[LC_NR_CLASSES];	/* blocks of those that wait; READ_ONCE() */
 };
 
+/**
+ * lc_queue_init() - nothing waits
+ * @queue: the queue
+ */
 void lc_queue_init(struct lc_queue *queue);
+
+/**
+ * lc_queue_add() - one more waits
+ * @queue: the queue
+ * @one: with first, last and class; belongs to the queue until it is removed
+ */
 void lc_queue_add(struct lc_queue *queue, struct lc_waiting *one);
+
+/**
+ * lc_queue_remove() - one waits no more, its class has had its turn
+ * @queue: the queue
+ * @one: whichever
+ */
 void lc_queue_remove(struct lc_queue *queue, struct lc_waiting *one);
+
+/**
+ * lc_queue_first() - whose turn is it?
+ * @queue: the queue
+ *
+ * It may be another one's next time, although this one still waits: what has come since may
+ * go first.  Return: who, or NULL.
+ */
 struct lc_waiting *lc_queue_first(struct lc_queue *queue);
+
+/**
+ * lc_queue_overlaps() - does one wait that is to write to any of these blocks?
+ * @queue: the queue
+ * @first: block number
+ * @last: the last of them
+ */
 bool lc_queue_overlaps(struct lc_queue *queue, u64 first, u64 last);
 
 #endif /* LC_QUEUE_H */

@@ -42,14 +42,6 @@ static u64 ckpt_bytes_for(u64 nr_slots)
 	return (blocks * LC_SLOT_BYTES + 65535) & ~65535ULL;
 }
 
-/**
- * lc_geometry_compute() - lay out a cache device
- * @geo: result
- * @cache_bytes: size of the device
- * @segment_bytes: power of two, LC_SEGMENT_BYTES_MIN..MAX
- *
- * Return: 0, -EINVAL for a bad segment size, -ENOSPC if fewer than LC_MIN_SEGMENTS fit.
- */
 int lc_geometry_compute(struct lc_geometry *geo, u64 cache_bytes, u32 segment_bytes)
 {
 	u64 avail, n, max;
@@ -85,12 +77,6 @@ int lc_geometry_compute(struct lc_geometry *geo, u64 cache_bytes, u32 segment_by
 	return 0;
 }
 
-/**
- * lc_geometry_check() - is a geometry read from media possible at all?
- * @geo: all fields but nr_slots and seg_slots as read
- *
- * Return: 0 or -ERANGE.  Nothing overlaps and nothing lies beyond cache_bytes.
- */
 int lc_geometry_check(const struct lc_geometry *geo)
 {
 	u64 seg = geo->segment_bytes;
@@ -161,12 +147,6 @@ static void put_text(char *to, const char *from, size_t len)
 	memcpy(to, from, n);
 }
 
-/**
- * lc_sb_encode() - make copy @copy of a superblock
- * @sb: complete and valid
- * @copy: 0..LC_SB_COPIES-1
- * @raw: 4 KiB, written whole
- */
 void lc_sb_encode(const struct lc_sb *sb, unsigned int copy, struct lc_superblock *raw)
 {
 	u32 i;
@@ -405,13 +385,6 @@ static void sb_decode_numbers(const struct lc_superblock *raw, struct lc_sb *sb)
 		sb->samples[i] = le32_to_cpu(raw->samples[i]);
 }
 
-/**
- * lc_sb_decode() - verify and read one copy of a superblock
- * @raw: 4 KiB as found at the address of copy @copy
- * @copy: 0, 1, or 2 (whose address only the superblock itself knows)
- * @sb: result, undefined on error
- * @why: text on error, may be NULL
- */
 int lc_sb_decode(const struct lc_superblock *raw, unsigned int copy, struct lc_sb *sb,
 		 const char **why)
 {
@@ -431,14 +404,6 @@ int lc_sb_decode(const struct lc_superblock *raw, unsigned int copy, struct lc_s
 	return ret ? ret : sb_check_life(sb, why);
 }
 
-/**
- * lc_mark_encode() - make copy @copy of the mark on the backing device
- * @mark: complete and valid
- * @csum_type: how to sum it
- * @mark_offset: of the mark area, bytes
- * @copy: 0 or 1
- * @raw: 4 KiB, written whole
- */
 void lc_mark_encode(const struct lc_mark_info *mark, u32 csum_type, u64 mark_offset,
 		    unsigned int copy, struct lc_mark *raw)
 {
@@ -467,14 +432,6 @@ void lc_mark_encode(const struct lc_mark_info *mark, u32 csum_type, u64 mark_off
 	raw->csum = cpu_to_le64(lc_block_csum(csum_type, mark->generation, raw));
 }
 
-/**
- * lc_mark_decode() - verify and read one copy of the mark
- * @raw: 4 KiB as found
- * @mark_offset: of the mark area it was found in
- * @copy: 0 or 1
- * @mark: result, undefined on error
- * @why: text on error, may be NULL
- */
 int lc_mark_decode(const struct lc_mark *raw, u64 mark_offset, unsigned int copy,
 		   struct lc_mark_info *mark, const char **why)
 {
@@ -524,12 +481,6 @@ bool lc_entry_is_range(u8 type)
 	return type >= LC_ENTRY_RANGE_TOMBSTONE && type <= LC_ENTRY_RANGE_LOST;
 }
 
-/**
- * lc_entry_encode() - set entry @i of a header under construction
- * @raw: header, sealed later by lc_record_seal()
- * @i: 0..LC_RECORD_ENTRIES-1
- * @entry: for a RANGE, nr_blocks must fit 32 bits
- */
 void lc_entry_encode(struct lc_record_header *raw, unsigned int i,
 		     const struct lc_entry_info *entry)
 {
@@ -547,12 +498,6 @@ void lc_entry_encode(struct lc_record_header *raw, unsigned int i,
 		raw->lost[i] = entry->lost;
 }
 
-/**
- * lc_entry_decode() - read an entry of a header lc_record_decode() accepted
- * @raw: the bytes on media
- * @i: number of the entry
- * @entry: the entry
- */
 void lc_entry_decode(const struct lc_record_header *raw, unsigned int i,
 		     struct lc_entry_info *entry)
 {
@@ -685,12 +630,6 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
 	return record_check_entries(raw, sb, info, why);
 }
 
-/**
- * lc_ckpt_encode() - set item @i of a checkpoint block under construction
- * @raw: the bytes on media
- * @i: number of the entry
- * @item: seqs are below LC_CKPT_SEQ_END
- */
 void lc_ckpt_encode(struct lc_ckpt_block *raw, unsigned int i, const struct lc_ckpt_item *item)
 {
 	struct lc_ckpt_entry *e = &raw->entries[i];
@@ -705,13 +644,6 @@ void lc_ckpt_encode(struct lc_ckpt_block *raw, unsigned int i, const struct lc_c
 	e->flags = item->flags;
 }
 
-/**
- * lc_ckpt_seal() - finish a checkpoint block
- * @raw: entries set by lc_ckpt_encode(), the rest zero
- * @sb: identity; sb->epoch is the life the checkpoint ends
- * @index: number of this block, from 0
- * @nr_entries: used entries
- */
 void lc_ckpt_seal(struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 index, u32 nr_entries)
 {
 	memcpy(raw->magic, LC_CKPT_MAGIC, LC_MAGIC_LEN);
@@ -723,14 +655,6 @@ void lc_ckpt_seal(struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 index, 
 	raw->csum = cpu_to_le64(lc_block_csum(sb->csum_type, sb->generation, raw));
 }
 
-/**
- * lc_ckpt_decode() - verify a checkpoint block
- * @raw: the bytes on media
- * @sb: superblock
- * @index: the index
- * @nr_entries: entries in it
- * @why: text on error, may be NULL
- */
 int lc_ckpt_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 index,
 		   u32 *nr_entries, const char **why)
 {
@@ -755,15 +679,6 @@ static bool cut_possible(const struct lc_sb *sb, const struct lc_ckpt_item *item
 	       item->seq <= sb->next_seq;
 }
 
-/**
- * lc_ckpt_item_decode() - read and bound item @i of a verified checkpoint block
- * @raw: the bytes on media
- * @sb: superblock
- * @i: number of the entry
- * @item: the item
- *
- * Return: 0 or -ERANGE.
- */
 int lc_ckpt_item_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb, unsigned int i,
 			struct lc_ckpt_item *item)
 {

@@ -24,12 +24,54 @@ struct lc_params {
 	u32 given;			/* bit i: option i was set by hand and is printed */
 };
 
+/**
+ * lc_params_defaults() - every option as if none was given
+ * @params: options
+ */
 void lc_params_defaults(struct lc_params *params);
+
+/**
+ * lc_params_set() - set one option
+ * @params: options
+ * @key: name of the option
+ * @value: its text
+ * @running: by message, not at load
+ * @error: text on error
+ *
+ * Return: 0 or -EINVAL: nothing changed.
+ */
 int lc_params_set(struct lc_params *params, const char *key, const char *value,
 		  bool running, const char **error);
+
+/**
+ * lc_params_parse() - take the options of a table line
+ * @params: defaults, overwritten on success
+ * @argc: number of words
+ * @argv: "<#args> <key> <value>..." or nothing at all
+ * @error: constant text on error
+ *
+ * Return: 0 or -EINVAL.
+ */
 int lc_params_parse(struct lc_params *params, unsigned int argc, char **argv,
 		    const char **error);
+
+/**
+ * lc_params_store() - change options that others read without a lock
+ * @to: options, changed by one caller at a time
+ * @from: new options
+ *
+ * Each option changes at once, and no earlier becomes one that was given.
+ */
 void lc_params_store(struct lc_params *to, const struct lc_params *from);
+
+/**
+ * lc_params_print() - the options that were given, as a table line has them
+ * @params: options
+ * @result: gets the text
+ * @maxlen: room for it
+ *
+ * Return: length.
+ */
 unsigned int lc_params_print(const struct lc_params *params, char *result, unsigned int maxlen);
 
 #endif /* LC_PARAMS_H */

@@ -24,11 +24,6 @@ static void let_others_run(u32 i)
 
 /* --- what was found -------------------------------------------------------- */
 
-/**
- * lc_replay_init() - an empty log, which wants memory
- * @log: all of it is set; the owner sets chunks, lives and by_epoch next
- * @sb: the superblock replay trusts
- */
 void lc_replay_init(struct lc_replay_log *log, const struct lc_sb *sb)
 {
 	memset(log, 0, sizeof(*log));
@@ -42,21 +37,11 @@ void lc_replay_init(struct lc_replay_log *log, const struct lc_sb *sb)
 	log->recent = LC_REPLAY_NONE;
 }
 
-/**
- * lc_replay_chunks() - how many chunks there may be
- * @log: the log
- */
 u32 lc_replay_chunks(const struct lc_replay_log *log)
 {
 	return log->max / LC_REPLAY_CHUNK + !!(log->max % LC_REPLAY_CHUNK);
 }
 
-/**
- * lc_replay_wants() - is a chunk wanted before lc_replay_add()?
- * @log: the log
- *
- * Return: of how many records; it belongs to chunks[nr / LC_REPLAY_CHUNK].  0: none is.
- */
 u32 lc_replay_wants(const struct lc_replay_log *log)
 {
 	u32 left = log->max - log->nr;
@@ -144,15 +129,6 @@ static u32 segments_back(const struct lc_record_info *info)
 	return back < LC_REPLAY_FAR_BACK ? back : LC_REPLAY_FAR_BACK;
 }
 
-/**
- * lc_replay_add() - take a header in
- * @log: has a chunk for it, see lc_replay_wants()
- * @info: as lc_record_decode() has read it; no other one of its slot is in @log (RP2)
- * @hidden: no chain of headers leads to it
- *
- * Return: 0; -E2BIG if there are too many lives; -ERANGE if it is at no place of the ring, from
- * the tail's segment on.
- */
 int lc_replay_add(struct lc_replay_log *log, const struct lc_record_info *info, bool hidden)
 {
 	u64 distance = info->segment - log->tail_segment;
@@ -177,11 +153,6 @@ int lc_replay_add(struct lc_replay_log *log, const struct lc_record_info *info, 
 	return 0;
 }
 
-/**
- * lc_replay_forget() - as if nothing had been found behind a segment
- * @log: not sorted yet
- * @last_segment: at or behind the tail's
- */
 void lc_replay_forget(struct lc_replay_log *log, u64 last_segment)
 {
 	u64 last = last_segment - log->tail_segment;
@@ -202,10 +173,6 @@ void lc_replay_forget(struct lc_replay_log *log, u64 last_segment)
 	log->recent = LC_REPLAY_NONE;
 }
 
-/**
- * lc_replay_latest() - the latest epoch of all records, 0 without any
- * @log: the log
- */
 u64 lc_replay_latest(const struct lc_replay_log *log)
 {
 	return log->nr_told ? log->lives[log->by_epoch[log->nr_told - 1]].epoch : 0;
@@ -333,11 +300,6 @@ static void sort_records(struct lc_replay_log *log)
 	log->nr_sorted = log->nr;
 }
 
-/**
- * lc_replay_has() - was this header there when lc_replay_select() sorted them?
- * @log: the log
- * @info: as lc_record_decode() has read it, at a place of the ring
- */
 bool lc_replay_has(const struct lc_replay_log *log, const struct lc_record_info *info)
 {
 	struct lc_replay_record key = {
@@ -467,16 +429,6 @@ static void find_durable(const struct lc_sb *sb, const struct lc_replay_log *log
 		result->durable_seq = log->tail_seq - 1 + durable;
 }
 
-/**
- * lc_replay_select() - find the unbroken run
- * @sb: the superblock replay trusts, as for lc_replay_init()
- * @log: facts of every header found; sorted by seq afterwards, keep set on the run
- * @result: the run
- *
- * Return: 0; -EUCLEAN if the run ends below a seq that was durable: damage that
- * replay must not paper over; -ESTALE if a record is of a later life than the
- * superblock: that is not the newest one.  @result is valid in all cases.
- */
 int lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 		     struct lc_replay_result *result)
 {
@@ -509,13 +461,6 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 	return result->last_seq < result->durable_seq ? -EUCLEAN : 0;
 }
 
-/**
- * lc_replay_find_cuts() - where may the tail move to?
- * @log: sorted by lc_replay_select()
- *
- * Sets cut of each kept record: a segment that it and all of higher seqs are in or behind,
- * and all others of the run before; or none.
- */
 void lc_replay_find_cuts(struct lc_replay_log *log)
 {
 	u32 lowest = LC_REPLAY_NONE, next = 0;	/* from here on; behind all before */
@@ -544,15 +489,6 @@ void lc_replay_find_cuts(struct lc_replay_log *log)
 	}
 }
 
-/**
- * lc_replay_next_life() - a life begins: its numbers, and what is to be known of earlier ones
- * @sb: tail fields are set already
- * @first_seq: of the life
- *
- * What a life tells in R1 is told by the next one, too, if that begins at the same seq,
- * and by the latest of those that begin at or below the tail.  If there are too many all
- * the same, only headers tell of the oldest.
- */
 void lc_replay_next_life(struct lc_sb *sb, u64 first_seq)
 {
 	u64 lowest = sb->epoch_first_seq < first_seq ? sb->epoch_first_seq : first_seq;
@@ -578,12 +514,6 @@ void lc_replay_next_life(struct lc_sb *sb, u64 first_seq)
 	memset(sb->lives + nr, 0, (LC_SB_LIVES - nr) * sizeof(sb->lives[0]));
 }
 
-/**
- * lc_replay_cut() - shorten the run, its data turned out torn
- * @log: sorted by lc_replay_select()
- * @last_seq: new end of the run, at least result->durable_seq
- * @result: updated
- */
 void lc_replay_cut(struct lc_replay_log *log, u64 last_seq, struct lc_replay_result *result)
 {
 	u32 i;

@@ -113,18 +113,97 @@ struct lc_replay_result {
 	u32 nr_kept;
 };
 
+/**
+ * lc_replay_init() - an empty log, which wants memory
+ * @log: all of it is set; the owner sets chunks, lives and by_epoch next
+ * @sb: the superblock replay trusts
+ */
 void lc_replay_init(struct lc_replay_log *log, const struct lc_sb *sb);
+
+/**
+ * lc_replay_chunks() - how many chunks there may be
+ * @log: the log
+ */
 u32 lc_replay_chunks(const struct lc_replay_log *log);
+
+/**
+ * lc_replay_wants() - is a chunk wanted before lc_replay_add()?
+ * @log: the log
+ *
+ * Return: of how many records; it belongs to chunks[nr / LC_REPLAY_CHUNK].  0: none is.
+ */
 u32 lc_replay_wants(const struct lc_replay_log *log);
+
+/**
+ * lc_replay_add() - take a header in
+ * @log: has a chunk for it, see lc_replay_wants()
+ * @info: as lc_record_decode() has read it; no other one of its slot is in @log (RP2)
+ * @hidden: no chain of headers leads to it
+ *
+ * Return: 0; -E2BIG if there are too many lives; -ERANGE if it is at no place of the ring, from
+ * the tail's segment on.
+ */
 int lc_replay_add(struct lc_replay_log *log, const struct lc_record_info *info, bool hidden);
+
+/**
+ * lc_replay_has() - was this header there when lc_replay_select() sorted them?
+ * @log: the log
+ * @info: as lc_record_decode() has read it, at a place of the ring
+ */
 bool lc_replay_has(const struct lc_replay_log *log, const struct lc_record_info *info);
+
+/**
+ * lc_replay_forget() - as if nothing had been found behind a segment
+ * @log: not sorted yet
+ * @last_segment: at or behind the tail's
+ */
 void lc_replay_forget(struct lc_replay_log *log, u64 last_segment);
+
+/**
+ * lc_replay_latest() - the latest epoch of all records, 0 without any
+ * @log: the log
+ */
 u64 lc_replay_latest(const struct lc_replay_log *log);
 
+/**
+ * lc_replay_select() - find the unbroken run
+ * @sb: the superblock replay trusts, as for lc_replay_init()
+ * @log: facts of every header found; sorted by seq afterwards, keep set on the run
+ * @result: the run
+ *
+ * Return: 0; -EUCLEAN if the run ends below a seq that was durable: damage that
+ * replay must not paper over; -ESTALE if a record is of a later life than the
+ * superblock: that is not the newest one.  @result is valid in all cases.
+ */
 int lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 		     struct lc_replay_result *result);
+
+/**
+ * lc_replay_find_cuts() - where may the tail move to?
+ * @log: sorted by lc_replay_select()
+ *
+ * Sets cut of each kept record: a segment that it and all of higher seqs are in or behind,
+ * and all others of the run before; or none.
+ */
 void lc_replay_find_cuts(struct lc_replay_log *log);
+
+/**
+ * lc_replay_next_life() - a life begins: its numbers, and what is to be known of earlier ones
+ * @sb: tail fields are set already
+ * @first_seq: of the life
+ *
+ * What a life tells in R1 is told by the next one, too, if that begins at the same seq,
+ * and by the latest of those that begin at or below the tail.  If there are too many all
+ * the same, only headers tell of the oldest.
+ */
 void lc_replay_next_life(struct lc_sb *sb, u64 first_seq);
+
+/**
+ * lc_replay_cut() - shorten the run, its data turned out torn
+ * @log: sorted by lc_replay_select()
+ * @last_seq: new end of the run, at least result->durable_seq
+ * @result: updated
+ */
 void lc_replay_cut(struct lc_replay_log *log, u64 last_seq, struct lc_replay_result *result);
 
 /* In the order they were found in; behind lc_replay_select() by seq. */

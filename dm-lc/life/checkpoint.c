@@ -111,13 +111,6 @@ static int add_cut(struct stream *s, u32 slot, u64 head, u64 *nr_entries)
 	return stream_add(s, &item);
 }
 
-/**
- * lc_checkpoint_write() - write the index, not yet durably
- * @c: the volume
- * @nr_entries: how many blocks it lists
- *
- * The volume is quiet.  Return: 0 or a negative errno.
- */
 int lc_checkpoint_write(struct lc_cache *c, u64 *nr_entries)
 {
 	u64 head = lc_lanes_used(c->lanes), slot;
@@ -201,13 +194,6 @@ static int load_block(struct lc_cache *c, const struct lc_ckpt_block *raw, u64 i
 	return ret;
 }
 
-/**
- * lc_checkpoint_load() - fill the empty index from the checkpoint
- * @c: the volume
- *
- * Return: 0, -EUCLEAN or another errno if it cannot be used; the index may then
- * hold part of it.
- */
 int lc_checkpoint_load(struct lc_cache *c)
 {
 	u64 expect = c->sb.ckpt_entries, found = 0, index = 0, blocks;

@@ -27,7 +27,14 @@ struct lc_found {
  * Return: 0; -ENOMEM; -E2BIG: too many lives, it was told.
  */
 int lc_found_alloc(struct lc_found *found, struct lc_cache *c);
+
+/*
+ * Keep one header, or count it if there is no memory left (FD2).  May sleep.
+ * Return: 0 or -ENOMEM.
+ */
 int lc_found_add(struct lc_found *found, const struct lc_record_info *info, bool hidden);
+
+/* Free all that is kept; also after a lc_found_alloc() that has failed.  May sleep. */
 void lc_found_free(struct lc_found *found);
 
 /* All headers are in.  Return: 0; -ENOMEM: not all of them were kept, it is told what they take. */

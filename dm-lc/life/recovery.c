@@ -644,17 +644,6 @@ static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
 	return ret ? ret : apply_log(s);
 }
 
-/**
- * lc_recovery_check_clean() - does the log end where a clean superblock says?
- * @c: the volume
- *
- * Without a mark, nothing but the log itself can tell a clean superblock of an
- * earlier life, put back by a backup or found after the newer copies rotted.  The
- * first record of every life opens the segment its predecessor's superblock names, or,
- * with several lanes, one of the next.
- *
- * May sleep.  Only reads.  Return: 0, -ESTALE, -ENOMEM.
- */
 int lc_recovery_check_clean(struct lc_cache *c)
 {
 	const struct lc_sb *sb = &c->sb;
@@ -679,13 +668,6 @@ int lc_recovery_check_clean(struct lc_cache *c)
 	return -ESTALE;
 }
 
-/**
- * lc_recovery_read_cuts() - where does the tail of a log of one lane move to?
- * @c: the volume, stopped cleanly; its index is loaded
- *
- * To each segment whose first header can be read.  May sleep.  Only reads.
- * Return: 0 or -ENOMEM.
- */
 int lc_recovery_read_cuts(struct lc_cache *c)
 {
 	u64 n = c->sb.tail_segment + 1, end = c->sb.head_segment;
@@ -718,15 +700,6 @@ int lc_recovery_read_cuts(struct lc_cache *c)
 	return ret;
 }
 
-/**
- * lc_recovery_run() - fill the empty index from the log
- * @c: the volume
- * @next_seq: first seq of the new life
- * @next_segment: number of its first segment
- *
- * May sleep.  Only reads, and flushes the SSD.  Return: 0, -EUCLEAN if durable
- * records are damaged, or another errno.
- */
 int lc_recovery_run(struct lc_cache *c, u64 *next_seq, u64 *next_segment)
 {
 	struct lc_replay_result result;

@@ -7,8 +7,37 @@
 
 struct lc_cache;
 
+/**
+ * lc_recovery_check_clean() - does the log end where a clean superblock says?
+ * @c: the volume
+ *
+ * Without a mark, nothing but the log itself can tell a clean superblock of an
+ * earlier life, put back by a backup or found after the newer copies rotted.  The
+ * first record of every life opens the segment its predecessor's superblock names, or,
+ * with several lanes, one of the next.
+ *
+ * May sleep.  Only reads.  Return: 0, -ESTALE, -ENOMEM.
+ */
 int lc_recovery_check_clean(struct lc_cache *c);
+
+/**
+ * lc_recovery_read_cuts() - where does the tail of a log of one lane move to?
+ * @c: the volume, stopped cleanly; its index is loaded
+ *
+ * To each segment whose first header can be read.  May sleep.  Only reads.
+ * Return: 0 or -ENOMEM.
+ */
 int lc_recovery_read_cuts(struct lc_cache *c);
+
+/**
+ * lc_recovery_run() - fill the empty index from the log
+ * @c: the volume
+ * @next_seq: first seq of the new life
+ * @next_segment: number of its first segment
+ *
+ * May sleep.  Only reads, and flushes the SSD.  Return: 0, -EUCLEAN if durable
+ * records are damaged, or another errno.
+ */
 int lc_recovery_run(struct lc_cache *c, u64 *next_seq, u64 *next_segment);
 
 #endif /* LC_RECOVERY_H */

@@ -8,14 +8,67 @@
 struct lc_volume;
 struct lc_rescue;
 
+/**
+ * lc_rescue_create() - allocate what giving up will need
+ * @vol: the volume
+ *
+ * May sleep.  Return: the room or NULL.
+ */
 struct lc_rescue *lc_rescue_create(struct lc_volume *vol);
+
+/* Wait for the rescue and end the salvage.  @rescue or NULL.  May sleep. */
 void lc_rescue_destroy(struct lc_rescue *rescue);
+
+/* Any context. */
 void lc_rescue_start(struct lc_rescue *rescue);
+
+/**
+ * lc_rescue_run() - give the SSD up, if it has failed and that was not done yet
+ * @rescue: the room
+ *
+ * May sleep.  Under vol->life_lock; lc_health_ssd_failed() was called.
+ */
 void lc_rescue_run(struct lc_rescue *rescue);
+
+/* May sleep; not under vol->life_lock. */
 void lc_rescue_wait(struct lc_rescue *rescue);
+
+/**
+ * lc_rescue_pause() - salvage nothing for now
+ * @rescue: the room
+ *
+ * May sleep; under vol->life_lock.  Return: whether something was to be salvaged, so that
+ * lc_rescue_resume() is due.
+ */
 bool lc_rescue_pause(struct lc_rescue *rescue);
+
+/**
+ * lc_rescue_resume() - salvage on, if that is not done
+ * @rescue: the room
+ *
+ * Under vol->life_lock.
+ */
 void lc_rescue_resume(struct lc_rescue *rescue);
+
+/**
+ * lc_rescue_finish() - the volume is suspended
+ * @rescue: the room
+ * @removing: it goes away: salvage what can be in a minute
+ *
+ * May sleep.  What is not salvaged when it goes away is lost: lc_rescue_record_lost().  No bio
+ * is in flight.  Under vol->life_lock.
+ */
 void lc_rescue_finish(struct lc_rescue *rescue, bool removing);
+
+/**
+ * lc_rescue_record_lost() - put the lost sectors of the index into the mark
+ * @vol: the volume, abandoned; nothing is salvaged meanwhile
+ * @ending: the volume goes away: what is not salvaged is lost, too
+ *
+ * May sleep.  Looks at each slot without a lock, unless nothing is lost.  The index gains no
+ * lost sectors meanwhile.  Too many for the mark, or for our memory, become "too many", and a
+ * mark that cannot be written goes on saying so.
+ */
 void lc_rescue_record_lost(struct lc_volume *vol, bool ending);
 
 #endif /* LC_RESCUE_H */

@@ -20,6 +20,8 @@ struct workqueue_struct;
  */
 struct lc_salvage *lc_salvage_create(struct lc_volume *vol, struct workqueue_struct *wq,
 				     void (*done)(struct lc_volume *vol));
+
+/* End the work and free the room.  @salvage or NULL.  May sleep. */
 void lc_salvage_destroy(struct lc_salvage *salvage);
 
 /* The cache was abandoned: from here on there is something to salvage. */

@@ -20,15 +20,6 @@
 #define ROUND_SEGMENTS	16	/* for each lane */
 #define ROUND_SHARE	16	/* one in so many of the ring, or if that is less */
 
-/**
- * lc_allot_create() - allocate the room
- * @env: of the volume
- * @ring: whose segments are opened
- * @log: gives the seqs of cuts
- * @nr_lanes: how many share them
- *
- * May sleep.  Return: the room or NULL.
- */
 struct lc_allot *lc_allot_create(struct lc_env *env, struct lc_ring *ring, struct lc_log *log,
 				 u32 nr_lanes)
 {
@@ -72,12 +63,6 @@ static u64 longest_round(const struct lc_allot *allot, u64 head)
 	return longest;
 }
 
-/**
- * lc_allot_start() - a life begins
- * @allot: the room; the ring is started, cuts of earlier lives are known
- * @segment: number of its first segment
- * @next_seq: first seq
- */
 void lc_allot_start(struct lc_allot *allot, u64 segment, u64 next_seq)
 {
 	spin_lock(&allot->lock);
@@ -90,11 +75,6 @@ void lc_allot_start(struct lc_allot *allot, u64 segment, u64 next_seq)
 	lc_ring_keep(allot->ring, longest_round(allot, segment), allot->round_len);
 }
 
-/**
- * lc_allot_add() - a segment is ready to be opened
- * @allot: the room
- * @number: the one behind the last; evicted, and no read is in flight there
- */
 void lc_allot_add(struct lc_allot *allot, u64 number)
 {
 	spin_lock(&allot->lock);
@@ -131,16 +111,6 @@ static void take(struct lc_allot *allot, u32 lane, struct lc_buffer *buf)
 	smp_store_release(&allot->next, allot->next + 1);
 }
 
-/**
- * lc_allot_take() - give a buffer its segment
- * @allot: the room
- * @lane: index of the lane, which is locked; nothing of it is open
- * @relog: for what is logged again
- * @buf: ready
- *
- * Return: 0, -EAGAIN: none is ready, or it is for relogging (B5), -EBUSY: the next round
- * must begin first (AL2).
- */
 int lc_allot_take(struct lc_allot *allot, u32 lane, bool relog, struct lc_buffer *buf)
 {
 	int ret = -EAGAIN;
@@ -155,14 +125,6 @@ int lc_allot_take(struct lc_allot *allot, u32 lane, bool relog, struct lc_buffer
 	return ret;
 }
 
-/**
- * lc_allot_cut_seq() - what seq must replay start with if the tail moves to a segment?
- * @allot: the room
- * @number: segment number, not below the tail; all below it are closed
- *
- * Process context, does not sleep.  Return: the seq, or 0: the number is not a cut, or of
- * an earlier life and not known to be one.
- */
 u64 lc_allot_cut_seq(struct lc_allot *allot, u64 number)
 {
 	struct lc_ring *ring = allot->ring;
@@ -181,25 +143,12 @@ u64 lc_allot_cut_seq(struct lc_allot *allot, u64 number)
 	return seq;
 }
 
-/**
- * lc_allot_round_due() - must the next round begin before another segment is opened?
- * @allot: the room
- * @relog: for what is logged again; others must not close what that is at work in (B5)
- *
- * All lanes are locked.
- */
 bool lc_allot_round_due(const struct lc_allot *allot, bool relog)
 {
 	return allot->next - allot->cut >= allot->round_len &&
 	       (relog || !READ_ONCE(allot->relog_wanted));
 }
 
-/**
- * lc_allot_cut() - the next number is a cut (AL1)
- * @allot: the room
- *
- * All lanes are locked, and nothing is open.
- */
 void lc_allot_cut(struct lc_allot *allot)
 {
 	spin_lock(&allot->lock);

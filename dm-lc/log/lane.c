@@ -17,13 +17,6 @@
 #include "store/env.h"
 #include "store/segment.h"
 
-/**
- * lc_lane_create() - allocate a lane
- * @how: what it works with, and whose it is
- * @node: for its memory, or NUMA_NO_NODE
- *
- * May sleep.  Return: the lane or NULL.
- */
 struct lc_lane *lc_lane_create(const struct lc_lane *how, int node)
 {
 	struct lc_lane *lane = kzalloc_node(sizeof(*lane), GFP_KERNEL, node);
@@ -36,19 +29,11 @@ struct lc_lane *lc_lane_create(const struct lc_lane *how, int node)
 	return lane;
 }
 
-/* Its buffers belong to the pool. */
 void lc_lane_destroy(struct lc_lane *lane)
 {
 	kfree(lane);
 }
 
-/**
- * lc_lane_add_ready() - hand a free buffer to its lane
- * @lane: the lane
- * @buf: from lc_pool_get()
- *
- * Process context.
- */
 void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
 {
 	memset(buf->slots[0], 0, LC_SLOT_BYTES);
@@ -63,13 +48,6 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
 	spin_unlock(&lane->lock);
 }
 
-/**
- * lc_lane_put() - drop a writer's reference, and have the record written if it was the last one
- * @rec: the record
- * @direct: gets its bio if this task is to send it, or NULL: see lc_submit_record()
- *
- * Process context, does not sleep.
- */
 void lc_lane_put(struct lc_record *rec, struct bio_list *direct)
 {
 	if (lc_record_put(rec))
@@ -122,14 +100,6 @@ void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_h
 	WRITE_ONCE(lane->open, NULL);
 }
 
-/**
- * lc_lane_close_segment() - put nothing more into the open segment
- * @lane: the lane
- * @want_durable: a flush waits for what is in it
- * @closed: as for lc_lane_close_record()
- *
- * Under lane->lock.
- */
 void lc_lane_close_segment(struct lc_lane *lane, bool want_durable, struct list_head *closed)
 {
 	lockdep_assert_held(&lane->lock);
@@ -150,12 +120,6 @@ static struct lc_record *open_record(struct lc_lane *lane, u8 type)
 			      lc_submit_piece(lane->submit));
 }
 
-/**
- * lc_lane_reopen() - make lane->open the next record of the open segment
- * @lane: no record of it is open
- *
- * Under lane->lock.  If no block fits, the segment is closed.
- */
 void lc_lane_reopen(struct lc_lane *lane)
 {
 	struct lc_record *rec = NULL;
@@ -170,15 +134,6 @@ void lc_lane_reopen(struct lc_lane *lane)
 	smp_store_release(&lane->open, rec);
 }
 
-/**
- * lc_lane_open_next() - open a record, in the next segment if need be
- * @lane: no record of it is open
- * @type: LC_RECORD_*
- * @relog: for what is logged again
- * @ret: gets 0, -EAGAIN: no buffer or no segment, or -EBUSY: the next round must begin first
- *
- * Under lane->lock.  Does not set lane->open.  Return: the record or NULL.
- */
 struct lc_record *lc_lane_open_next(struct lc_lane *lane, u8 type, bool relog, int *ret)
 {
 	struct lc_buffer *buf;
@@ -260,15 +215,6 @@ static int try_reserve(const struct lc_lane *lane, u32 want, bool relog, struct 
 	return ret;
 }
 
-/**
- * lc_lane_try_reserve() - as lc_lane_reserve(), of the open record only
- * @lane: the lane
- * @want: slots wanted, at least 1
- * @cur: gets 1..@want slots
- *
- * Any context in which writers run; takes no lock, and may be called under a bucket's.
- * Return: 0, or that it takes lc_lane_reserve().
- */
 int lc_lane_try_reserve(const struct lc_lane *lane, u32 want, struct lc_cursor *cur)
 {
 	struct lc_record *rec;
@@ -276,16 +222,6 @@ int lc_lane_try_reserve(const struct lc_lane *lane, u32 want, struct lc_cursor *
 	return try_reserve(lane, want, false, &rec, cur);
 }
 
-/**
- * lc_lane_reserve() - get slots of the open record, and a reference on it
- * @lane: the lane
- * @want: slots wanted, at least 1
- * @relog: for what is logged again
- * @cur: gets 1..@want slots
- *
- * Process context, does not sleep.  Return: 0, -EAGAIN: no buffer or segment is ready, or
- * writeback needs the reserve (B5), or -EBUSY: the next round must begin first.
- */
 int lc_lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor *cur)
 {
 	struct lc_record *rec;
@@ -301,19 +237,6 @@ int lc_lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor
 	}
 }
 
-/**
- * lc_lane_seal() - close the open record if it holds anything
- * @lane: the lane
- * @close_segment: put nothing more into its segment either, if that holds anything and
- *	relogging does not need it (B5)
- * @direct: whoever sent the bio that waits for it may submit others
- *
- * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
- * submit_bio() does.
- *
- * Return: the highest seq given so far.  Every write to the lane completed before the call
- * is in a record of that seq or a lower one.
- */
 u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
 {
 	struct bio_list bios = BIO_EMPTY_LIST;
@@ -342,14 +265,6 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
 	return seq;
 }
 
-/**
- * lc_lane_owes() - does a FLUSH have to close the open record?
- * @lane: the lane
- *
- * Any context.  If not, whatever was completed without FUA before the call is in a record
- * that has its seq by then (G7): what was put into the open one before it became owed has
- * not completed, and if it is not the open one any more, it has been closed.
- */
 bool lc_lane_owes(const struct lc_lane *lane)
 {
 	struct lc_record *rec;
@@ -363,10 +278,6 @@ bool lc_lane_owes(const struct lc_lane *lane)
 	return owes;
 }
 
-/**
- * lc_lane_activity() - a value that changes whenever something is put into the lane
- * @lane: the lane
- */
 u64 lc_lane_activity(const struct lc_lane *lane)
 {
 	struct lc_record *rec;

@@ -94,12 +94,6 @@ static void cut_used(struct lc_lanes *lanes, struct list_head *closed)
 		lc_lane_reopen(lanes->lane[i]);
 }
 
-/**
- * lc_lanes_used() - number of the first segment without a record, and all behind it
- * @lanes: all of them
- *
- * Process context, does not sleep.
- */
 u64 lc_lanes_used(struct lc_lanes *lanes)
 {
 	u64 number;
@@ -127,17 +121,6 @@ static void new_round(struct lc_lanes *lanes, bool relog)
 	lc_unhold();
 }
 
-/**
- * lc_lanes_close_used() - close the open records that hold anything
- * @lanes: all of them
- * @close_segments: put nothing more into their segments either, if relogging does not
- *	need one (B5)
- *
- * Process context, does not sleep.
- *
- * Return: the highest seq given so far.  Every write completed before the call
- * is in a record of that seq or a lower one (N3).
- */
 u64 lc_lanes_close_used(struct lc_lanes *lanes, bool close_segments)
 {
 	LIST_HEAD(closed);
@@ -177,39 +160,16 @@ static u64 close_open(struct lc_lanes *lanes, bool all, bool direct)
 	return seq;
 }
 
-/**
- * lc_lanes_close_owed() - close what a FLUSH has to make durable
- * @lanes: all of them
- * @direct: whoever sent the FLUSH may submit others
- *
- * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
- * submit_bio() does.  Return: the highest seq given so far.  Every write without FUA that
- * completed before the call is in a record of that seq or a lower one (N3, G7).
- */
 u64 lc_lanes_close_owed(struct lc_lanes *lanes, bool direct)
 {
 	return close_open(lanes, false, direct);
 }
 
-/**
- * lc_lanes_close_all() - close all open records on behalf of FUA writes that are in them
- * @lanes: all of them
- * @direct: as for lc_lanes_close_owed()
- *
- * Context and return as lc_lanes_close_owed(), of every write whose data is in a lane.
- */
 u64 lc_lanes_close_all(struct lc_lanes *lanes, bool direct)
 {
 	return close_open(lanes, true, direct);
 }
 
-/**
- * lc_lanes_stop() - put nothing more into any lane, ever
- * @lanes: all of them
- *
- * Process context, does not sleep.  Writers that have slots already go on; the
- * records they have them in are closed, so the last one hands them to the log.
- */
 void lc_lanes_stop(struct lc_lanes *lanes)
 {
 	LIST_HEAD(closed);
@@ -226,7 +186,6 @@ void lc_lanes_stop(struct lc_lanes *lanes)
 	lc_unhold();
 }
 
-/* A value that changes whenever something is put into a lane. */
 u64 lc_lanes_activity(const struct lc_lanes *lanes)
 {
 	u64 mark = 0;
@@ -262,19 +221,6 @@ static int append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ran
 	return 0;
 }
 
-/**
- * lc_lanes_append_ranges() - log a RANGE record
- * @lanes: all of them
- * @ranges: its entries, of types LC_ENTRY_RANGE_*
- * @nr: how many, 1..LC_RECORD_ENTRIES
- *
- * Process context, one caller at a time, who waits for the record: it is sent from here, and so
- * this may sleep as submit_bio() does.  The caller has made sure that every earlier record is
- * sealed (L12), and drops what it covers when it is durable.
- * In each lane, copies from lanes->bounds[] on are newer, others are older (N4).
- *
- * Return: 0 or -EAGAIN: no buffer, or it is for relogging (B5).
- */
 int lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ranges, u32 nr)
 {
 	struct bio_list bios = BIO_EMPTY_LIST;
@@ -316,31 +262,12 @@ static int reserve(struct lc_lanes *lanes, struct lc_lane *lane, u32 want, bool 
 	return ret;
 }
 
-/**
- * lc_lanes_reserve() - get slots of a lane's open record, and a reference on it
- * @lanes: all of them
- * @lane: one of them
- * @want: slots wanted, at least 1
- * @cur: gets 1..@want slots; owes is set
- *
- * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready,
- * or writeback needs the reserve (B5).  The refill worker has been told, or writeback
- * kicks what is parked when it is done.
- */
 int lc_lanes_reserve(struct lc_lanes *lanes, struct lc_lane *lane, u32 want,
 		     struct lc_cursor *cur)
 {
 	return reserve(lanes, lane, want, false, cur);
 }
 
-/**
- * lc_lanes_relog() - get a slot for what must be logged again
- * @lanes: all of them
- * @cur: gets the slot
- *
- * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready.
- * With allot->relog_starved set, the refill worker takes one of the reserve for it (D1).
- */
 int lc_lanes_relog(struct lc_lanes *lanes, struct lc_cursor *cur)
 {
 	return reserve(lanes, lanes->lane[0], 1, true, cur);
@@ -348,12 +275,6 @@ int lc_lanes_relog(struct lc_lanes *lanes, struct lc_cursor *cur)
 
 /* --- cursors ---------------------------------------------------------------- */
 
-/**
- * lc_cursor_release() - give unused slots back, and have the record written if that was all
- * @cur: the cursor
- *
- * Process context, does not sleep.
- */
 void lc_cursor_release(struct lc_cursor *cur)
 {
 	struct lc_record *rec = cur->rec;
@@ -390,16 +311,6 @@ static enum lc_order compare_lanes(const struct lc_cursor *cur, const struct lc_
 	return lc_record_closed(cur->rec) ? LC_ORDER_NEWER : LC_ORDER_OLDER;
 }
 
-/**
- * lc_cursor_join() - get a reference on the record that holds a mapped slot, if it is open
- * @lanes: all of them
- * @slot: slot number, over the whole SSD
- * @cur: gets the record, without slots of its own; owes is set
- *
- * Under the bucket lock of the block mapped there: the open record is the newest copy's, and
- * stays it.  Not while writeback needs the reserve, as for who wants a slot (B5).
- * Return: whether it is open; the block is to be overwritten there (B6).
- */
 bool lc_cursor_join(const struct lc_lanes *lanes, u32 slot, struct lc_cursor *cur)
 {
 	const struct lc_segment *seg = lc_ring_segment(lanes->ring, slot);
@@ -424,17 +335,6 @@ bool lc_cursor_join(const struct lc_lanes *lanes, u32 slot, struct lc_cursor *cu
 	return true;
 }
 
-/**
- * lc_cursor_compare() - is a mapped slot older than what the cursor would write?
- * @cur: the cursor
- * @slot: slot number, over the whole SSD
- * @other: with LC_ORDER_OPEN gets a reference on the record that holds the slot, without
- *	slots of its own; to be released
- *
- * Under the bucket lock of the block mapped there.  The cursor's record may have
- * been closed since, and the block written to a later one: the cursor's slot
- * would lose against it at replay.
- */
 enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc_cursor *other)
 {
 	const struct lc_buffer *buf = cur->rec->buf;
@@ -496,18 +396,6 @@ destroy:
 	return -ENOMEM;
 }
 
-/**
- * lc_lanes_create() - allocate the lanes
- * @env: of the volume
- * @allot: gives their segments
- * @log: gets their records
- * @submit: writes them
- * @pool: has their buffers, in a home for each lane, whose node is set here
- *
- * May sleep.  Stretches of segments without a record are at most twice as long as there are
- * lanes: what each had opened when a round began, and behind it; that is what lane_limit must
- * allow (lc_super_begin_epoch()).  Return: the lanes or NULL.
- */
 struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_allot *allot, struct lc_log *log,
 				 struct lc_submit *submit, struct lc_pool *pool)
 {

@@ -51,23 +51,147 @@ struct lc_lanes {
 	struct lc_lane *lane[] ____cacheline_aligned_in_smp;
 };
 
+/**
+ * lc_lanes_create() - allocate the lanes
+ * @env: of the volume
+ * @allot: gives their segments
+ * @log: gets their records
+ * @submit: writes them
+ * @pool: has their buffers, in a home for each lane, whose node is set here
+ *
+ * May sleep.  Stretches of segments without a record are at most twice as long as there are
+ * lanes: what each had opened when a round began, and behind it; that is what lane_limit must
+ * allow (lc_super_begin_epoch()).  Return: the lanes or NULL.
+ */
 struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_allot *allot, struct lc_log *log,
 				 struct lc_submit *submit, struct lc_pool *pool);
+
+/* Nobody uses a lane any more; what is open is given up.  @lanes or NULL.  May sleep. */
 void lc_lanes_destroy(struct lc_lanes *lanes);
 
+/**
+ * lc_lanes_reserve() - get slots of a lane's open record, and a reference on it
+ * @lanes: all of them
+ * @lane: one of them
+ * @want: slots wanted, at least 1
+ * @cur: gets 1..@want slots; owes is set
+ *
+ * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready,
+ * or writeback needs the reserve (B5).  The refill worker has been told, or writeback
+ * kicks what is parked when it is done.
+ */
 int lc_lanes_reserve(struct lc_lanes *lanes, struct lc_lane *lane, u32 want,
 		     struct lc_cursor *cur);
+
+/**
+ * lc_lanes_relog() - get a slot for what must be logged again
+ * @lanes: all of them
+ * @cur: gets the slot
+ *
+ * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready.
+ * With allot->relog_starved set, the refill worker takes one of the reserve for it (D1).
+ */
 int lc_lanes_relog(struct lc_lanes *lanes, struct lc_cursor *cur);
+
+/**
+ * lc_lanes_close_used() - close the open records that hold anything
+ * @lanes: all of them
+ * @close_segments: put nothing more into their segments either, if relogging does not
+ *	need one (B5)
+ *
+ * Process context, does not sleep.
+ *
+ * Return: the highest seq given so far.  Every write completed before the call
+ * is in a record of that seq or a lower one (N3).
+ */
 u64 lc_lanes_close_used(struct lc_lanes *lanes, bool close_segments);
+
+/**
+ * lc_lanes_close_owed() - close what a FLUSH has to make durable
+ * @lanes: all of them
+ * @direct: whoever sent the FLUSH may submit others
+ *
+ * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
+ * submit_bio() does.  Return: the highest seq given so far.  Every write without FUA that
+ * completed before the call is in a record of that seq or a lower one (N3, G7).
+ */
 u64 lc_lanes_close_owed(struct lc_lanes *lanes, bool direct);
+
+/**
+ * lc_lanes_close_all() - close all open records on behalf of FUA writes that are in them
+ * @lanes: all of them
+ * @direct: as for lc_lanes_close_owed()
+ *
+ * Context and return as lc_lanes_close_owed(), of every write whose data is in a lane.
+ */
 u64 lc_lanes_close_all(struct lc_lanes *lanes, bool direct);
+
+/**
+ * lc_lanes_stop() - put nothing more into any lane, ever
+ * @lanes: all of them
+ *
+ * Process context, does not sleep.  Writers that have slots already go on; the
+ * records they have them in are closed, so the last one hands them to the log.
+ */
 void lc_lanes_stop(struct lc_lanes *lanes);
+
+/* A value that changes whenever something is put into a lane. */
 u64 lc_lanes_activity(const struct lc_lanes *lanes);
+
+/**
+ * lc_lanes_append_ranges() - log a RANGE record
+ * @lanes: all of them
+ * @ranges: its entries, of types LC_ENTRY_RANGE_*
+ * @nr: how many, 1..LC_RECORD_ENTRIES
+ *
+ * Process context, one caller at a time, who waits for the record: it is sent from here, and so
+ * this may sleep as submit_bio() does.  The caller has made sure that every earlier record is
+ * sealed (L12), and drops what it covers when it is durable.
+ * In each lane, copies from lanes->bounds[] on are newer, others are older (N4).
+ *
+ * Return: 0 or -EAGAIN: no buffer, or it is for relogging (B5).
+ */
 int lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ranges, u32 nr);
+
+/**
+ * lc_lanes_used() - number of the first segment without a record, and all behind it
+ * @lanes: all of them
+ *
+ * Process context, does not sleep.
+ */
 u64 lc_lanes_used(struct lc_lanes *lanes);
 
+/**
+ * lc_cursor_release() - give unused slots back, and have the record written if that was all
+ * @cur: the cursor
+ *
+ * Process context, does not sleep.
+ */
 void lc_cursor_release(struct lc_cursor *cur);
+
+/**
+ * lc_cursor_join() - get a reference on the record that holds a mapped slot, if it is open
+ * @lanes: all of them
+ * @slot: slot number, over the whole SSD
+ * @cur: gets the record, without slots of its own; owes is set
+ *
+ * Under the bucket lock of the block mapped there: the open record is the newest copy's, and
+ * stays it.  Not while writeback needs the reserve, as for who wants a slot (B5).
+ * Return: whether it is open; the block is to be overwritten there (B6).
+ */
 bool lc_cursor_join(const struct lc_lanes *lanes, u32 slot, struct lc_cursor *cur);
+
+/**
+ * lc_cursor_compare() - is a mapped slot older than what the cursor would write?
+ * @cur: the cursor
+ * @slot: slot number, over the whole SSD
+ * @other: with LC_ORDER_OPEN gets a reference on the record that holds the slot, without
+ *	slots of its own; to be released
+ *
+ * Under the bucket lock of the block mapped there.  The cursor's record may have
+ * been closed since, and the block written to a later one: the cursor's slot
+ * would lose against it at replay.
+ */
 enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc_cursor *other);
 
 /* The lane of the node that the task runs on, a hint: it may go on elsewhere. */

@@ -64,7 +64,6 @@ struct lc_log {
 	struct bio flush_bio;		/* owned by flushing */
 };
 
-/* Records are waiting to be written again, a hint. */
 bool lc_log_in_trouble(const struct lc_log *log)
 {
 	return READ_ONCE(log->trouble);
@@ -141,13 +140,6 @@ static void buffer_retire(struct lc_buffer *buf)
 	lc_buffer_unpin(buf);
 }
 
-/**
- * lc_log_close_buffer() - no record will be added to a buffer
- * @log: the log
- * @buf: the buffer
- *
- * Under lane->lock.
- */
 void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf)
 {
 	unsigned long flags;
@@ -228,12 +220,6 @@ static void release_durable(struct lc_log *log, struct list_head *ios, struct li
 	wake_up_all(&log->wait);
 }
 
-/**
- * lc_log_fail() - nothing more becomes durable
- * @log: the log
- *
- * Any context.  Waiting flushes end with an error, now and later (F1).
- */
 void lc_log_fail(struct lc_log *log)
 {
 	unsigned long flags;
@@ -296,12 +282,6 @@ static void void_written(struct lc_log *log)
 	retry_later(log);
 }
 
-/**
- * lc_log_void() - a FLUSH of the SSD failed that was not the log's own
- * @log: the log
- *
- * Any context.
- */
 void lc_log_void(struct lc_log *log)
 {
 	unsigned long flags;
@@ -339,13 +319,6 @@ static void log_retry_work(struct work_struct *work)
 		lc_health_ssd_failed(log->env->health, "the cache device fails writes or flushes");
 }
 
-/**
- * lc_log_stop() - write nothing more to the SSD, ever
- * @log: the log
- *
- * Any context.  Who waits in lc_log_wait_durable() is told so; bios that wait for a
- * flush go on waiting, for lc_log_end_flushes() or lc_log_fail().
- */
 void lc_log_stop(struct lc_log *log)
 {
 	unsigned long flags;
@@ -370,22 +343,11 @@ static bool all_still(struct lc_log *log)
 	return still;
 }
 
-/**
- * lc_log_wait_stopped() - wait until nothing changes any more
- * @log: stopped, and so is the lane
- *
- * May sleep.  Every record has been left by its writers: its image is final.
- */
 void lc_log_wait_stopped(struct lc_log *log)
 {
 	wait_event(log->wait, all_still(log));
 }
 
-/**
- * lc_log_end_flushes() - everything given so far is durable elsewhere, or lost
- * @log: stopped
- * @status: for the bios that wait for a flush, and those that still come
- */
 void lc_log_end_flushes(struct lc_log *log, blk_status_t status)
 {
 	struct lc_io *io, *next;
@@ -448,14 +410,6 @@ static void log_flush_work(struct work_struct *work)
 	submit_bio(&log->flush_bio);
 }
 
-/**
- * lc_log_flush_io() - complete a bio when a seq is durable
- * @log: the log
- * @io: of a FLUSH, or of a FUA write whose data is in the log
- * @seq: from lc_lanes_close_owed() or lc_lanes_close_all()
- *
- * Does not sleep.  The bio ends here or later, well or with an error.
- */
 void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq)
 {
 	blk_status_t status = BLK_STS_OK;
@@ -478,11 +432,6 @@ void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq)
 		lc_io_end(io, status);
 }
 
-/**
- * lc_log_want_durable() - make a seq durable soon, nobody waits for it
- * @log: the log
- * @seq: sequence number
- */
 void lc_log_want_durable(struct lc_log *log, u64 seq)
 {
 	unsigned long flags;
@@ -494,12 +443,6 @@ void lc_log_want_durable(struct lc_log *log, u64 seq)
 	spin_unlock_irqrestore(&log->lock, flags);
 }
 
-/**
- * lc_log_relieve() - buffers run short: make what is written durable
- * @log: the log
- *
- * Does not sleep.  Holds until a buffer comes back (G6).
- */
 void lc_log_relieve(struct lc_log *log)
 {
 	unsigned long flags;
@@ -522,13 +465,6 @@ static bool durable_or_failed(struct lc_log *log, u64 seq, int *ret)
 	return done;
 }
 
-/**
- * lc_log_wait_durable() - make a seq durable and wait for it
- * @log: the log
- * @seq: sequence number
- *
- * May sleep.  Return: 0, or -EIO if that will never be.
- */
 int lc_log_wait_durable(struct lc_log *log, u64 seq)
 {
 	int ret;
@@ -549,12 +485,6 @@ static bool quiet(struct lc_log *log)
 	return ret;
 }
 
-/**
- * lc_log_quiesce() - wait until no own I/O is in flight
- * @log: the log
- *
- * May sleep.  Nobody puts anything into the lane any more.
- */
 void lc_log_quiesce(struct lc_log *log)
 {
 	/* Either nothing is left to be written again, or it never will be. */
@@ -687,13 +617,6 @@ static const struct lc_submit_ops submit_ops = {
 
 /* --- life ------------------------------------------------------------------- */
 
-/**
- * lc_log_create() - allocate the log
- * @env: of the volume
- * @submit: writes its records, for this log from now on
- *
- * May sleep.  Return: the log or NULL.
- */
 struct lc_log *lc_log_create(struct lc_env *env, struct lc_submit *submit)
 {
 	struct lc_log *log = kzalloc(sizeof(*log), GFP_KERNEL);
@@ -717,7 +640,6 @@ struct lc_log *lc_log_create(struct lc_env *env, struct lc_submit *submit)
 	return log;
 }
 
-/* No record or FLUSH is in flight any more. */
 void lc_log_destroy(struct lc_log *log)
 {
 	if (!log)
@@ -727,11 +649,6 @@ void lc_log_destroy(struct lc_log *log)
 	kfree(log);
 }
 
-/**
- * lc_log_start() - a life begins; everything below @next_seq is durable
- * @log: the log
- * @next_seq: first seq of this life
- */
 void lc_log_start(struct lc_log *log, u64 next_seq)
 {
 	unsigned long flags;

@@ -46,27 +46,126 @@ struct lc_log;
 struct lc_record;
 struct lc_submit;
 
+/**
+ * lc_log_create() - allocate the log
+ * @env: of the volume
+ * @submit: writes its records, for this log from now on
+ *
+ * May sleep.  Return: the log or NULL.
+ */
 struct lc_log *lc_log_create(struct lc_env *env, struct lc_submit *submit);
+
+/* No record or FLUSH is in flight any more. */
 void lc_log_destroy(struct lc_log *log);
+
+/**
+ * lc_log_start() - a life begins; everything below @next_seq is durable
+ * @log: the log
+ * @next_seq: first seq of this life
+ */
 void lc_log_start(struct lc_log *log, u64 next_seq);
 
 /* From the lanes, under lane->lock. */
 void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable);
+
+/**
+ * lc_log_close_buffer() - no record will be added to a buffer
+ * @log: the log
+ * @buf: the buffer
+ *
+ * Under lane->lock.
+ */
 void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf);
 
+/**
+ * lc_log_flush_io() - complete a bio when a seq is durable
+ * @log: the log
+ * @io: of a FLUSH, or of a FUA write whose data is in the log
+ * @seq: from lc_lanes_close_owed() or lc_lanes_close_all()
+ *
+ * Does not sleep.  The bio ends here or later, well or with an error.
+ */
 void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq);
+
+/**
+ * lc_log_want_durable() - make a seq durable soon, nobody waits for it
+ * @log: the log
+ * @seq: sequence number
+ */
 void lc_log_want_durable(struct lc_log *log, u64 seq);
+
+/**
+ * lc_log_relieve() - buffers run short: make what is written durable
+ * @log: the log
+ *
+ * Does not sleep.  Holds until a buffer comes back (G6).
+ */
 void lc_log_relieve(struct lc_log *log);
+
+/**
+ * lc_log_wait_durable() - make a seq durable and wait for it
+ * @log: the log
+ * @seq: sequence number
+ *
+ * May sleep.  Return: 0, or -EIO if that will never be.
+ */
 int lc_log_wait_durable(struct lc_log *log, u64 seq);
+
+/**
+ * lc_log_quiesce() - wait until no own I/O is in flight
+ * @log: the log
+ *
+ * May sleep.  Nobody puts anything into the lane any more.
+ */
 void lc_log_quiesce(struct lc_log *log);
+
+/**
+ * lc_log_fail() - nothing more becomes durable
+ * @log: the log
+ *
+ * Any context.  Waiting flushes end with an error, now and later (F1).
+ */
 void lc_log_fail(struct lc_log *log);
+
+/**
+ * lc_log_void() - a FLUSH of the SSD failed that was not the log's own
+ * @log: the log
+ *
+ * Any context.
+ */
 void lc_log_void(struct lc_log *log);
+
+/**
+ * lc_log_stop() - write nothing more to the SSD, ever
+ * @log: the log
+ *
+ * Any context.  Who waits in lc_log_wait_durable() is told so; bios that wait for a
+ * flush go on waiting, for lc_log_end_flushes() or lc_log_fail().
+ */
 void lc_log_stop(struct lc_log *log);
+
+/**
+ * lc_log_wait_stopped() - wait until nothing changes any more
+ * @log: stopped, and so is the lane
+ *
+ * May sleep.  Every record has been left by its writers: its image is final.
+ */
 void lc_log_wait_stopped(struct lc_log *log);
+
+/**
+ * lc_log_end_flushes() - everything given so far is durable elsewhere, or lost
+ * @log: stopped
+ * @status: for the bios that wait for a flush, and those that still come
+ */
 void lc_log_end_flushes(struct lc_log *log, blk_status_t status);
 
+/* Records are waiting to be written again, a hint. */
 bool lc_log_in_trouble(const struct lc_log *log);
+
+/* The last seq that was given.  Any context. */
 u64 lc_log_last_seq(struct lc_log *log);
+
+/* The last seq that is durable.  Any context. */
 u64 lc_log_durable_seq(struct lc_log *log);
 
 #endif /* LC_LOG_H */

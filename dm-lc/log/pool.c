@@ -99,15 +99,6 @@ static struct lc_buffer *buffer_alloc(struct lc_pool *pool, u32 home)
 	return buf;
 }
 
-/**
- * lc_buffers_alloc() - allocate write buffers
- * @pool: the buffers it has decide whose the next one is
- * @nr: how many
- * @list: gets them, untouched on error
- *
- * Not more than half of the RAM: what then becomes of the machine shows too late.
- * May sleep.  Return: 0 or -ENOMEM.
- */
 int lc_buffers_alloc(struct lc_pool *pool, u32 nr, struct list_head *list)
 {
 	u32 home = READ_ONCE(pool->nr);
@@ -138,7 +129,6 @@ void lc_buffers_free(struct list_head *list)
 	INIT_LIST_HEAD(list);
 }
 
-/* Nobody uses a buffer any more; what they hold is given up. */
 void lc_pool_destroy(struct lc_pool *pool)
 {
 	struct lc_buffer *buf, *tmp;
@@ -209,20 +199,12 @@ static void pool_trim(struct lc_pool *pool)
 	lc_buffers_free(&drop);
 }
 
-/* Keep @nr buffers; those in use are freed when they come back.  May sleep. */
 void lc_pool_shrink(struct lc_pool *pool, u32 nr)
 {
 	WRITE_ONCE(pool->wanted, nr);
 	pool_trim(pool);
 }
 
-/**
- * lc_pool_get() - take a free buffer, pinned by its owner
- * @pool: the pool
- * @home: lane it is for
- *
- * May sleep.  Return: NULL if none is free.
- */
 struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 home)
 {
 	struct lc_buffer *buf;
@@ -246,12 +228,6 @@ u32 lc_pool_used(const struct lc_pool *pool)
 	return nr - min(nr, nr_free);
 }
 
-/**
- * lc_buffer_unpin() - let go of a buffer
- * @buf: the buffer
- *
- * Any context.  The last one puts it back and wakes the refill worker.
- */
 void lc_buffer_unpin(struct lc_buffer *buf)
 {
 	struct lc_pool *pool = buf->pool;
@@ -267,13 +243,6 @@ void lc_buffer_unpin(struct lc_buffer *buf)
 	lc_kick(&pool->env->refill);
 }
 
-/**
- * lc_buffer_pin() - keep the RAM image of a slot, if it has one
- * @ring: of the segments
- * @slot: mapped by a block whose bucket the caller has locked
- *
- * Return: the buffer, pinned, or NULL: the slot is durable on the SSD.
- */
 struct lc_buffer *lc_buffer_pin(struct lc_ring *ring, u32 slot)
 {
 	struct lc_segment *seg = lc_ring_segment(ring, slot);

@@ -106,16 +106,62 @@ struct lc_pool {
 	struct lc_home homes[];		/* one for each lane */
 };
 
+/*
+ * @ring outlives the pool; @nr_homes: lanes.  May sleep.
+ * Return: a pool without buffers, or NULL.
+ */
 struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes);
+
+/* Nobody uses a buffer any more; what they hold is given up. */
 void lc_pool_destroy(struct lc_pool *pool);
+
+/**
+ * lc_buffers_alloc() - allocate write buffers
+ * @pool: the buffers it has decide whose the next one is
+ * @nr: how many
+ * @list: gets them, untouched on error
+ *
+ * Not more than half of the RAM: what then becomes of the machine shows too late.
+ * May sleep.  Return: 0 or -ENOMEM.
+ */
 int lc_buffers_alloc(struct lc_pool *pool, u32 nr, struct list_head *list);
+
+/* Free buffers that lc_buffers_alloc() has put into @list and no pool has taken.  May sleep. */
 void lc_buffers_free(struct list_head *list);
+
+/* Take the buffers of @list over; it is empty afterwards.  Any context. */
 void lc_pool_add(struct lc_pool *pool, struct list_head *list);
+
+/* Keep @nr buffers; those in use are freed when they come back.  May sleep. */
 void lc_pool_shrink(struct lc_pool *pool, u32 nr);
+
+/**
+ * lc_pool_get() - take a free buffer, pinned by its owner
+ * @pool: the pool
+ * @home: lane it is for
+ *
+ * May sleep.  Return: NULL if none is free.
+ */
 struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 home);
+
+/* How many buffers are not free?  Any context; a hint. */
 u32 lc_pool_used(const struct lc_pool *pool);
 
+/**
+ * lc_buffer_pin() - keep the RAM image of a slot, if it has one
+ * @ring: of the segments
+ * @slot: mapped by a block whose bucket the caller has locked
+ *
+ * Return: the buffer, pinned, or NULL: the slot is durable on the SSD.
+ */
 struct lc_buffer *lc_buffer_pin(struct lc_ring *ring, u32 slot);
+
+/**
+ * lc_buffer_unpin() - let go of a buffer
+ * @buf: the buffer
+ *
+ * Any context.  The last one puts it back and wakes the refill worker.
+ */
 void lc_buffer_unpin(struct lc_buffer *buf);
 
 static inline void *lc_buffer_slot(const struct lc_buffer *buf, u32 slot)

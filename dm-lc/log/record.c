@@ -30,13 +30,6 @@ struct lc_record_header *lc_record_image(const struct lc_record *rec)
 	return rec->buf->slots[rec->first_slot];
 }
 
-/**
- * lc_record_owe() - the next FLUSH has to make the record durable, if the cursor says so
- * @rec: the record
- * @cur: with a reference on it
- *
- * Any context.  Who waits for the write of the cursor to complete sees it, too (G7).
- */
 void lc_record_owe(struct lc_record *rec, const struct lc_cursor *cur)
 {
 	/* Shared with all who write to the record: set once. */
@@ -80,15 +73,6 @@ int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc
 	return 0;
 }
 
-/**
- * lc_record_join() - take a reference on a record, if it is the open one that holds a slot
- * @rec: the record
- * @segment: number
- * @slot: of that segment; it is in a record that was opened not later than @rec
- * @refuse: as for lc_record_get()
- *
- * Under RCU.  Return: whether @rec is open and in it, or behind it, lies @slot.
- */
 bool lc_record_join(struct lc_record *rec, u64 segment, u32 slot, const bool *refuse)
 {
 	s64 state;
@@ -105,13 +89,6 @@ bool lc_record_join(struct lc_record *rec, u64 segment, u32 slot, const bool *re
 	return true;
 }
 
-/**
- * lc_record_put() - drop a writer's reference
- * @rec: the record
- *
- * Any context.  Return: whether it was the last one of a closed record; the caller hands that to
- * lc_submit_record().
- */
 bool lc_record_put(struct lc_record *rec)
 {
 	u64 state = atomic64_dec_return(&rec->state);
@@ -119,14 +96,6 @@ bool lc_record_put(struct lc_record *rec)
 	return state & STATE_CLOSED && !(state & STATE_WRITERS);
 }
 
-/**
- * lc_record_shut() - let nobody take a reference any more
- * @rec: open
- *
- * From lc_log_append(), under lane->lock and log->lock: who sees one record closed, and
- * then another one still open, knows that the other one gets the higher seq.  One reference
- * is taken, for the caller of that to put.
- */
 void lc_record_shut(struct lc_record *rec)
 {
 	s64 state = atomic64_read(&rec->state);
@@ -136,30 +105,21 @@ void lc_record_shut(struct lc_record *rec)
 	rec->nr_slots = state_next(state);
 }
 
-/* Does nobody get a reference any more? */
 bool lc_record_closed(const struct lc_record *rec)
 {
 	return (u64)atomic64_read(&rec->state) & STATE_CLOSED;
 }
 
-/* Has anybody reserved slots that were not given back?  A hint, without lane->lock. */
 bool lc_record_used(const struct lc_record *rec)
 {
 	return state_next(atomic64_read(&rec->state));
 }
 
-/* Neither slots handed out nor anybody who might still give some back; a hint, too. */
 bool lc_record_untouched(const struct lc_record *rec)
 {
 	return !(u32)atomic64_read(&rec->state);
 }
 
-/**
- * lc_record_retract() - take an open record back, as if it had never been opened
- * @rec: the last one of its buffer
- *
- * Under lane->lock.  Return: false if somebody has been at it.
- */
 bool lc_record_retract(struct lc_record *rec)
 {
 	s64 state = atomic64_read(&rec->state);
@@ -170,7 +130,6 @@ bool lc_record_retract(struct lc_record *rec)
 	return true;
 }
 
-/* [lane->lock] Where the next record of a buffer would begin; none is open in it. */
 u32 lc_buffer_end(const struct lc_buffer *buf)
 {
 	const struct lc_record *last;
@@ -181,15 +140,6 @@ u32 lc_buffer_end(const struct lc_buffer *buf)
 	return last->first_slot + LC_HEADER_SLOTS + last->nr_slots;
 }
 
-/**
- * lc_record_open() - open the next record of a buffer if at least one block fits
- * @buf: no record of it is open
- * @type: LC_RECORD_*
- * @incarnation: another one than before
- * @most: data slots that it may hold, 0: as many as there is room for
- *
- * Under lane->lock.  Return: the record or NULL.
- */
 struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation,
 				 u32 most)
 {
@@ -225,12 +175,6 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
 
 /* --- cursor ------------------------------------------------------------- */
 
-/**
- * lc_cursor_return() - give unused slots back and drop the reference
- * @cur: the cursor
- *
- * Process context, does not sleep.  Return: as lc_record_put(), false without a record.
- */
 bool lc_cursor_return(struct lc_cursor *cur)
 {
 	struct lc_record *rec = cur->rec;
@@ -254,27 +198,12 @@ bool lc_cursor_return(struct lc_cursor *cur)
 	return lc_record_put(rec);
 }
 
-/**
- * lc_record_owns() - is this slot of its segment in the record?
- * @rec: a reference is held
- * @slot: slots behind the reserved ones may belong to the next record of the segment
- */
 bool lc_record_owns(const struct lc_record *rec, u32 slot)
 {
 	return slot > rec->first_slot &&
 	       slot - rec->first_slot <= state_next(atomic64_read(&rec->state));
 }
 
-/**
- * lc_cursor_describe() - write the header entry of a slot
- * @cur: the cursor
- * @slot: slot number, over the whole SSD
- * @block: block number
- * @mask: sectors
- * @lost: sectors lost for good
- *
- * Under the block's bucket lock, with the cursor's reference (B1).
- */
 void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost)
 {
 	const struct lc_record *rec = cur->rec;

@@ -58,16 +58,6 @@ struct lc_submit {
 	struct lc_backlog backlog;	/* lock, but for lc_backlog_most() */
 };
 
-/**
- * lc_submit_create() - allocate the bios
- * @env: of the volume
- * @ring: of the segments
- * @pool: of the buffers whose records are written; learns who writes them
- * @sums: of the slots
- * @nr_lanes: how many share the SSD
- *
- * May sleep.  Return: the room or NULL.
- */
 struct lc_submit *lc_submit_create(struct lc_env *env, struct lc_ring *ring, struct lc_pool *pool,
 				   struct lc_sums *sums, u32 nr_lanes)
 {
@@ -97,13 +87,6 @@ free_submit:
 	return NULL;
 }
 
-/**
- * lc_submit_bind() - say who is told of records
- * @submit: the room; no record came yet
- * @ops: what is called
- * @log: for that
- * @wq: whose workers send records
- */
 void lc_submit_bind(struct lc_submit *submit, const struct lc_submit_ops *ops, struct lc_log *log,
 		    struct workqueue_struct *wq)
 {
@@ -112,7 +95,6 @@ void lc_submit_bind(struct lc_submit *submit, const struct lc_submit_ops *ops, s
 	submit->wq = wq;
 }
 
-/* No record is on its way any more. */
 void lc_submit_destroy(struct lc_submit *submit)
 {
 	if (!submit)
@@ -189,13 +171,6 @@ static void enter(struct lc_submit *submit, struct lc_record *rec)
 	spin_unlock_irqrestore(&submit->lock, flags);
 }
 
-/**
- * lc_submit_again() - have a record sent by a worker that was sent before
- * @submit: the room
- * @rec: its write failed, or what came of it is in doubt
- *
- * Any context; the log's lock may be held.  It does not wait for its turn.
- */
 void lc_submit_again(struct lc_submit *submit, struct lc_record *rec)
 {
 	unsigned long flags;
@@ -219,23 +194,11 @@ static void leave(struct lc_submit *submit, const struct lc_record *rec)
 	spin_unlock_irqrestore(&submit->lock, flags);
 }
 
-/**
- * lc_submit_most() - how much may there be that is not on the SSD?
- * @submit: the room
- *
- * Any context.  Return: segments of each lane, those that are open or ready included.
- */
 u32 lc_submit_most(const struct lc_submit *submit)
 {
 	return lc_backlog_most(&submit->backlog, submit->env->sb->geo.seg_slots, submit->nr_lanes);
 }
 
-/**
- * lc_submit_adapt() - decide anew how large records may be
- * @submit: the room
- *
- * Any context.
- */
 void lc_submit_adapt(struct lc_submit *submit)
 {
 	u32 seg_slots = submit->env->sb->geo.seg_slots;
@@ -244,23 +207,11 @@ void lc_submit_adapt(struct lc_submit *submit)
 		   lc_backlog_piece(&submit->backlog, seg_slots, submit->nr_lanes));
 }
 
-/**
- * lc_submit_piece() - how many blocks may a record have?
- * @submit: the room
- *
- * Any context.  Return: blocks, or 0: as many as there is room for, since the SSD is not slow.
- */
 u32 lc_submit_piece(const struct lc_submit *submit)
 {
 	return READ_ONCE(submit->piece);
 }
 
-/**
- * lc_submit_enough() - has a slow SSD enough to do for now?
- * @submit: the room
- *
- * Any context.  If so, a record is on its way.
- */
 bool lc_submit_enough(const struct lc_submit *submit)
 {
 	u32 piece = READ_ONCE(submit->piece);
@@ -268,7 +219,6 @@ bool lc_submit_enough(const struct lc_submit *submit)
 	return piece && READ_ONCE(submit->unwritten) >= 2ull * piece;
 }
 
-/* Nothing waits, and nothing that waited is on its way. */
 bool lc_submit_idle(struct lc_submit *submit)
 {
 	unsigned long flags;
@@ -448,12 +398,6 @@ static void submit_or_add(struct lc_submit *submit, struct bio *bio, bool fua,
 		submit_bio(bio);
 }
 
-/**
- * lc_submit_bios() - submit what lc_submit_record() has put off
- * @bios: emptied
- *
- * Process context, may sleep as submit_bio() does.
- */
 void lc_submit_bios(struct bio_list *bios)
 {
 	struct bio *bio;
@@ -500,15 +444,6 @@ static void record_work(struct work_struct *work)
 	write_record(rec->buf->pool->submit, rec, NULL);
 }
 
-/**
- * lc_submit_record() - write a record
- * @submit: the room
- * @rec: closed, and left by its writers
- * @direct: gets the bio if it is small, for lc_submit_bios(); else, or if it is NULL, a worker
- *	sends it, when it is its turn
- *
- * Process context, does not sleep.
- */
 void lc_submit_record(struct lc_submit *submit, struct lc_record *rec, struct bio_list *direct)
 {
 	if (!direct || !write_record(submit, rec, direct))

@@ -42,20 +42,93 @@ struct lc_submit_ops {
 	void (*end)(struct lc_log *log, struct lc_record *rec, blk_status_t status);
 };
 
+/**
+ * lc_submit_create() - allocate the bios
+ * @env: of the volume
+ * @ring: of the segments
+ * @pool: of the buffers whose records are written; learns who writes them
+ * @sums: of the slots
+ * @nr_lanes: how many share the SSD
+ *
+ * May sleep.  Return: the room or NULL.
+ */
 struct lc_submit *lc_submit_create(struct lc_env *env, struct lc_ring *ring, struct lc_pool *pool,
 				   struct lc_sums *sums, u32 nr_lanes);
+
+/**
+ * lc_submit_bind() - say who is told of records
+ * @submit: the room; no record came yet
+ * @ops: what is called
+ * @log: for that
+ * @wq: whose workers send records
+ */
 void lc_submit_bind(struct lc_submit *submit, const struct lc_submit_ops *ops, struct lc_log *log,
 		    struct workqueue_struct *wq);
+
+/* No record is on its way any more. */
 void lc_submit_destroy(struct lc_submit *submit);
 
+/**
+ * lc_submit_record() - write a record
+ * @submit: the room
+ * @rec: closed, and left by its writers
+ * @direct: gets the bio if it is small, for lc_submit_bios(); else, or if it is NULL, a worker
+ *	sends it, when it is its turn
+ *
+ * Process context, does not sleep.
+ */
 void lc_submit_record(struct lc_submit *submit, struct lc_record *rec, struct bio_list *direct);
+
+/**
+ * lc_submit_again() - have a record sent by a worker that was sent before
+ * @submit: the room
+ * @rec: its write failed, or what came of it is in doubt
+ *
+ * Any context; the log's lock may be held.  It does not wait for its turn.
+ */
 void lc_submit_again(struct lc_submit *submit, struct lc_record *rec);
+
+/**
+ * lc_submit_bios() - submit what lc_submit_record() has put off
+ * @bios: emptied
+ *
+ * Process context, may sleep as submit_bio() does.
+ */
 void lc_submit_bios(struct bio_list *bios);
+
+/* Nothing waits, and nothing that waited is on its way. */
 bool lc_submit_idle(struct lc_submit *submit);
 
+/**
+ * lc_submit_adapt() - decide anew how large records may be
+ * @submit: the room
+ *
+ * Any context.
+ */
 void lc_submit_adapt(struct lc_submit *submit);
+
+/**
+ * lc_submit_most() - how much may there be that is not on the SSD?
+ * @submit: the room
+ *
+ * Any context.  Return: segments of each lane, those that are open or ready included.
+ */
 u32 lc_submit_most(const struct lc_submit *submit);
+
+/**
+ * lc_submit_piece() - how many blocks may a record have?
+ * @submit: the room
+ *
+ * Any context.  Return: blocks, or 0: as many as there is room for, since the SSD is not slow.
+ */
 u32 lc_submit_piece(const struct lc_submit *submit);
+
+/**
+ * lc_submit_enough() - has a slow SSD enough to do for now?
+ * @submit: the room
+ *
+ * Any context.  If so, a record is on its way.
+ */
 bool lc_submit_enough(const struct lc_submit *submit);
 
 #endif /* LC_SUBMIT_H */

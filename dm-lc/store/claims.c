@@ -18,11 +18,6 @@
 INTERVAL_TREE_DEFINE(struct lc_claim, node, u64, subtree_last, START, LAST,
 		     static __maybe_unused, tree)
 
-/**
- * lc_claims_create() - allocate the room
- *
- * May sleep.  Return: the room or NULL.
- */
 struct lc_claims *lc_claims_create(void)
 {
 	struct lc_claims *claims = kzalloc(sizeof(*claims), GFP_KERNEL);
@@ -41,13 +36,6 @@ void lc_claims_destroy(struct lc_claims *claims)
 	kfree(claims);
 }
 
-/**
- * lc_claims_add() - claim a range
- * @claims: the room
- * @claim: initialised, not added
- *
- * Any context.  Nothing may be done in the range before lc_claims_turn().
- */
 void lc_claims_add(struct lc_claims *claims, struct lc_claim *claim)
 {
 	unsigned long flags;
@@ -59,13 +47,6 @@ void lc_claims_add(struct lc_claims *claims, struct lc_claim *claim)
 	spin_unlock_irqrestore(&claims->lock, flags);
 }
 
-/**
- * lc_claims_turn() - has a claim its turn?
- * @claims: the room
- * @claim: added
- *
- * Any context.  Once it has, it keeps it until it is dropped.
- */
 bool lc_claims_turn(struct lc_claims *claims, const struct lc_claim *claim)
 {
 	struct rb_root_cached *others = &claims->trees[!claim->kind];
@@ -81,15 +62,6 @@ bool lc_claims_turn(struct lc_claims *claims, const struct lc_claim *claim)
 	return turn;
 }
 
-/**
- * lc_claims_wait() - wait for the turn of a claim
- * @claims: the room
- * @claim: added
- * @give_up: ends the wait early if it becomes true; lc_claims_wake() has it looked at
- * @arg: for @give_up
- *
- * May sleep, for as long as SSD and HDD need for the discards that came before.
- */
 void lc_claims_wait(struct lc_claims *claims, const struct lc_claim *claim,
 		    bool (*give_up)(const void *arg), const void *arg)
 {
@@ -106,13 +78,6 @@ static void let(struct lc_claims *claims, struct lc_claim *claim)
 	smp_store_release(&claims->nr_holding, claims->nr_holding - 1);
 }
 
-/**
- * lc_claims_drop() - the work is over, or not begun
- * @claims: the room
- * @claim: perhaps not added
- *
- * Any context.
- */
 void lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim)
 {
 	unsigned long flags;
@@ -132,20 +97,11 @@ void lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim)
 	spin_unlock_irqrestore(&claims->lock, flags);
 }
 
-/* Have those who wait look whether they are to give up.  Any context. */
 void lc_claims_wake(struct lc_claims *claims)
 {
 	wake_up_all(&claims->wait);
 }
 
-/**
- * lc_claims_hold() - hold writes of a discard's blocks back from now on (CL3)
- * @claims: the room
- * @claim: added, holds none back yet
- *
- * Any context.  Until lc_claims_let() or lc_claims_drop().  Writes that are sent at the same time
- * may see it or not.
- */
 void lc_claims_hold(struct lc_claims *claims, struct lc_claim *claim)
 {
 	unsigned long flags;
@@ -156,13 +112,6 @@ void lc_claims_hold(struct lc_claims *claims, struct lc_claim *claim)
 	spin_unlock_irqrestore(&claims->lock, flags);
 }
 
-/**
- * lc_claims_let() - hold none back any more
- * @claims: the room
- * @claim: added; perhaps it held none back
- *
- * Any context.  The caller kicks env.unpark.
- */
 void lc_claims_let(struct lc_claims *claims, struct lc_claim *claim)
 {
 	unsigned long flags;
@@ -172,14 +121,6 @@ void lc_claims_let(struct lc_claims *claims, struct lc_claim *claim)
 	spin_unlock_irqrestore(&claims->lock, flags);
 }
 
-/**
- * lc_claims_held() - is a write of any of these blocks held back?
- * @claims: the room
- * @first: block number
- * @last: the last of them
- *
- * Any context.  Slower than lc_claims_holding(), which is to be asked first.
- */
 bool lc_claims_held(struct lc_claims *claims, u64 first, u64 last)
 {
 	struct rb_root_cached *discards = &claims->trees[LC_CLAIM_DISCARD];
@@ -204,12 +145,6 @@ static bool no_discard(struct lc_claims *claims)
 	return none;
 }
 
-/**
- * lc_claims_wait_discards() - wait until no discard claims anything
- * @claims: the room
- *
- * May sleep.  The caller sees to it that none is added.
- */
 void lc_claims_wait_discards(struct lc_claims *claims)
 {
 	wait_event_idle(claims->wait, no_discard(claims));

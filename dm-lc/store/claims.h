@@ -48,7 +48,14 @@ struct lc_claims {
 	wait_queue_head_t wait;		/* a claim was dropped, or waiters are to look again */
 };
 
+/**
+ * lc_claims_create() - allocate the room
+ *
+ * May sleep.  Return: the room or NULL.
+ */
 struct lc_claims *lc_claims_create(void);
+
+/* Nothing is claimed, and nobody waits.  @claims or NULL. */
 void lc_claims_destroy(struct lc_claims *claims);
 
 static inline void lc_claim_init(struct lc_claim *claim, enum lc_claim_kind kind, u64 first, u64 nr)
@@ -60,15 +67,83 @@ static inline void lc_claim_init(struct lc_claim *claim, enum lc_claim_kind kind
 	claim->holds = false;
 }
 
+/**
+ * lc_claims_add() - claim a range
+ * @claims: the room
+ * @claim: initialised, not added
+ *
+ * Any context.  Nothing may be done in the range before lc_claims_turn().
+ */
 void lc_claims_add(struct lc_claims *claims, struct lc_claim *claim);
+
+/**
+ * lc_claims_turn() - has a claim its turn?
+ * @claims: the room
+ * @claim: added
+ *
+ * Any context.  Once it has, it keeps it until it is dropped.
+ */
 bool lc_claims_turn(struct lc_claims *claims, const struct lc_claim *claim);
+
+/**
+ * lc_claims_wait() - wait for the turn of a claim
+ * @claims: the room
+ * @claim: added
+ * @give_up: ends the wait early if it becomes true; lc_claims_wake() has it looked at
+ * @arg: for @give_up
+ *
+ * May sleep, for as long as SSD and HDD need for the discards that came before.
+ */
 void lc_claims_wait(struct lc_claims *claims, const struct lc_claim *claim,
 		    bool (*give_up)(const void *arg), const void *arg);
+
+/**
+ * lc_claims_drop() - the work is over, or not begun
+ * @claims: the room
+ * @claim: perhaps not added
+ *
+ * Any context.
+ */
 void lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim);
+
+/* Have those who wait look whether they are to give up.  Any context. */
 void lc_claims_wake(struct lc_claims *claims);
+
+/**
+ * lc_claims_hold() - hold writes of a discard's blocks back from now on (CL3)
+ * @claims: the room
+ * @claim: added, holds none back yet
+ *
+ * Any context.  Until lc_claims_let() or lc_claims_drop().  Writes that are sent at the same time
+ * may see it or not.
+ */
 void lc_claims_hold(struct lc_claims *claims, struct lc_claim *claim);
+
+/**
+ * lc_claims_let() - hold none back any more
+ * @claims: the room
+ * @claim: added; perhaps it held none back
+ *
+ * Any context.  The caller kicks env.unpark.
+ */
 void lc_claims_let(struct lc_claims *claims, struct lc_claim *claim);
+
+/**
+ * lc_claims_held() - is a write of any of these blocks held back?
+ * @claims: the room
+ * @first: block number
+ * @last: the last of them
+ *
+ * Any context.  Slower than lc_claims_holding(), which is to be asked first.
+ */
 bool lc_claims_held(struct lc_claims *claims, u64 first, u64 last);
+
+/**
+ * lc_claims_wait_discards() - wait until no discard claims anything
+ * @claims: the room
+ *
+ * May sleep.  The caller sees to it that none is added.
+ */
 void lc_claims_wait_discards(struct lc_claims *claims);
 
 /* Is any write held back?  Any context; all that each write pays for as long as none is. */

@@ -94,26 +94,12 @@ static u32 locks(u64 nr_slots)
 	return clamp_t(u64, rounddown_pow_of_two(nr_slots / 128 + 1), 16, 4096);
 }
 
-/**
- * lc_index_need() - RAM that an index will take
- * @nr_slots: slots of the SSD, below LC_NO_SLOT
- * @seg_slots: slots of a segment, which divides @nr_slots
- *
- * Any context.  Return: bytes.
- */
 u64 lc_index_need(u64 nr_slots, u32 seg_slots)
 {
 	return nr_slots * sizeof(struct node) + buckets(nr_slots, seg_slots) * sizeof(u32) +
 	       locks(nr_slots) * sizeof(struct bucket_lock);
 }
 
-/**
- * lc_index_create() - allocate an empty index
- * @nr_slots: slots of the SSD, below LC_NO_SLOT
- * @seg_slots: slots of a segment, which divides @nr_slots
- *
- * May sleep, and reclaim memory, but no process is killed for it.  Return: the index or NULL.
- */
 struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots)
 {
 	gfp_t gfp = GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
@@ -150,10 +136,6 @@ free_arrays:
 	return NULL;
 }
 
-/**
- * lc_index_destroy() - free an index nobody uses any more
- * @index: the index
- */
 void lc_index_destroy(struct lc_index *index)
 {
 	if (!index)
@@ -166,12 +148,6 @@ void lc_index_destroy(struct lc_index *index)
 	kfree(index);
 }
 
-/**
- * lc_index_clear() - empty an index nobody else uses
- * @index: the index
- *
- * May sleep.
- */
 void lc_index_clear(struct lc_index *index)
 {
 	memset(index->nodes, 0, index->nr_slots * sizeof(struct node));
@@ -187,29 +163,12 @@ static u32 bucket_of(const struct lc_index *index, u64 block)
 	return reciprocal_scale(hash_64(block, 32), index->nr_buckets);
 }
 
-/**
- * lc_index_absent() - is a block certainly not cached?
- * @index: the index
- * @block: block number
- *
- * Any context, takes no lock.  What was set before the call, as seen by the caller, and
- * not removed since, is never called absent (I4).  Return: false also if it just is not
- * known: another block has the same bucket.
- */
 bool lc_index_absent(const struct lc_index *index, u64 block)
 {
 	/* Pairs with unlink_node(): why a block could go, the HDD holds it, is seen, too. */
 	return smp_load_acquire(&index->heads[bucket_of(index, block)]) == LC_NO_SLOT;
 }
 
-/**
- * lc_index_lock() - lock the bucket of a block
- * @index: the index
- * @block: block number
- *
- * Process context.  Return: the bucket, to be handed to the [locked] functions
- * and to lc_index_unlock().
- */
 u32 lc_index_lock(struct lc_index *index, u64 block)
 	__acquires(bucket)
 {
@@ -333,16 +292,6 @@ static void forget_node(struct lc_index *index, u32 *link, struct lc_mapping *ol
 	count_lost(index, old->lost, 0);
 }
 
-/**
- * lc_index_set() - make @map the newest copy of a block [locked]
- * @index: the index
- * @bucket: from lc_index_lock() of the block
- * @block: block number
- * @map: its slot's node must not be linked
- * @old: what it replaced, if anything
- *
- * Return: whether something was replaced.
- */
 bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc_mapping *map,
 		  struct lc_mapping *old)
 {
@@ -372,13 +321,6 @@ bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc
 	return replaced;
 }
 
-/**
- * lc_index_widen() - more sectors of a slot became valid [locked]
- * @index: the index
- * @bucket: from lc_index_lock() of the block
- * @slot: linked in @bucket
- * @mask: sectors just written; they are no longer lost
- */
 void lc_index_widen(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 {
 	struct node *n = &index->nodes[slot];
@@ -388,15 +330,6 @@ void lc_index_widen(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 	set_lost(index, n, n->lost & ~mask);
 }
 
-/**
- * lc_index_remove() - forget a block [locked]
- * @index: the index
- * @bucket: from lc_index_lock() of the block
- * @block: block number
- * @old: what was there
- *
- * Return: whether there was one; @old is set then.
- */
 bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *old)
 {
 	u32 *link = find_link(index, bucket, block);
@@ -407,12 +340,6 @@ bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_ma
 	return true;
 }
 
-/**
- * lc_index_clean() - the HDD durably holds this copy [locked]
- * @index: the index
- * @bucket: from lc_index_lock() of the block
- * @slot: linked in @bucket
- */
 void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot)
 {
 	struct node *n = &index->nodes[slot];
@@ -426,13 +353,6 @@ void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot)
 	count(&index->dirty, -1);
 }
 
-/**
- * lc_index_lose() - a slot holds nothing any more [locked]
- * @index: the index
- * @bucket: from lc_index_lock() of the block
- * @slot: linked in @bucket
- * @mask: sectors that are lost with it; the HDD holds the others
- */
 void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 {
 	struct node *n = &index->nodes[slot];
@@ -446,15 +366,6 @@ void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 	}
 }
 
-/**
- * lc_index_narrow() - the HDD holds some sectors of a block now [locked]
- * @index: the index
- * @bucket: from lc_index_lock() of the block
- * @block: block number
- * @mask: these sectors; the slot is not needed for them any more
- *
- * A block of which nothing is missing on the HDD is forgotten.
- */
 void lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask)
 {
 	u32 *link = find_link(index, bucket, block);

@@ -37,12 +37,51 @@ struct lc_mapping {
 	bool refused;	/* dirty, and the HDD did not take it: tried again later */
 };
 
+/**
+ * lc_index_create() - allocate an empty index
+ * @nr_slots: slots of the SSD, below LC_NO_SLOT
+ * @seg_slots: slots of a segment, which divides @nr_slots
+ *
+ * May sleep, and reclaim memory, but no process is killed for it.  Return: the index or NULL.
+ */
 struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots);
+
+/**
+ * lc_index_destroy() - free an index nobody uses any more
+ * @index: the index
+ */
 void lc_index_destroy(struct lc_index *index);
+
+/**
+ * lc_index_clear() - empty an index nobody else uses
+ * @index: the index
+ *
+ * May sleep.
+ */
 void lc_index_clear(struct lc_index *index);
 
+/**
+ * lc_index_absent() - is a block certainly not cached?
+ * @index: the index
+ * @block: block number
+ *
+ * Any context, takes no lock.  What was set before the call, as seen by the caller, and
+ * not removed since, is never called absent (I4).  Return: false also if it just is not
+ * known: another block has the same bucket.
+ */
 bool lc_index_absent(const struct lc_index *index, u64 block);
+
+/**
+ * lc_index_lock() - lock the bucket of a block
+ * @index: the index
+ * @block: block number
+ *
+ * Process context.  Return: the bucket, to be handed to the [locked] functions
+ * and to lc_index_unlock().
+ */
 u32 lc_index_lock(struct lc_index *index, u64 block);
+
+/* Unlock what lc_index_lock() or lc_index_lock_slot() has locked. */
 void lc_index_unlock(struct lc_index *index, u32 bucket);
 
 /*
@@ -62,12 +101,66 @@ bool lc_index_lose_slot(struct lc_index *index, u64 block, u32 slot);
 
 /* [locked] */
 bool lc_index_lookup(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *map);
+
+/**
+ * lc_index_set() - make @map the newest copy of a block [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @block: block number
+ * @map: its slot's node must not be linked
+ * @old: what it replaced, if anything
+ *
+ * Return: whether something was replaced.
+ */
 bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc_mapping *map,
 		  struct lc_mapping *old);
+
+/**
+ * lc_index_widen() - more sectors of a slot became valid [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @slot: linked in @bucket
+ * @mask: sectors just written; they are no longer lost
+ */
 void lc_index_widen(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
+
+/**
+ * lc_index_remove() - forget a block [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @block: block number
+ * @old: what was there
+ *
+ * Return: whether there was one; @old is set then.
+ */
 bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *old);
+
+/**
+ * lc_index_clean() - the HDD durably holds this copy [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @slot: linked in @bucket
+ */
 void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot);
+
+/**
+ * lc_index_lose() - a slot holds nothing any more [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @slot: linked in @bucket
+ * @mask: sectors that are lost with it; the HDD holds the others
+ */
 void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
+
+/**
+ * lc_index_narrow() - the HDD holds some sectors of a block now [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @block: block number
+ * @mask: these sectors; the slot is not needed for them any more
+ *
+ * A block of which nothing is missing on the HDD is forgotten.
+ */
 void lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask);
 
 /* Any context; a hint to be confirmed under the lock of *block's bucket. */
@@ -86,6 +179,14 @@ u64 lc_index_dirty(struct lc_index *index);
 u64 lc_index_refused(struct lc_index *index);
 u64 lc_index_lost(struct lc_index *index);	/* blocks with lost sectors */
 u64 lc_index_bytes(struct lc_index *index);
+
+/**
+ * lc_index_need() - RAM that an index will take
+ * @nr_slots: slots of the SSD, below LC_NO_SLOT
+ * @seg_slots: slots of a segment, which divides @nr_slots
+ *
+ * Any context.  Return: bytes.
+ */
 u64 lc_index_need(u64 nr_slots, u32 seg_slots);
 
 #endif /* LC_INDEX_H */

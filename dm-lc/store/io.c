@@ -13,17 +13,6 @@
 
 #include "store/io.h"
 
-/**
- * lc_io_sync() - one read or write, waited for
- * @bdev: the device
- * @opf: operation and flags
- * @address: bytes
- * @data: physically contiguous
- * @len: bytes
- *
- * May sleep; never from map(), where a bio submitted waits for map() to return.
- * Return: 0 or a negative errno.
- */
 int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len)
 {
 	struct bio_vec bvec;
@@ -53,19 +42,6 @@ static void told_end(struct bio *bio)
 	complete(&told->done);
 }
 
-/**
- * lc_io_sync_told() - lc_io_sync() for a FLUSH whose failure others must know of
- * @bdev: the device
- * @opf: operation and flags
- * @address: bytes
- * @data: physically contiguous
- * @len: bytes
- * @failed: called if it fails, in completion context: before a FLUSH that is submitted or
- *	ends later can be believed (F2)
- * @arg: for @failed
- *
- * May sleep.  Return: 0 or a negative errno.
- */
 int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len,
 		    void (*failed)(void *arg), void *arg)
 {
@@ -87,12 +63,6 @@ int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void 
 	return ret;
 }
 
-/**
- * lc_io_flush() - make the device's volatile cache durable
- * @bdev: the device
- *
- * May sleep.  Return: 0 or a negative errno.
- */
 int lc_io_flush(struct block_device *bdev)
 {
 	struct bio bio;
@@ -126,14 +96,6 @@ static void batch_read_end(struct bio *bio)
 	batch_put(read->batch);
 }
 
-/**
- * lc_io_batch_read() - start one read
- * @batch: the batch
- * @read: with read->data set; busy until the wait
- * @bdev: the device
- * @address: bytes
- * @len: bytes
- */
 void lc_io_batch_read(struct lc_io_batch *batch, struct lc_io_read *read,
 		      struct block_device *bdev, u64 address, u32 len)
 {
@@ -146,25 +108,12 @@ void lc_io_batch_read(struct lc_io_batch *batch, struct lc_io_read *read,
 	submit_bio(&read->bio);
 }
 
-/**
- * lc_io_batch_wait() - wait for all reads started
- * @batch: the batch
- *
- * May sleep.  The batch must be initialised again before its next use.
- */
 void lc_io_batch_wait(struct lc_io_batch *batch)
 {
 	batch_put(batch);
 	wait_for_completion_io(&batch->done);
 }
 
-/**
- * lc_io_end_again() - end a bio whose completion was interrupted
- * @bio: an end_io function returned DM_ENDIO_INCOMPLETE for it, or it never started
- *
- * Process context.  It goes through bio_endio() a second time: what the block layer
- * counted there the first time must not be counted again.
- */
 void lc_io_end_again(struct bio *bio)
 {
 	bio_clear_flag(bio, BIO_QOS_THROTTLED);
@@ -173,13 +122,6 @@ void lc_io_end_again(struct bio *bio)
 	bio_endio(bio);
 }
 
-/**
- * lc_io_disown() - no limit of its sender holds a bio back
- * @bio: with its device, not submitted yet
- *
- * For what others wait for: it goes to the root cgroup, in the class that a worker has.
- * Any context.
- */
 void lc_io_disown(struct bio *bio)
 {
 	bio_associate_blkg_from_css(bio, blkcg_root_css);
@@ -187,13 +129,6 @@ void lc_io_disown(struct bio *bio)
 	bio->bi_ioprio = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 0);
 }
 
-/**
- * lc_io_may_send() - may this task send what others wait for?
- * @bio: that the task sends, from map()
- *
- * Not a task that may be kept from the CPU or from the disk as long as there is anything else
- * to do, and none that must not sleep: a worker sends it instead.
- */
 bool lc_io_may_send(const struct bio *bio)
 {
 	return !(bio->bi_opf & REQ_NOWAIT) && current->policy != SCHED_IDLE &&
@@ -201,16 +136,6 @@ bool lc_io_may_send(const struct bio *bio)
 	       IOPRIO_PRIO_CLASS(get_current_ioprio()) != IOPRIO_CLASS_IDLE;
 }
 
-/**
- * lc_io_leave_plug() - end the plug of the task
- *
- * What a task submits waits in its plug until the task is through or sleeps, also while it is
- * kept from the CPU.  A bio submitted within map() gets to the queue when map() has returned, so
- * that putting the plug aside around submit_bio() would not help.  So the plug ends here, and its
- * requests are sent, as if the task slept.  When the owner of the plug ends it, nothing is left.
- *
- * May sleep: for tasks of which lc_io_may_send() is true.
- */
 void lc_io_leave_plug(void)
 {
 	if (current->plug)
@@ -226,13 +151,6 @@ static void copied(struct bvec_iter *iter, sector_t start, u32 len)
 	iter->bi_sector = start + (len >> SECTOR_SHIFT);
 }
 
-/**
- * lc_io_copy_from_bio() - copy the next sectors of a bio
- * @bio: device mapper's clone
- * @iter: advanced by @len
- * @to: where to
- * @len: bytes, whole sectors
- */
 void lc_io_copy_from_bio(struct bio *bio, struct bvec_iter *iter, void *to, u32 len)
 {
 	sector_t start = iter->bi_sector;
@@ -251,13 +169,6 @@ void lc_io_copy_from_bio(struct bio *bio, struct bvec_iter *iter, void *to, u32 
 	copied(iter, start, len);
 }
 
-/**
- * lc_io_copy_to_bio() - fill the next sectors of a bio
- * @bio: device mapper's clone
- * @iter: advanced by @len
- * @from: where from
- * @len: bytes, whole sectors
- */
 void lc_io_copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *from, u32 len)
 {
 	sector_t start = iter->bi_sector;

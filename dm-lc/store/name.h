@@ -62,6 +62,8 @@ void lc_name_look_later(struct lc_name *name);
 
 /* A line in the kernel log, with the name that was seen last.  @level: LOGLEVEL_*.  Any context. */
 __printf(3, 4)
+
+/* Log a line with the name seen last, at a LOGLEVEL_*.  Any context. */
 void lc_say(struct lc_name *name, int level, const char *fmt, ...);
 
 #endif /* LC_NAME_H */

@@ -36,15 +36,6 @@ static void set_reserve(struct lc_ring *ring)
 	WRITE_ONCE(ring->reserve, min(ring->keep_least + grown, ring->keep_most));
 }
 
-/**
- * lc_ring_keep() - how much must be kept back for relogging?
- * @ring: the ring; nothing is taken from it yet
- * @earlier: segments from one cut to the next in what earlier lives left, at most
- * @round: in what this life adds
- *
- * If there is less than this life needs, writers do not wait for that: each second segment
- * that the tail leaves goes to the reserve, which has all before the tail gets to this life.
- */
 void lc_ring_keep(struct lc_ring *ring, u64 earlier, u64 round)
 {
 	spin_lock(&ring->lock);
@@ -56,12 +47,6 @@ void lc_ring_keep(struct lc_ring *ring, u64 earlier, u64 round)
 	spin_unlock(&ring->lock);
 }
 
-/**
- * lc_ring_create() - allocate the ring of a cache
- * @geo: geometry
- *
- * May sleep.  Return: the ring or NULL.
- */
 struct lc_ring *lc_ring_create(const struct lc_geometry *geo)
 {
 	struct lc_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL);
@@ -88,13 +73,6 @@ void lc_ring_destroy(struct lc_ring *ring)
 	kfree(ring);
 }
 
-/**
- * lc_ring_start() - a life begins
- * @ring: the ring
- * @tail: lowest segment number replay would need
- * @tail_seq: lowest seq replay would need
- * @head: number of the first segment to hand out, tail <= head <= tail + nr
- */
 void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head)
 {
 	u64 n;
@@ -110,7 +88,6 @@ void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head)
 		ring->segments[lc_ring_position(ring, n)].number = n;
 }
 
-/* What a checkpoint said of them, before replay finds them itself. */
 void lc_ring_forget_cuts(struct lc_ring *ring)
 {
 	u64 i;
@@ -127,17 +104,6 @@ u64 lc_ring_position(const struct lc_ring *ring, u64 number)
 	return position;
 }
 
-/**
- * lc_ring_take() - hand out the next segment number
- * @ring: the ring
- * @reserve: free segments that must remain
- * @number: the number
- *
- * Any context but hard interrupt.  The caller evicts the old content from the
- * index and waits for lc_segment_idle() before it writes there.
- *
- * Return: false if too few are free.
- */
 bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number)
 {
 	bool ok;
@@ -150,12 +116,6 @@ bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number)
 	return ok;
 }
 
-/**
- * lc_ring_set_tail() - a superblock with this tail is durable
- * @ring: the ring
- * @tail: segment number
- * @tail_seq: the seq that it names
- */
 void lc_ring_set_tail(struct lc_ring *ring, u64 tail, u64 tail_seq)
 {
 	spin_lock(&ring->lock);
@@ -175,7 +135,6 @@ u64 lc_ring_free(struct lc_ring *ring)
 	return nr;
 }
 
-/* Of the durable superblock.  Any context. */
 u64 lc_ring_tail_seq(const struct lc_ring *ring)
 {
 	return READ_ONCE(ring->tail_seq);
@@ -201,14 +160,6 @@ u64 lc_ring_tail(struct lc_ring *ring)
 	return tail;
 }
 
-/**
- * lc_segment_idle() - are all reads of an evicted segment over?
- * @ring: the ring
- * @seg: the segment
- *
- * One caller at a time (the refill worker).  If it returns false, the put of the
- * last reference returns true.
- */
 bool lc_segment_idle(struct lc_ring *ring, struct lc_segment *seg)
 {
 	WRITE_ONCE(ring->waiting, true);

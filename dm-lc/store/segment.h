@@ -57,18 +57,74 @@ struct lc_ring {
 	bool waiting;			/* someone waits for refs to go; READ_ONCE() */
 };
 
+/**
+ * lc_ring_create() - allocate the ring of a cache
+ * @geo: geometry
+ *
+ * May sleep.  Return: the ring or NULL.
+ */
 struct lc_ring *lc_ring_create(const struct lc_geometry *geo);
+
+/* Nobody uses the ring any more.  @ring or NULL.  May sleep. */
 void lc_ring_destroy(struct lc_ring *ring);
+
+/**
+ * lc_ring_keep() - how much must be kept back for relogging?
+ * @ring: the ring; nothing is taken from it yet
+ * @earlier: segments from one cut to the next in what earlier lives left, at most
+ * @round: in what this life adds
+ *
+ * If there is less than this life needs, writers do not wait for that: each second segment
+ * that the tail leaves goes to the reserve, which has all before the tail gets to this life.
+ */
 void lc_ring_keep(struct lc_ring *ring, u64 earlier, u64 round);
+
+/**
+ * lc_ring_start() - a life begins
+ * @ring: the ring
+ * @tail: lowest segment number replay would need
+ * @tail_seq: lowest seq replay would need
+ * @head: number of the first segment to hand out, tail <= head <= tail + nr
+ */
 void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head);
+
+/* What a checkpoint said of them, before replay finds them itself. */
 void lc_ring_forget_cuts(struct lc_ring *ring);
 
+/**
+ * lc_ring_take() - hand out the next segment number
+ * @ring: the ring
+ * @reserve: free segments that must remain
+ * @number: the number
+ *
+ * Any context but hard interrupt.  The caller evicts the old content from the
+ * index and waits for lc_segment_idle() before it writes there.
+ *
+ * Return: false if too few are free.
+ */
 bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number);
+
+/**
+ * lc_ring_set_tail() - a superblock with this tail is durable
+ * @ring: the ring
+ * @tail: segment number
+ * @tail_seq: the seq that it names
+ */
 void lc_ring_set_tail(struct lc_ring *ring, u64 tail, u64 tail_seq);
+
+/* How many segments are free, those kept back included?  Process context. */
 u64 lc_ring_free(struct lc_ring *ring);
+
+/* The next number to be handed out.  Process context. */
 u64 lc_ring_head(struct lc_ring *ring);
+
+/* The lowest number that replay would need.  Process context. */
 u64 lc_ring_tail(struct lc_ring *ring);
+
+/* Of the durable superblock.  Any context. */
 u64 lc_ring_tail_seq(const struct lc_ring *ring);
+
+/* Where on the SSD the segment of this number is.  Any context. */
 u64 lc_ring_position(const struct lc_ring *ring, u64 number);
 
 /* A read may take a reference only under the bucket lock of a block mapped there. */
@@ -84,6 +140,14 @@ static inline bool lc_segment_put(struct lc_ring *ring, struct lc_segment *seg)
 	return atomic_dec_and_test(&seg->refs) && READ_ONCE(ring->waiting);
 }
 
+/**
+ * lc_segment_idle() - are all reads of an evicted segment over?
+ * @ring: the ring
+ * @seg: the segment
+ *
+ * One caller at a time (the refill worker).  If it returns false, the put of the
+ * last reference returns true.
+ */
 bool lc_segment_idle(struct lc_ring *ring, struct lc_segment *seg);
 
 static inline struct lc_segment *lc_ring_segment(struct lc_ring *ring, u32 slot)

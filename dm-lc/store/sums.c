@@ -5,15 +5,6 @@
 
 #include "store/sums.h"
 
-/**
- * lc_sums_enable() - keep sums from now on
- * @sums: of the volume
- *
- * Does nothing if they are kept already.  May sleep, and reclaim memory through this very
- * volume: not while it is suspended, nor under a lock that its way out of trouble needs.
- * Nobody is killed for it, and not more than half of the RAM taken.
- * Return: 0 or -ENOMEM.
- */
 int lc_sums_enable(struct lc_sums *sums)
 {
 	u64 bytes = sums->nr_slots * sizeof(u32);
@@ -32,13 +23,11 @@ int lc_sums_enable(struct lc_sums *sums)
 	return 0;
 }
 
-/* Nobody reads or writes the SSD any more. */
 void lc_sums_destroy(struct lc_sums *sums)
 {
 	vfree(sums->by_slot);
 }
 
-/* Any context.  Return: bytes of RAM. */
 u64 lc_sums_bytes(const struct lc_sums *sums)
 {
 	return lc_sums_enabled(sums) ? sums->nr_slots * sizeof(u32) : 0;

@@ -24,8 +24,21 @@ struct lc_sums {
 	u64 nr_slots;		/* of the SSD; constant */
 };
 
+/**
+ * lc_sums_enable() - keep sums from now on
+ * @sums: of the volume
+ *
+ * Does nothing if they are kept already.  May sleep, and reclaim memory through this very
+ * volume: not while it is suspended, nor under a lock that its way out of trouble needs.
+ * Nobody is killed for it, and not more than half of the RAM taken.
+ * Return: 0 or -ENOMEM.
+ */
 int lc_sums_enable(struct lc_sums *sums);
+
+/* Nobody reads or writes the SSD any more. */
 void lc_sums_destroy(struct lc_sums *sums);
+
+/* Any context.  Return: bytes of RAM. */
 u64 lc_sums_bytes(const struct lc_sums *sums);
 
 /* Any context.  Are sums kept? */

@@ -151,15 +151,6 @@ static void collect_orphans(struct lc_cache *c, u64 number, struct lc_wb_list *l
 	}
 }
 
-/**
- * lc_wbcollect_segment() - list the dirty slots of a segment
- * @c: the volume
- * @source: the segment
- * @list: has room for a segment's slots; they are added in the order of slots
- *
- * May sleep; from whoever has the list.  Return: 0, -EINTR, or -EREMOTEIO if the SSD does not
- * give the headers back as they were written and @source is patient.
- */
 int lc_wbcollect_segment(struct lc_cache *c, const struct lc_wb_source *source,
 			 struct lc_wb_list *list)
 {
@@ -184,12 +175,6 @@ static int compare_items(const void *a, const void *b)
 	return 0;
 }
 
-/**
- * lc_wbcollect_sort() - sort what was listed by block
- * @list: the list
- *
- * Process context.  Return: runs of neighbouring blocks; the HDD moves once for each.
- */
 u32 lc_wbcollect_sort(struct lc_wb_list *list)
 {
 	u32 runs = 0, i;

@@ -24,8 +24,24 @@ struct lc_wb_source {
 	bool unreadable;	/* nothing is read: all that is dirty there is damaged */
 };
 
+/**
+ * lc_wbcollect_segment() - list the dirty slots of a segment
+ * @c: the volume
+ * @source: the segment
+ * @list: has room for a segment's slots; they are added in the order of slots
+ *
+ * May sleep; from whoever has the list.  Return: 0, -EINTR, or -EREMOTEIO if the SSD does not
+ * give the headers back as they were written and @source is patient.
+ */
 int lc_wbcollect_segment(struct lc_cache *c, const struct lc_wb_source *source,
 			 struct lc_wb_list *list);
+
+/**
+ * lc_wbcollect_sort() - sort what was listed by block
+ * @list: the list
+ *
+ * Process context.  Return: runs of neighbouring blocks; the HDD moves once for each.
+ */
 u32 lc_wbcollect_sort(struct lc_wb_list *list);
 
 #endif /* LC_WBCOLLECT_H */

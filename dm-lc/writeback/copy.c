@@ -198,15 +198,6 @@ static void run_write(struct run *run)
 
 /* --- errors, in the worker of the run ------------------------------------ */
 
-/**
- * lc_wbcopy_write_block() - write some sectors of a block to the HDD
- * @c: the volume
- * @block: block number
- * @mask: sectors
- * @data: of the whole block, physically contiguous
- *
- * May sleep; while the mode is rw, from a run only.  Return: 0 or a negative errno.
- */
 int lc_wbcopy_write_block(struct lc_cache *c, u64 block, u8 mask, void *data)
 {
 	u64 address = lc_place_sector(&c->env.place, block << LC_BLOCK_SHIFT) << 9;
@@ -525,25 +516,11 @@ static void look_at_stripes(struct lc_wbcopy *copy)
 	};
 }
 
-/* Jiffies that the last batch rested for the sake of reads, or waited for discards. */
 unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy)
 {
 	return copy->rested;
 }
 
-/**
- * lc_wbcopy_run() - copy a sorted batch
- * @copy: the room
- * @items: sorted by block, each block once
- * @nr: how many
- * @how: what to do about errors, and when to end early
- *
- * May sleep.  On return nothing is in flight, and each item that is done has its fate: all of
- * them if it returns 0, otherwise those of the runs that ended well.
- * Return: 0, -EINTR, -EREMOTEIO if the SSD does not give something back as it was written,
- * -ENODATA if that is too much for bad slots, or -EIO: the HDD failed.
- * The HDD is not flushed.
- */
 int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 		  const struct lc_wb_how *how)
 {
@@ -621,14 +598,6 @@ static int alloc_runs(struct lc_wbcopy *copy)
 	return 0;
 }
 
-/**
- * lc_wbcopy_create() - preallocate everything for @depth runs in flight
- * @c: the volume
- * @wq: for verifying, WQ_MEM_RECLAIM, outlives the room
- * @depth: runs in flight
- *
- * May sleep.  Return: the room or NULL.
- */
 struct lc_wbcopy *lc_wbcopy_create(struct lc_cache *c, struct workqueue_struct *wq, u32 depth)
 {
 	struct lc_wbcopy *copy = kzalloc(sizeof(*copy), GFP_KERNEL);

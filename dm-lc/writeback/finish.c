@@ -18,11 +18,6 @@
 #include "store/super.h"
 #include "writeback/room.h"
 
-/*
- * The seq replay must start with if the tail moves to segment @number.  Not the
- * last seq before it plus one: the chain there may end in dead records.  Return: 0,
- * -ENOENT: the tail must not move there, or an error.
- */
 int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
 {
 	struct lc_cache *c = wb->c;
@@ -45,7 +40,6 @@ int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
 	return ret;
 }
 
-/* Step 4, for what is done.  Return: 0 or -EIO: nothing of it is believed (W3). */
 int lc_wb_flush(struct lc_writeback *wb)
 {
 	struct lc_doubt *doubt = &wb->c->doubt;
@@ -70,11 +64,6 @@ static void clean_item(struct lc_cache *c, const struct lc_wb_item *item)
 	lc_index_unlock(c->index, bucket);
 }
 
-/*
- * A batch that ends early, but not because of the HDD: what is copied is not copied again, so
- * that whoever interrupts each batch, or an SSD that does not give one slot back, keeps
- * nothing from being drained in the end.  The tail stays.
- */
 void lc_wb_keep_done(struct lc_writeback *wb)
 {
 	struct lc_cache *c = wb->c;
@@ -133,7 +122,6 @@ static int shorten_batch(struct lc_writeback *wb, struct lc_wb_batch *b, u64 end
 	return b->end > b->first ? 0 : -EAGAIN;
 }
 
-/* Step 5.  Return: as relog(); what is done need not be done again. */
 int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b)
 {
 	struct lc_cache *c = wb->c;
@@ -185,7 +173,6 @@ static int find_tail(struct lc_writeback *wb, struct lc_wb_batch *b, u64 *seq)
 	return ret;
 }
 
-/* Steps 6 and 7.  Return: 0, -ENOENT: no cut is reached yet, or an error. */
 int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b)
 {
 	struct lc_cache *c = wb->c;

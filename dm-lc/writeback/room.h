@@ -66,10 +66,27 @@ static inline enum lc_wb_judge lc_wb_judge(const struct lc_writeback *wb)
 	return wb->patience.hdd || wb->patience.reads ? LC_WB_JUDGE_HDD : LC_WB_STOP;
 }
 
+/*
+ * The seq replay must start with if the tail moves to segment @number.  Not the
+ * last seq before it plus one: the chain there may end in dead records.  Return: 0,
+ * -ENOENT: the tail must not move there, or an error.
+ */
 int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq);
+
+/* Step 4, for what is done.  Return: 0 or -EIO: nothing of it is believed (W3). */
 int lc_wb_flush(struct lc_writeback *wb);
+
+/* Step 5.  Return: as relog(); what is done need not be done again. */
 int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b);
+
+/*
+ * A batch that ends early, but not because of the HDD: what is copied is not copied again, so
+ * that whoever interrupts each batch, or an SSD that does not give one slot back, keeps
+ * nothing from being drained in the end.  The tail stays.
+ */
 void lc_wb_keep_done(struct lc_writeback *wb);
+
+/* Steps 6 and 7.  Return: 0, -ENOENT: no cut is reached yet, or an error. */
 int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b);
 
 #endif /* LC_WBROOM_H */

@@ -480,12 +480,6 @@ static int writeback_thread(void *data)
 
 /* --- interface ----------------------------------------------------------- */
 
-/**
- * lc_writeback_create() - allocate, and start the thread resting
- * @c: the volume
- *
- * May sleep.  Return: the room or NULL.
- */
 struct lc_writeback *lc_writeback_create(struct lc_cache *c)
 {
 	struct lc_writeback *wb = kzalloc(sizeof(*wb), GFP_KERNEL);
@@ -537,16 +531,6 @@ void lc_writeback_destroy(struct lc_writeback *wb)
 	kfree(wb);
 }
 
-/**
- * lc_writeback_resize() - new batch size and depth
- * @wb: the room
- * @batch: blocks; at least a segment's worth is taken
- * @depth: runs in flight
- *
- * May sleep and allocates; under memalloc_noio while the volume is suspended.  Under
- * vol->life_lock, but when the volume is created.
- * Return: 0 or -ENOMEM: nothing changed.
- */
 int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
 {
 	u32 max = max(batch, wb->c->sb.geo.seg_slots);
@@ -581,12 +565,6 @@ void lc_writeback_resume(struct lc_writeback *wb)
 	wake_up_all(&wb->wait);
 }
 
-/**
- * lc_writeback_pause() - stop, and wait until no own I/O is in flight
- * @wb: the room
- *
- * May sleep.  A batch under way is given up; its blocks stay dirty.
- */
 void lc_writeback_pause(struct lc_writeback *wb)
 {
 	WRITE_ONCE(wb->paused, true);
@@ -597,12 +575,6 @@ void lc_writeback_pause(struct lc_writeback *wb)
 	wait_event(wb->wait, READ_ONCE(wb->resting));
 }
 
-/**
- * lc_writeback_drain() - drain everything logged up to now
- * @wb: the room
- *
- * May sleep, but does not wait for the end: see the status line.
- */
 void lc_writeback_drain(struct lc_writeback *wb)
 {
 	lc_lanes_close_used(wb->c->lanes, true);

@@ -22,15 +22,54 @@ struct lc_wb_list;
 struct lc_wbcopy;
 struct lc_writeback;
 
+/**
+ * lc_writeback_create() - allocate, and start the thread resting
+ * @c: the volume
+ *
+ * May sleep.  Return: the room or NULL.
+ */
 struct lc_writeback *lc_writeback_create(struct lc_cache *c);
+
+/* Stop the thread and free the room.  Nothing kicks it any more.  @wb or NULL.  May sleep. */
 void lc_writeback_destroy(struct lc_writeback *wb);
 
+/**
+ * lc_writeback_resize() - new batch size and depth
+ * @wb: the room
+ * @batch: blocks; at least a segment's worth is taken
+ * @depth: runs in flight
+ *
+ * May sleep and allocates; under memalloc_noio while the volume is suspended.  Under
+ * vol->life_lock, but when the volume is created.
+ * Return: 0 or -ENOMEM: nothing changed.
+ */
 int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth);
+
+/* Let the thread run again.  Any context. */
 void lc_writeback_resume(struct lc_writeback *wb);
+
+/**
+ * lc_writeback_pause() - stop, and wait until no own I/O is in flight
+ * @wb: the room
+ *
+ * May sleep.  A batch under way is given up; its blocks stay dirty.
+ */
 void lc_writeback_pause(struct lc_writeback *wb);
+
+/* There may be a reason to drain, or none any more.  Any context. */
 void lc_writeback_kick(struct lc_writeback *wb);
+
+/**
+ * lc_writeback_drain() - drain everything logged up to now
+ * @wb: the room
+ *
+ * May sleep, but does not wait for the end: see the status line.
+ */
 void lc_writeback_drain(struct lc_writeback *wb);
+
+/* Constant text for the status line.  Any context. */
 const char *lc_writeback_state(struct lc_writeback *wb);
+
 u64 lc_writeback_relogged(const struct lc_writeback *wb);	/* blocks logged again */
 
 /*
