@@ -42,8 +42,8 @@
  *
  * Teardown, argued.  No bio, and postsuspend has waited for all discards, so all lists are empty.
  * No copy, since writeback is gone.  So nothing queues a work any more; destroying the workqueue
- * waits for one that is still queued.  Whoever ended the last discard may still be about to free
- * it, in a section of RCU.
+ * waits for one that is still queued.  The task that ended the last discard may still be about to
+ * free it, in a section of RCU.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -73,13 +73,13 @@
 #define EARLY_BLOCKS	(1u << 20)
 #define EARLY_LEAST	(EARLY_BLOCKS / 1024)
 
-/* One that has been looked at.  Whoever takes it from a list owns it. */
+/* One that has been looked at.  The worker that takes it from a list owns it. */
 struct discard {
 	struct list_head list;		/* discards->waiting, a pass, or discards->below */
 	struct lc_discards *d;
 	struct bio *bio;		/* NULL: it has ended */
 	struct lc_claim claim;
-	atomic_t pending;		/* bios on the HDD, and whoever sends them */
+	atomic_t pending;		/* bios on the HDD, and the task that sends them */
 	int error;			/* of any of these; READ_ONCE() */
 	bool cached;			/* its blocks, when it came */
 };

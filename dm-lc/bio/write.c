@@ -168,7 +168,7 @@ static int write_block(struct lc_cache *c, struct lc_io *io, struct lc_cursor *c
 }
 
 /*
- * Whoever has waited takes what there is; others keep to their lane, so that what they write
+ * A write that has waited takes room of any lane; others keep to their lane, so that their data
  * stays in their node.
  */
 static int reserve(struct lc_cache *c, u32 want, bool waited, struct lc_cursor *cur)

@@ -85,7 +85,7 @@ static int compare_items(const void *a, const void *b)
 
 /* --- step 3 -------------------------------------------------------------- */
 
-/* Whoever has no patience with the SSD has none here. */
+/* Without patience with the SSD (ssd_patience_ms is 0) there is none here. */
 static u32 max_tries(const struct lc_rescue *rescue)
 {
 	return READ_ONCE(rescue->vol->c.env.params.ssd_patience_ms) ? MAX_TRIES : 1;

@@ -96,7 +96,7 @@ int lc_lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor
  * @lane: the lane
  * @close_segment: put nothing more into its segment either, if that holds anything and
  *	relogging does not need it (B5)
- * @direct: whoever sent the bio that waits for it may submit others
+ * @direct: the task that sent the bio that waits for it may submit others
  *
  * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
  * submit_bio() does.

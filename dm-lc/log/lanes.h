@@ -109,7 +109,7 @@ u64 lc_lanes_close_used(struct lc_lanes *lanes, bool close_segments);
 /**
  * lc_lanes_close_owed() - close what a FLUSH has to make durable
  * @lanes: all of them
- * @direct: whoever sent the FLUSH may submit others
+ * @direct: the task that sent the FLUSH may submit others
  *
  * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
  * submit_bio() does.  Return: the highest seq given so far.  Every write without FUA that

@@ -12,7 +12,7 @@
  *  B4 Slots handed out but not used become holes: entry NONE, bytes zero (C8).
  *  B5 While allot->relog_wanted, nobody but lc_lanes_relog() opens a segment or gets a
  *     slot, and the segment it is at work in is not closed before it is full (D1).
- *  B6 A block that is in an open record, whosever lane that is, is overwritten there: of
+ *  B6 A block that is in an open record, of any lane, is overwritten there: of
  *     two records open at once none is the newer one yet.  A writer looks for it before
  *     slots are reserved: slots that others reserved behind cannot be given back (B4).
  *  B7 A task that holds a reference on a record, or has closed one, is not preempted until it

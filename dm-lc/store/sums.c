@@ -17,7 +17,7 @@ int lc_sums_enable(struct lc_sums *sums)
 	by_slot = __vmalloc(bytes, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | __GFP_NORETRY);
 	if (!by_slot)
 		return -ENOMEM;
-	/* Whoever sees the array sees zeros: READ_ONCE() orders what depends on it. */
+	/* A task that sees the array sees zeros: READ_ONCE() orders what depends on it. */
 	if (cmpxchg_release(&sums->by_slot, NULL, by_slot))
 		vfree(by_slot);
 	return 0;

@@ -134,7 +134,7 @@ static void random_claims(struct kunit *test)
 	claims_destroy(claims);
 }
 
-/* Whoever holds writes of its blocks back lets them go, or is dropped (CL3). */
+/* A discard that holds writes of its blocks back lets them go, or is dropped (CL3). */
 static void holding(struct kunit *test)
 {
 	struct lc_claims *claims = claims_create(test);

@@ -107,7 +107,7 @@ static void flush_closes_what_is_owed(struct kunit *test)
 	/* The next record of the same lane begins without debts. */
 	put(fake, 1, 5, 5);
 	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->c.lanes, false), 1);
-	/* Who waits for his own data closes all, and so does whoever is no bio's FLUSH. */
+	/* A task that waits for its own data closes all, and so does one that is no bio's FLUSH. */
 	KUNIT_EXPECT_EQ(test, lc_lanes_close_all(fake->c.lanes, false), 3);
 	put(fake, 0, 6, 6);
 	KUNIT_EXPECT_EQ(test, lc_lanes_close_used(fake->c.lanes, false), 4);

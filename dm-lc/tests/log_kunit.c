@@ -381,7 +381,7 @@ static void fua_behind(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
 }
 
-/* Sent by whoever waits. */
+/* Sent by the task that waits. */
 static void fua_direct(struct kunit *test)
 {
 	struct fake_options options = { .fua = true };
@@ -608,14 +608,14 @@ static void failed_for_good(struct kunit *test)
 	fio = fake_flush(fake);
 	fake_finish(fake, 1, BLK_STS_IOERR);
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 1), -EIO);
-	/* Whoever waits may be told a moment before the bio is ended and the mode set. */
+	/* The task that waits may be told a moment before the bio is ended and the mode set. */
 	while (lc_mode(&fake->c.health) == LC_MODE_RW)
 		schedule_timeout_uninterruptible(1);
 	KUNIT_EXPECT_EQ(test, fio->ended, -EIO);
 	expect_failed(fake, 0);
 }
 
-/* A log that was stopped writes nothing; flushes end as whoever stopped it says. */
+/* A log that was stopped writes nothing; flushes end as the task that stopped it says. */
 static void stopped(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);

@@ -578,7 +578,7 @@ static void ranges(struct kunit *test)
 }
 
 /*
- * The record that a tombstone retracts is opened again as its own.  Whoever still
+ * The record that a tombstone retracts is opened again as its own.  A task that still
  * has the pointer must not get a slot there before it is closed.
  */
 static void range_has_no_slots(struct kunit *test)
@@ -651,7 +651,7 @@ static void relogging(struct kunit *test)
 	while (under_way.next < under_way.end)
 		fake_put_block(fake, &under_way, 100 + under_way.next, 1);
 	lc_cursor_release(&under_way);
-	/* Whoever comes first may open a record there, but gets no slot of it. */
+	/* The first task may open a record there, but gets no slot of it. */
 	expect_refused(fake);
 	for (i = 0; i < 5; i++)
 		expect_relogged(fake, 200 + i, slot_of(2, 1 + i));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Records that are sent by whoever waits for them, those that wait for their turn (W of
+ * Records that are sent by the task that waits for them, those that wait for their turn (W of
  * submit.c), and those that are durable once they are written (G2 of log.h): an SSD without
  * a volatile cache.
  */
@@ -8,7 +8,7 @@
 
 #include "fake.h"
 
-/* --- sent by whoever waits ---------------------------------------------------------- */
+/* --- sent by the task that waits -------------------------------------------------------- */
 
 /* A record of @nr blocks and a FLUSH.  Return: whether the record was sent from here. */
 static bool sent_from_here(struct fake *fake, u32 nr, u64 seq)
@@ -54,7 +54,7 @@ static bool passes_throttle(const struct bio *bio)
 	return (bio->bi_opf & (REQ_SYNC | REQ_IDLE)) == (REQ_SYNC | REQ_IDLE);
 }
 
-/* Records, whoever sends them, and FLUSHes have the flags that blk-wbt lets pass. */
+/* Records, by any sender, and FLUSHes have the flags that blk-wbt lets pass. */
 static void not_throttled(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
@@ -95,7 +95,7 @@ static void direct_many(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 20), 0);
 }
 
-/* Whoever seals is not the last one out: the worker sends it. */
+/* The task that seals is not the last one out: the worker sends it. */
 static void direct_not_last(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
@@ -158,7 +158,7 @@ static void turns(struct kunit *test)
 	u64 seq;
 
 	fake_write(fake, 900, 1);
-	fio = fake_flush_direct(fake);		/* 9: whoever waits need not queue */
+	fio = fake_flush_direct(fake);		/* 9: the task that waits need not queue */
 	KUNIT_EXPECT_EQ(test, fake_held(fake), 5);
 	fake_finish(fake, 9, BLK_STS_OK);
 	expect_on_way(fake, 4);

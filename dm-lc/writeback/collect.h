@@ -30,7 +30,7 @@ struct lc_wb_source {
  * @source: the segment
  * @list: has room for a segment's slots; they are added in the order of slots
  *
- * May sleep; from whoever has the list.  Return: 0, -EINTR, or -EREMOTEIO if the SSD does not
+ * May sleep; from the owner of the list.  Return: 0, -EINTR, or -EREMOTEIO if the SSD does not
  * give the headers back as they were written and @source is patient.
  */
 int lc_wbcollect_segment(struct lc_cache *c, const struct lc_wb_source *source,

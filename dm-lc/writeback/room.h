@@ -81,8 +81,8 @@ int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b);
 
 /*
  * A batch that ends early, but not because of the HDD: what is copied is not copied again, so
- * that whoever interrupts each batch, or an SSD that does not give one slot back, keeps
- * nothing from being drained in the end.  The tail stays.
+ * that tasks that interrupt each batch, or an SSD that does not give one slot back, keep nothing
+ * from being drained in the end.  The tail stays.
  */
 void lc_wb_keep_done(struct lc_writeback *wb);
 
