@@ -668,6 +668,12 @@ int lc_recovery_check_clean(struct lc_cache *c)
 	return -ESTALE;
 }
 
+/* A seq that the log cannot have is of a damaged header: its segment is no cut. */
+static bool may_be_cut(const struct lc_sb *sb, u64 seq)
+{
+	return seq >= sb->tail_seq && seq < sb->next_seq;
+}
+
 int lc_recovery_read_cuts(struct lc_cache *c)
 {
 	u64 n = c->sb.tail_segment + 1, end = c->sb.head_segment;
@@ -690,7 +696,8 @@ int lc_recovery_read_cuts(struct lc_cache *c)
 			struct lc_io_read *read = &s.walks[i].read;
 
 			if (!read->status &&
-			    !lc_record_decode(read->data, &c->sb, n + i, 0, &info, NULL))
+			    !lc_record_decode(read->data, &c->sb, n + i, 0, &info, NULL) &&
+			    may_be_cut(&c->sb, info.seq))
 				c->ring->segments[lc_ring_position(c->ring, n + i)].cut_seq =
 					info.seq;
 		}
