@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module's own start (super.c, mark.c, recovery.c, replay.c, checkpoint.c, index.c,
- * segment.c) on an image in memory, then a crash or a clean stop, and another start.
+ * The module's own start and stop (start.c, and what it uses but for the log) on an image in
+ * memory, then a crash or a clean stop, and another start.
  *
  * Input: an image (see images.h), of which every block can be read; bit 0 of the options:
  * stop cleanly, bit 1: let lc-check --repair have it first.
@@ -15,18 +15,19 @@
  *    where lc-check says it does
  */
 #include "shim.h"
-#include "life/lc.h"
-#include "life/checkpoint.h"
 #include "expect.h"
-#include "store/fingerprint.h"
 #include "images.h"
+#include "life/checkpoint.h"
+#include "life/lc.h"
+#include "life/start.h"
+#include "log/allot.h"
+#include "log/lanes.h"
+#include "log/log.h"
+#include "medium.h"
+#include "store/fingerprint.h"
 #include "store/index.h"
 #include "store/io.h"
-#include "log/lanes.h"
 #include "store/mark.h"
-#include "medium.h"
-#include "pairing.h"
-#include "life/recovery.h"
 #include "store/segment.h"
 #include "store/super.h"
 #include "toolcheck.h"
@@ -46,6 +47,9 @@ struct volume {
 		struct lc_mapping map;
 	} copies[MOST_SLOTS];
 };
+
+/* That which is started or stopped. */
+static struct volume *under_test;
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -125,7 +129,7 @@ u64 lc_lanes_used(struct lc_lanes *lanes)
 	return lc_ring_head(lanes->ring);
 }
 
-/* --- the start, as in start.c ---------------------------------------------- */
+/* --- the start and the stop ------------------------------------------------ */
 
 static int open_devices(struct lc_volume *vol)
 {
@@ -159,71 +163,77 @@ static int open_devices(struct lc_volume *vol)
 	return 0;
 }
 
-static int load_clean(struct volume *v)
+/* Refused for what the tools cannot see: told from all else. */
+int __real_lc_fingerprint_check(struct lc_env *env);
+int __wrap_lc_fingerprint_check(struct lc_env *env);
+int __wrap_lc_fingerprint_check(struct lc_env *env)
 {
-	struct lc_volume *vol = &v->vol;
-	int ret;
-
-	lc_ring_start(vol->c.ring, vol->c.sb.tail_segment, vol->c.sb.tail_seq, vol->c.sb.head_segment);
-	ret = lc_recovery_check_clean(&vol->c);
-	if (ret)
-		return ret;
-	if (lc_fingerprint_check(&vol->c.env))
-		return -EXDEV;	/* told from all else */
-	if (!lc_checkpoint_load(&vol->c)) {
-		v->next_seq = vol->c.sb.next_seq;
-		v->next_segment = vol->c.sb.head_segment;
-		v->was_clean = true;
-		if (vol->c.nr_lanes > 1 && !(vol->c.sb.incompat & LC_INCOMPAT_LANES))
-			return lc_recovery_read_cuts(&vol->c);
-		return 0;
-	}
-	lc_index_clear(vol->c.index);
-	lc_ring_forget_cuts(vol->c.ring);
-	ret = lc_recovery_run(&vol->c, &v->next_seq, &v->next_segment);
-	return !ret && v->next_seq != vol->c.sb.next_seq ? -EUCLEAN : ret;
+	return __real_lc_fingerprint_check(env) ? -EXDEV : 0;
 }
 
-static int load_log(struct volume *v)
+int __real_lc_foreign_check(struct lc_env *env);
+int __wrap_lc_foreign_check(struct lc_env *env);
+int __wrap_lc_foreign_check(struct lc_env *env)
 {
-	struct lc_volume *vol = &v->vol;
+	return __real_lc_foreign_check(env) ? -EXDEV : 0;
+}
 
-	if (lc_pairing_unwritten(&vol->c.sb, lc_mark_epoch(vol->c.mark)) &&
-	    lc_fingerprint_check(&vol->c.env))
-		return -EXDEV;
-	return lc_recovery_run(&vol->c, &v->next_seq, &v->next_segment);
+int __real_lc_checkpoint_load(struct lc_cache *c);
+int __wrap_lc_checkpoint_load(struct lc_cache *c);
+int __wrap_lc_checkpoint_load(struct lc_cache *c)
+{
+	int ret = __real_lc_checkpoint_load(c);
+
+	under_test->was_clean = !ret;
+	return ret;
+}
+
+/* All is read, and the epoch not yet opened. */
+void lc_allot_start(struct lc_allot *allot, u64 segment, u64 next_seq)
+{
+	(void)allot;
+	EXPECT(!kernel.nr_writes && !kernel.nr_outside);
+	under_test->next_segment = segment;
+	under_test->next_seq = next_seq;
+}
+
+void lc_log_start(struct lc_log *log, u64 next_seq)
+{
+	(void)log;
+	EXPECT(next_seq == under_test->next_seq);
+}
+
+u64 lc_log_last_seq(struct lc_log *log)
+{
+	(void)log;
+	return under_test->next_seq - 1;
+}
+
+void lc_health_end(struct lc_health *health)
+{
+	(void)health;
 }
 
 static int start(struct volume *v, struct medium *medium)
 {
-	struct lc_volume *vol = &v->vol;
 	int ret;
 
 	memset(v, 0, sizeof(*v));
+	under_test = v;
 	kernel_boot(medium);
-	ret = open_devices(vol);
+	ret = open_devices(&v->vol);
 	if (!ret)
-		ret = lc_mark_check_pair(vol->c.mark);
-	if (!ret)
-		ret = vol->c.sb.flags & LC_SB_CLEAN ? load_clean(v) : load_log(v);
-	EXPECT(!kernel.nr_writes && !kernel.nr_outside);
+		ret = lc_start(&v->vol.c);
 	if (ret)
-		return ret;
-	lc_super_settle_tail(vol->c.super, v->next_seq, v->next_segment);
-	lc_ring_start(vol->c.ring, vol->c.sb.tail_segment, vol->c.sb.tail_seq, v->next_segment);
-	return lc_super_begin_epoch(vol->c.super, vol->c.mark, vol->c.nr_lanes, v->next_seq,
-				    v->next_segment);
+		EXPECT(!kernel.nr_writes && !kernel.nr_outside);
+	return ret;
 }
 
 static void stop(struct volume *v)
 {
-	struct lc_volume *vol = &v->vol;
-	struct lc_fingerprint print;
-	u64 entries;
-
-	EXPECT(!lc_fingerprint_take(&vol->c.env, &print));
-	EXPECT(!lc_checkpoint_write(&vol->c, &entries));
-	EXPECT(!lc_super_end_clean(vol->c.super, v->next_seq, v->next_segment, entries, &print));
+	under_test = v;
+	lc_stop_clean(&v->vol.c);
+	EXPECT(v->vol.c.sb.flags & LC_SB_CLEAN);
 	EXPECT(!kernel.nr_outside);
 }
 
