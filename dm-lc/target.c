@@ -15,6 +15,7 @@
 #include "life/lc.h"
 #include "life/registry.h"
 #include "life/suspend.h"
+#include "log/request.h"
 #include "map.h"
 #include "status.h"
 #include "store/stats.h"

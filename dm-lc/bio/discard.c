@@ -187,7 +187,7 @@ static void bio_end(struct lc_cache *c, struct bio *bio, int ret)
 	bio_endio(bio);
 }
 
-/* Any context.  Core and bio may be gone right behind it. */
+/* Any context.  Volume and bio may be gone right behind it. */
 static void discard_end(struct discard *one, int ret)
 {
 	struct lc_discards *d = one->d;

@@ -11,7 +11,8 @@ struct lc_discards;
 #define LC_DISCARD_MAX_SECTORS	(1u << 21)
 
 /*
- * @c: set up to the log, and the claims, whose kick is set.  May sleep.  Return: the room or NULL.
+ * @c: set up to the log, and the claims.  Sets the kick of the claims.  May sleep.
+ * Return: the room or NULL.
  */
 struct lc_discards *lc_discard_create(struct lc_cache *c);
 /* No bio, no discard and no copy is left.  @d or NULL.  May sleep. */

@@ -17,7 +17,10 @@ struct lc_io;
 
 /* @c: set up to the log.  May sleep.  Return: the room or NULL. */
 struct lc_flush *lc_flush_create(struct lc_cache *c);
-/* No bio is left, and nobody calls lc_flush_commit() any more.  @flush or NULL.  May sleep. */
+/*
+ * No bio is left, nobody calls lc_flush_commit() any more, and lc_flush_quiesce() was called if the
+ * clock was ever started.  @flush or NULL.  May sleep.
+ */
 void lc_flush_destroy(struct lc_flush *flush);
 
 /* Start the idle clock, and stop it: it does nothing afterwards.  Process context; may sleep. */

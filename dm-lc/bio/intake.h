@@ -18,7 +18,7 @@ struct lc_flush;
 struct lc_intake;
 
 /*
- * @c: set up to the log; env.unpark is set.  @flush and @bypass outlive the room.  May sleep.
+ * @c: set up to the log.  @flush and @bypass outlive the room.  Sets env.unpark.  May sleep.
  * Return: the room or NULL.
  */
 struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,

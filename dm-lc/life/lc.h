@@ -18,7 +18,7 @@
  *   log->lock (spin, irqsave)  sequence numbers and what is durable
  *   submit->lock (spin, irqsave)  whose turn it is to be sent
  *   pool->lock (spin, irqsave)  free buffers
- *   park->lock (spin, irqsave)  writes waiting for room
+ *   intake->lock (spin, irqsave)  writes waiting for room
  *   discards->lock (spin)  discards that wait
  *   copy->lock (spin, irqsave)  runs of a batch
  *   claims->lock (spin, irqsave)  who is at work at which places of the HDD
@@ -30,16 +30,11 @@
 #ifndef LC_H
 #define LC_H
 
-#include <linux/bio.h>
-#include <linux/llist.h>
-#include <linux/mempool.h>
+#include <linux/list.h>
 #include <linux/mutex.h>
-#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
-#include "bio/queue.h"
-#include "log/request.h"
 #include "store/cache.h"
 
 struct lc_writeback;

@@ -15,8 +15,9 @@ struct lc_salvage;
 struct workqueue_struct;
 
 /*
- * @wq: ordered, WQ_MEM_RECLAIM, outlives the room.  @done: from the work, when all is salvaged or
- * lost; may sleep.  Return: the room or NULL.
+ * @wq: ordered, WQ_MEM_RECLAIM, outlives the room.  @done: when all is salvaged or lost, from the
+ * work, or from lc_salvage_finish() under life_lock.  It may sleep, takes no life_lock, and does
+ * not wait for the work.  Return: the room or NULL.
  */
 struct lc_salvage *lc_salvage_create(struct lc_volume *vol, struct workqueue_struct *wq,
 				     void (*done)(struct lc_volume *vol));

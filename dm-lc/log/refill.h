@@ -24,8 +24,8 @@ struct lc_refill_ops {
 };
 
 /*
- * @c: its workqueue is there; env.refill is set, and the rooms up to the log are there before it is
- * kicked.  May sleep.  Return: the room or NULL.
+ * @c: its workqueue is there.  Sets env.refill, which is kicked only when the rooms up to the log
+ * are there, and lc_refill_attach() was called.  May sleep.  Return: the room or NULL.
  */
 struct lc_refill *lc_refill_create(struct lc_cache *c);
 /* After lc_refill_stop().  @refill or NULL. */

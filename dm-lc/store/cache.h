@@ -58,7 +58,7 @@ struct lc_cache {
 	struct lc_claims *claims;
 	struct lc_stats stats;
 
-	bool bypassed;			/* was degraded: clean copies are outdated; READ_ONCE() */
+	bool bypassed;			/* clean copies are outdated; by rescue.c; READ_ONCE() */
 	mempool_t slot_pages;		/* two pages each, to read a slot and its header into */
 	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
 	struct workqueue_struct *verify_wq;	/* reads to be checked */

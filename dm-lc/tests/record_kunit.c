@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Buffers, records and the lane, one writer at a time: what is handed out, what
- * is given back, where records begin and end.  storm_kunit.c has many at once.
+ * is given back, where records begin and end.  lane_kunit.c has many at once.
  */
 #include <kunit/test.h>
 

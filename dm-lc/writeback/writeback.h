@@ -24,9 +24,10 @@ struct lc_writeback;
 
 /**
  * lc_writeback_create() - allocate, and start the thread resting
- * @c: the volume
+ * @c: set up to the log and the claims, with env.unpark
  *
- * May sleep.  Return: the room or NULL.
+ * Attaches to c->refill, which must not have been kicked yet.  May sleep.
+ * Return: the room or NULL.
  */
 struct lc_writeback *lc_writeback_create(struct lc_cache *c);
 
@@ -40,7 +41,7 @@ void lc_writeback_destroy(struct lc_writeback *wb);
  * @depth: runs in flight
  *
  * May sleep and allocates; under memalloc_noio while the volume is suspended.  Under
- * vol->life_lock, but when the volume is created.
+ * vol->life_lock, with the salvage paused (lc_volume_resize_writeback()).
  * Return: 0 or -ENOMEM: nothing changed.
  */
 int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth);

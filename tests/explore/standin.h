@@ -18,6 +18,7 @@
 #include "log/lanes.h"
 #include "log/log.h"
 #include "log/pool.h"
+#include "log/request.h"
 
 #define MAX_BUFFERS	12
 #define MAX_BIOS	64
