@@ -35,6 +35,7 @@
  * completed, and parked ones have not.
  */
 #include <linux/bio.h>
+#include <linux/cache.h>
 #include <linux/device-mapper.h>
 #include <linux/jiffies.h>
 #include <linux/sched.h>
@@ -66,7 +67,8 @@ struct lc_intake {
 	struct lc_flush *flush;
 	struct lc_bypass *bypass;
 	struct lc_merge merge;
-	spinlock_t lock;		/* guards these three */
+	/* Not in a line with what every write reads. */
+	spinlock_t lock ____cacheline_aligned_in_smp;	/* guards these three */
 	struct lc_queue queue;		/* the write at work is in it, too */
 	bool requeue;			/* noflush suspend: give writes back to DM (D4) */
 	struct dm_target *requeue_ti;	/* whom to ask whether it still wants them */
