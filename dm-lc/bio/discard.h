@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The way of a discard.  See discard.c. */
+/*
+ * The way of a discard: its blocks leave the index, a record says so, and the HDD is told.
+ *
+ * Discards wait for copies of their blocks, and copies for discards: claims.h.
+ */
 #ifndef LC_DISCARD_H
 #define LC_DISCARD_H
 

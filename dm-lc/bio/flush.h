@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * FLUSH and FUA: bios that end when what was completed before them is durable.
+ * FLUSH and FUA bios: group commit, and the wait until all that was completed before is durable.
  *
- * FUA writes that meet in a worker of device mapper share one record (group commit).  What nobody
- * asks to be durable becomes so after idle_seal_ms without a write.
+ * FUA writes that meet in a worker of device mapper share one record.  The log decides when a
+ * sequence number is durable (log.h).  Data that nobody asks to be durable becomes so after
+ * idle_seal_ms without a write.
  */
 #ifndef LC_FLUSH_H
 #define LC_FLUSH_H

@@ -2,8 +2,9 @@
 /*
  * The way of writes in: they are written at once, or parked until there is room.
  *
- * Writes that find no room are parked, and one worker continues them in their turn.  The intake
- * decides who has to wait and for how long; write.h, merge.h, flush.h and bypass.h do the work.
+ * Writes that find no room are parked, up to a limit, and one worker continues them in their turn.
+ * The intake decides which writes wait and how many; queue.h says whose turn it is, meter.h at
+ * which rate.  write.h, merge.h, flush.h and bypass.h do the work.
  */
 #ifndef LC_INTAKE_H
 #define LC_INTAKE_H

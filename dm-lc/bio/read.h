@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The way of a read.  See read.c. */
+/*
+ * The way of a read: from RAM, remapped to the SSD or the HDD, or block by block in a worker.
+ *
+ * With verify_reads, or after an error, a worker checks what the SSD gave against the checksum of
+ * the log (slot.h) before the bio ends.
+ */
 #ifndef LC_READ_H
 #define LC_READ_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The index on the SSD between two lives.  Both may sleep. */
+/* Writing the index to the SSD at a clean stop, and loading it at the next start.  May sleep. */
 #ifndef LC_CHECKPOINT_H
 #define LC_CHECKPOINT_H
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a start has found of the log, and the memory for it: a chunk at a time, as headers
- * turn up (RP1 in replay.h).  There may be gigabytes of it, so:
+ * The record headers that a start has found in the log, and the memory for them: a chunk at a time,
+ * as headers turn up (RP1 in replay.h).
+ *
+ * Invariants
  *
  *  FD1 No chunk is taken that leaves less than a sixteenth of the RAM available, and nobody
  *      is killed for one.

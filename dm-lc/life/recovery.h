@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Start of a life: what does the log hold?  See recovery.c. */
+/* Replay: reading the log after a crash, and filling the index from it. */
 #ifndef LC_RECOVERY_H
 #define LC_RECOVERY_H
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Giving up an SSD, and going on without it.  See rescue.c. */
+/*
+ * Giving up an SSD that has failed: dirty blocks in RAM go to the HDD, the mark says that the cache
+ * is abandoned, and the volume goes on without it (mode degraded).  Blocks that are only on the SSD
+ * are salvaged afterwards (salvage.h).
+ */
 #ifndef LC_RESCUE_H
 #define LC_RESCUE_H
 

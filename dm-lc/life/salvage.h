@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Saving what is only on an SSD that was given up.  See salvage.c.
+ * Copying dirty blocks from an SSD that was given up to the HDD, while the volume goes on without
+ * it.  Blocks in RAM were saved before (rescue.h).
  *
  * All but lc_salvage_active() may sleep; begin, pause, resume and finish are called under
  * vol->life_lock, which the work must therefore not take.

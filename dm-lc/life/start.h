@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The beginning and the end of a life: what is read before the first bio, and what a clean stop
- * leaves for the next start.
+ * The beginning and the end of a life: loading the index and opening the epoch before the first
+ * bio, and the checkpoint of a clean stop.
  *
  * Below suspend.c, which says when a life begins and ends; above superblock, checkpoint, recovery,
  * fingerprint and the log.  It knows neither bios nor device mapper.

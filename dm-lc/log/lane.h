@@ -6,7 +6,7 @@
  * next, taking a ready buffer) happens under lane->lock, a few hundred cycles once per record.
  *
  * Invariant
- *  N3 Whatever a bio has put into a record before it completes is in lane->open or in a
+ *  N3 All data that a bio has put into a record before it completes is in lane->open or in a
  *     closed one: a record is opened and made lane->open under one lane->lock.  So a task that
  *     closes the open record of each lane, one after the other, has closed all records of
  *     bios that completed before it began (G3).

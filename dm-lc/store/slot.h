@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reading a slot back from the SSD, with the checksum that the log has for it.
+ * Reading a slot back from the SSD and verifying it against the checksum that the log has for it.
  *
  * The caller holds a reference on the slot's segment, or the tail waits for the caller: so the
  * segment is not reused meanwhile, and a sum that is learnt from a header is right (V1).

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * In RAM, what the checksum of each slot has to be: for option verify_reads.
+ * An array in RAM of the checksums of all slots, for option verify_reads.  slot.h compares.
  *
  * Allocated when a table or a message first asks for the option, kept and looked after
  * until the volume goes away.

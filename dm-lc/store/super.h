@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The superblock of the SSD: reading it, and the moments at which it changes.  Every change is
+ * The superblock of the SSD: reading it, a new epoch, a new tail, a clean end.  Every change is
  * durable in both front copies, one after the other, before the call returns (L9).
  *
  * Only super.c writes the superblock in memory.  Other rooms read it as env->sb.  Its identity

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Listing what a segment holds that the HDD does not.  See collect.c. */
+/* Listing the blocks of a segment that the HDD does not hold, and sorting a batch by block. */
 #ifndef LC_WBCOLLECT_H
 #define LC_WBCOLLECT_H
 

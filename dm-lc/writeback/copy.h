@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Copying sorted slots from the SSD to the HDD.  See copy.c.
+ * Copying a sorted batch from the SSD to the HDD: runs of neighbours, read, verified and written,
+ * with rests for the sake of reads by others.
  *
  * Invariant
  *  RS2 The writes of a run are sent in the order of the HDD, by one task under one plug, so that

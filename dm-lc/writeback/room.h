@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The inside of writeback, for its own files only: writeback.c has the thread, finish.c what
- * follows copying.  From the thread, with batch_lock but for lc_wb_move_tail().
+ * The inside of writeback, for its own files only.  writeback.c has the thread.  finish.c follows
+ * copying: it marks blocks clean, logs again what the HDD did not take, and moves the tail.
+ *
+ * All functions are called by the thread, and all but lc_wb_move_tail() with batch_lock held.
  */
 #ifndef LC_WBROOM_H
 #define LC_WBROOM_H

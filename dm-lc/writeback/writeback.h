@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Draining the log to the HDD.  See writeback.c.
+ * Draining the log to the HDD: when a batch runs, and what follows of its errors.  A batch lists
+ * blocks (collect.h), copies them in the order of the HDD (copy.h), marks them clean and moves the
+ * tail (room.h).
  *
  * Invariants
  *  W1 Only durable slots are written to the HDD, and only verified ones (P4).
