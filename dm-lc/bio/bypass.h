@@ -76,7 +76,7 @@ int lc_bypass_flush(struct lc_bypass *bypass);
  * @bypass: the room; the volume is degraded
  * @bio: device mapper's clone
  *
- * From map(): does not sleep.
+ * From map(): does not sleep.  Return: as lc_map_bio().
  */
 int lc_bypass_map(struct lc_bypass *bypass, struct bio *bio);
 
@@ -95,7 +95,7 @@ void lc_bypass_submit(struct lc_bypass *bypass, struct lc_io *io);
  * @bio: device mapper's clone
  * @error: the bio's status
  *
- * Completion context.
+ * Completion context.  Return: as lc_map_end().
  */
 int lc_bypass_end(struct lc_bypass *bypass, struct bio *bio, blk_status_t *error);
 

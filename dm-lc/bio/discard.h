@@ -27,7 +27,7 @@ void lc_discard_destroy(struct lc_discards *d);
  * @d: the room
  * @bio: device mapper's clone
  *
- * From map(): does not sleep.  The bio completes here or later.
+ * From map(): does not sleep.  The bio completes here or later.  Return: as lc_map_bio().
  */
 int lc_discard_map(struct lc_discards *d, struct bio *bio);
 

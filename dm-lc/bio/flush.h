@@ -36,6 +36,7 @@ void lc_flush_quiesce(struct lc_flush *flush);
  *
  * From map().  If it is not @alone, device mapper allocates another clone before what is
  * submitted here gets to the SSD, and might wait for a bio that waits for just that.
+ * With @alone, may sleep as submit_bio() does.  Return: as lc_map_bio().
  */
 int lc_flush_map(struct lc_flush *flush, struct bio *bio, bool alone);
 

@@ -33,6 +33,7 @@ void lc_intake_destroy(struct lc_intake *intake);
  * @bio: device mapper's clone
  *
  * From map(): sleeps only if too much is parked.  The bio completes here or later.
+ * Return: as lc_map_bio().
  */
 int lc_intake_map(struct lc_intake *intake, struct bio *bio);
 

@@ -17,8 +17,8 @@ struct lc_merge;
 struct lc_merge {
 	struct lc_cache *c;
 	/*
-	 * A write has gone as far as it could.  Process context.  @ret: as of lc_write_run();
-	 * -EINPROGRESS is of another block, or of another slot of the same one.
+	 * lc_write_run() has stopped.  Process context.  @ret: its return value.  -EINPROGRESS:
+	 * another old slot must be read, of the next block or a newer one of the same block.
 	 */
 	void (*merged)(struct lc_merge *merge, struct lc_io *io, int ret);
 };

@@ -2,10 +2,10 @@
 /*
  * Writes that wait for room, and whose turn it is.  Pure: no lock, no allocation, no I/O.
  *
- * A commit must not wait behind all of the page cache.  So there are classes.  Each has a clock,
- * which each of its slots moves on, a heavy class by less than a light one.  The class with the
- * lowest clock has its turn.  A class that had nothing to do sets its clock to `now`, the time of
- * the last turn, less its lead: so much of it goes ahead of the others at once.
+ * A commit must not wait for all of the page cache.  So there are classes.  Each has a clock, which
+ * each block that is written moves on, by less for a class of more weight.  The class with the
+ * lowest clock has its turn.  When a class that had nothing to do gets a write, its clock is set to
+ * `now`, the clock of the last turn, less its lead: that much of it goes first.
  *
  * Invariants
  *  Q1 Shares: while a class has something waiting, it gets its weight's part of the slots, but

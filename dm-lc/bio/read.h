@@ -18,7 +18,7 @@ struct lc_cache;
  * @c: the cache
  * @bio: device mapper's clone
  *
- * From map(): does not sleep.
+ * From map(): does not sleep.  Return: as lc_map_bio().
  */
 int lc_read_map(struct lc_cache *c, struct bio *bio);
 
@@ -28,7 +28,7 @@ int lc_read_map(struct lc_cache *c, struct bio *bio);
  * @bio: device mapper's clone
  * @error: the bio's status
  *
- * Completion context.
+ * Completion context.  Return: as lc_map_end().
  */
 int lc_read_end(struct lc_cache *c, struct bio *bio, blk_status_t *error);
 

@@ -25,14 +25,14 @@ struct lc_found {
 };
 
 /*
- * May sleep.  What lc_found_alloc() leaves behind, also if it fails, goes with lc_found_free().
- * Return: 0; -ENOMEM; -E2BIG: too many lives, it was told.
+ * Allocate the memory for the lives.  May sleep.  lc_found_free() is called afterwards, also after
+ * an error.  Return: 0 or -ENOMEM.
  */
 int lc_found_alloc(struct lc_found *found, struct lc_cache *c);
 
 /*
- * Keep one header, or count it if there is no memory left (FD2).  May sleep.
- * Return: 0 or -ENOMEM.
+ * Keep one header, or count it if there is no memory left (FD2).  @hidden: no chain of headers
+ * leads to it.  May sleep.  Return: 0, or -E2BIG: too many lives; the kernel log says so.
  */
 int lc_found_add(struct lc_found *found, const struct lc_record_info *info, bool hidden);
 

@@ -59,7 +59,7 @@ void lc_registry_put(struct lc_user *user);
  * lc_registry_hold() - hold all volumes whose life has begun
  * @held: empty; gets these volumes, linked by vol->held, the newest first
  *
- * A volume that is going away is left out.  The volume of any other one lives until dm_put() of
+ * A volume that is going away is left out.  Each volume in @held lives until dm_put() of
  * its mapped device.  One caller at a time: the power management code ensures that.  May sleep.
  */
 void lc_registry_hold(struct list_head *held);

@@ -23,7 +23,7 @@ struct lc_rescue *lc_rescue_create(struct lc_volume *vol);
 /* Wait for the rescue and end the salvage.  @rescue or NULL.  May sleep. */
 void lc_rescue_destroy(struct lc_rescue *rescue);
 
-/* Any context. */
+/* Queue the work that takes life_lock and calls lc_rescue_run().  Any context. */
 void lc_rescue_start(struct lc_rescue *rescue);
 
 /**
@@ -34,7 +34,7 @@ void lc_rescue_start(struct lc_rescue *rescue);
  */
 void lc_rescue_run(struct lc_rescue *rescue);
 
-/* May sleep; not under vol->life_lock. */
+/* Wait until the work has ended, if it was queued.  May sleep; not under vol->life_lock. */
 void lc_rescue_wait(struct lc_rescue *rescue);
 
 /**

@@ -33,19 +33,20 @@ struct lc_allot {
 	struct lc_log *log;
 	u32 round_len;			/* segments from one cut to the next; 0: one lane */
 	/*
-	 * Writeback needs the reserve.  Set before that is taken from the ring, so that a task
-	 * that finds a segment of it, or a record there, sees this too (B5).  READ_ONCE()
+	 * Writeback needs the reserve.  Set before a segment of the reserve is taken from the ring:
+	 * a task that sees such a segment, or a record in it, sees this too (B5).  READ_ONCE()
 	 */
 	bool relog_wanted;
-	bool relog_starved;		/* take one kept back; until it is ready.  READ_ONCE() */
+	/* The refill worker takes a segment of the reserve, and clears this.  READ_ONCE() */
+	bool relog_starved;
 
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* inside lane->lock; all below */
 	u64 next;			/* to be opened next; READ_ONCE() */
-	u64 end;			/* behind the last that is evicted and idle; READ_ONCE() */
+	u64 end;			/* one above the last evicted and idle one; READ_ONCE() */
 	u64 cut;			/* AL1 */
 	u64 cut_seq;
-	u32 max_ready;			/* numbers at hand; READ_ONCE() */
-	u32 most_ready;			/* that many or less, see backlog.h; READ_ONCE() */
+	u32 max_ready;			/* numbers that refill has at hand; READ_ONCE() */
+	u32 most_ready;			/* or less for a slow SSD (backlog.h); READ_ONCE() */
 };
 
 /**
@@ -74,7 +75,7 @@ void lc_allot_start(struct lc_allot *allot, u64 segment, u64 next_seq);
 /**
  * lc_allot_add() - a segment is ready to be opened
  * @allot: the room
- * @number: the one behind the last; evicted, and no read is in flight there
+ * @number: one above the last; the segment is evicted, and no read is in flight there
  */
 void lc_allot_add(struct lc_allot *allot, u64 number);
 
@@ -85,7 +86,7 @@ void lc_allot_add(struct lc_allot *allot, u64 number);
  * @relog: for what is logged again
  * @buf: ready
  *
- * Return: 0, -EAGAIN: none is ready, or it is for relogging (B5), -EBUSY: the next round
+ * Return: 0, -EAGAIN: no segment is ready, or it is for relogging (B5), -EBUSY: the next round
  * must begin first (AL2).
  */
 int lc_allot_take(struct lc_allot *allot, u32 lane, bool relog, struct lc_buffer *buf);
@@ -103,7 +104,7 @@ u64 lc_allot_cut_seq(struct lc_allot *allot, u64 number);
 /**
  * lc_allot_round_due() - must the next round begin before another segment is opened?
  * @allot: the room
- * @relog: for what is logged again; others must not close what that is at work in (B5)
+ * @relog: the caller logs again; others must not close the segment in use for that (B5)
  *
  * All lanes are locked.
  */

@@ -78,14 +78,6 @@ static void return_buffer(struct lc_lane *lane)
 	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);
 }
 
-/**
- * lc_lane_close_record() - close the open record, or take it back if nobody touched it
- * @lane: the lane
- * @want_durable: a flush waits for it
- * @closed: gets it, by rec->turn, to be put when no lane is locked
- *
- * Under lane->lock.
- */
 void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_head *closed)
 {
 	struct lc_record *rec = lane->open;

@@ -75,7 +75,7 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf);
  * @cur: gets 1..@want slots
  *
  * Any context in which writers run; takes no lock, and may be called under a bucket's.
- * Return: 0, or that it takes lc_lane_reserve().
+ * Return: 0, or a negative errno: the caller must use lc_lane_reserve().
  */
 int lc_lane_try_reserve(const struct lc_lane *lane, u32 want, struct lc_cursor *cur);
 
@@ -96,7 +96,7 @@ int lc_lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor
  * @lane: the lane
  * @close_segment: put nothing more into its segment either, if that holds anything and
  *	relogging does not need it (B5)
- * @direct: the task that sent the bio that waits for it may submit others
+ * @direct: this task may submit the bios of records itself; otherwise a worker sends them
  *
  * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
  * submit_bio() does.
@@ -110,9 +110,9 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct);
  * lc_lane_owes() - does a FLUSH have to close the open record?
  * @lane: the lane
  *
- * Any context.  If not, whatever was completed without FUA before the call is in a record
- * that has its seq by then (G7): what was put into the open one before it became owed has
- * not completed, and if it is not the open one any more, it has been closed.
+ * Any context.  Return: false if each write without FUA that completed before the call is in a
+ * record that has its seq (G7).  A record is owed before such a write in it completes, and a record
+ * that is not lane->open any more is closed.
  */
 bool lc_lane_owes(const struct lc_lane *lane);
 
@@ -131,7 +131,14 @@ u64 lc_lane_activity(const struct lc_lane *lane);
  */
 void lc_lane_put(struct lc_record *rec, struct bio_list *direct);
 
-/* For lanes.c, under lane->lock. */
+/**
+ * lc_lane_close_record() - close the open record, or take it back if nobody touched it
+ * @lane: the lane
+ * @want_durable: a flush waits for it
+ * @closed: gets it, by rec->turn, to be put when no lane is locked
+ *
+ * Under lane->lock.
+ */
 void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_head *closed);
 
 /**

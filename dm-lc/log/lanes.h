@@ -30,7 +30,7 @@ struct lc_ring;
 #define LC_LANE_SEGMENTS	32u	/* of the ring, at least, for each of several lanes */
 #define LC_LANE_BUFFERS		4u
 
-/* Where in a lane something is: all that is behind it is newer. */
+/* A position in a lane: slots at or after it are newer, slots before it are older. */
 struct lc_bound {
 	u64 segment;
 	u32 slot;
@@ -59,9 +59,9 @@ struct lc_lanes {
  * @submit: writes them
  * @pool: has their buffers, in a home for each lane, whose node is set here
  *
- * May sleep.  Stretches of segments without a record are at most twice as long as there are
- * lanes: what each had opened when a round began, and behind it; that is what lane_limit must
- * allow (lc_super_begin_epoch()).  Return: the lanes or NULL.
+ * May sleep.  At most 2 * nr_lanes segments in a row hold no record: those that were open when a
+ * round ended, and those that were opened when the next one began.  lane_limit must allow that
+ * (lc_super_begin_epoch()).  Return: the lanes or NULL.
  */
 struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_allot *allot, struct lc_log *log,
 				 struct lc_submit *submit, struct lc_pool *pool);
@@ -109,7 +109,7 @@ u64 lc_lanes_close_used(struct lc_lanes *lanes, bool close_segments);
 /**
  * lc_lanes_close_owed() - close what a FLUSH has to make durable
  * @lanes: all of them
- * @direct: the task that sent the FLUSH may submit others
+ * @direct: this task may submit the bios of records itself; otherwise a worker sends them
  *
  * Process context, of the bio's sender or of a worker.  With @direct, may sleep as
  * submit_bio() does.  Return: the highest seq given so far.  Every write without FUA that
@@ -144,9 +144,9 @@ u64 lc_lanes_activity(const struct lc_lanes *lanes);
  * @ranges: its entries, of types LC_ENTRY_RANGE_*
  * @nr: how many, 1..LC_RECORD_ENTRIES
  *
- * Process context, one caller at a time, who waits for the record: it is sent from here, and so
- * this may sleep as submit_bio() does.  The caller has made sure that every earlier record is
- * sealed (L12), and drops what it covers when it is durable.
+ * Process context, one caller at a time.  The record is sent from here, so this may sleep as
+ * submit_bio() does.  Before the call every earlier record is sealed (L12).  The caller waits until
+ * the record is durable, and then removes the covered blocks from the index.
  * In each lane, copies from lanes->bounds[] on are newer, others are older (N4).
  *
  * Return: 0 or -EAGAIN: no buffer, or it is for relogging (B5).
@@ -154,7 +154,7 @@ u64 lc_lanes_activity(const struct lc_lanes *lanes);
 int lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ranges, u32 nr);
 
 /**
- * lc_lanes_used() - number of the first segment without a record, and all behind it
+ * lc_lanes_used() - the first segment number from which on no segment holds a record
  * @lanes: all of them
  *
  * Process context, does not sleep.
@@ -175,9 +175,9 @@ void lc_cursor_release(struct lc_cursor *cur);
  * @slot: slot number, over the whole SSD
  * @cur: gets the record, without slots of its own; owes is set
  *
- * Under the bucket lock of the block mapped there: the open record is the newest copy's, and
- * stays it.  Not while writeback needs the reserve, as for who wants a slot (B5).
- * Return: whether it is open; the block is to be overwritten there (B6).
+ * Under the bucket lock of the block mapped there, so that the slot stays its newest copy.
+ * Return: true: the record is open, and the block is to be overwritten there (B6); false: it is
+ * closed, or writeback needs the reserve (B5).
  */
 bool lc_cursor_join(const struct lc_lanes *lanes, u32 slot, struct lc_cursor *cur);
 

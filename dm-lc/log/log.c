@@ -91,14 +91,6 @@ u64 lc_log_durable_seq(struct lc_log *log)
 	return seq;
 }
 
-/**
- * lc_log_append() - close a record and give it its seq
- * @log: the log
- * @rec: open
- * @want_durable: a flush closes it
- *
- * Under lane->lock.  The caller holds one reference afterwards and must put it, unlocked.
- */
 void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable)
 {
 	unsigned long flags;

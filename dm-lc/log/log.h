@@ -10,10 +10,10 @@
  * Invariants
  *  G1 durable_seq <= written_seq <= last_seq.  None of them ever falls, but
  *     written_seq, back to durable_seq, when a FLUSH failed (F2).
- *  G2 durable_seq rises to s only by a FLUSH that was issued when written_seq was
- *     at least s, or from s - 1 once a write of s has ended well that needs no FLUSH: a
- *     FUA write, begun when durable_seq was s - 1 (F4), or any write if the SSD had no
- *     volatile cache when it ended.
+ *  G2 durable_seq rises to s in two cases only.  A FLUSH ends well that was issued when
+ *     written_seq was at least s.  Or durable_seq is s - 1, and a write of s has ended well
+ *     that needs no FLUSH: a FUA write that began when durable_seq was s - 1 (F4), or any
+ *     write if the SSD had no volatile cache when it ended.
  *  G3 A FLUSH or FUA bio completes well only when durable_seq reached the last
  *     seq that was given when it came (P1, F1), or the rescue has saved it (G5).
  *  G4 A record whose write failed, or that was written since the last good FLUSH
@@ -27,11 +27,10 @@
  *  G6 A wish for buffers, lc_log_relieve(), holds until a buffer comes back, which lets
  *     the refill worker look again, or until all that was given when it came is
  *     durable (D3).  Each FLUSH for it covers what is written by then.
- *  G7 rec->owed of an open record is set before a write without FUA completes that is in
- *     it, and a FLUSH closes the open records that are owed (F5).  What else is there no
- *     FLUSH has to wait for: FUA writes complete when they are durable, and what is logged
- *     again is durable where it was, until the tail moves, and before that the whole log
- *     is made durable (L5).
+ *  G7 rec->owed of an open record is set before a write without FUA in it completes.  A FLUSH
+ *     closes the open records that are owed (F5), and no others.  A FUA write completes only
+ *     when it is durable.  A block that is logged again is durable in its old slot until the
+ *     tail moves, and before that the whole log is made durable (L5).
  */
 #ifndef LC_LOG_H
 #define LC_LOG_H
@@ -65,7 +64,14 @@ void lc_log_destroy(struct lc_log *log);
  */
 void lc_log_start(struct lc_log *log, u64 next_seq);
 
-/* From the lanes, under lane->lock. */
+/**
+ * lc_log_append() - close a record and give it its seq
+ * @log: the log
+ * @rec: open
+ * @want_durable: a flush closes it
+ *
+ * Under lane->lock.  The caller holds one reference afterwards and must put it, unlocked.
+ */
 void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable);
 
 /**
@@ -128,10 +134,10 @@ void lc_log_quiesce(struct lc_log *log);
 void lc_log_fail(struct lc_log *log);
 
 /**
- * lc_log_void() - a FLUSH of the SSD failed that was not the log's own
+ * lc_log_void() - take records written since the last good FLUSH for not written (G4)
  * @log: the log
  *
- * Any context.
+ * Called when a FLUSH of the SSD has failed that the log did not send.  Any context.
  */
 void lc_log_void(struct lc_log *log);
 

@@ -58,8 +58,8 @@ struct lc_record {
 	u64 seq;
 	struct list_head list;		/* log->pending, in seq order */
 	union {
-		struct list_head turn;	/* submit->waiting: its turn comes; submit->lock */
-		struct work_struct work;	/* it has come; whose that is */
+		struct list_head turn;	/* submit->waiting until its turn comes; submit->lock */
+		struct work_struct work;	/* sends it when its turn has come; submit.c */
 	};
 };
 
@@ -117,11 +117,11 @@ void lc_pool_destroy(struct lc_pool *pool);
 
 /**
  * lc_buffers_alloc() - allocate write buffers
- * @pool: the buffers it has decide whose the next one is
+ * @pool: its homes take turns, from the number of its buffers on
  * @nr: how many
  * @list: gets them, untouched on error
  *
- * Not more than half of the RAM: what then becomes of the machine shows too late.
+ * Fails if the buffers would take more than half of the RAM.
  * May sleep.  Return: 0 or -ENOMEM.
  */
 int lc_buffers_alloc(struct lc_pool *pool, u32 nr, struct list_head *list);

@@ -37,17 +37,6 @@ void lc_record_owe(struct lc_record *rec, const struct lc_cursor *cur)
 		WRITE_ONCE(rec->owed, true);
 }
 
-/**
- * lc_record_get() - reserve slots, together with a reference
- * @rec: the record
- * @want: slots wanted, at least 1
- * @refuse: a wish that nobody gets slots, READ_ONCE(), or NULL for what is logged again
- * @cur: gets 1..@want slots; owes is set
- *
- * Under RCU.  The wish is read behind the state, which is set behind the wish in a record
- * of the reserve (B5), also in one that was an ordinary record when @rec was read.
- * Return: 0, -ESTALE: the record is full or closed, -EAGAIN: slots are for relogging.
- */
 int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc_cursor *cur)
 {
 	u32 next, nr, limit;

@@ -80,7 +80,17 @@ static inline void lc_unhold(void)
  */
 void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost);
 
-/* For the lane: open, shut and retract under its lock, the others without. */
+/**
+ * lc_record_get() - reserve slots, together with a reference
+ * @rec: the record
+ * @want: slots wanted, at least 1
+ * @refuse: a wish that nobody gets slots, READ_ONCE(), or NULL for what is logged again
+ * @cur: gets 1..@want slots; owes is set
+ *
+ * Under RCU.  The wish is read behind the state, which is set behind the wish in a record
+ * of the reserve (B5), also in one that was an ordinary record when @rec was read.
+ * Return: 0, -ESTALE: the record is full or closed, -EAGAIN: slots are for relogging.
+ */
 int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc_cursor *cur);
 
 /**
@@ -98,9 +108,9 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
  * lc_record_shut() - let nobody take a reference any more
  * @rec: open
  *
- * From lc_log_append(), under lane->lock and log->lock: who sees one record closed, and
- * then another one still open, knows that the other one gets the higher seq.  One reference
- * is taken, for the caller of that to put.
+ * From lc_log_append(), under lane->lock and log->lock.  A task that sees one record closed, and
+ * then another one open, knows that the other one gets the higher seq.  A reference is taken, which
+ * the caller of lc_log_append() drops.
  */
 void lc_record_shut(struct lc_record *rec);
 
@@ -134,10 +144,11 @@ bool lc_record_put(struct lc_record *rec);
  * lc_record_join() - take a reference on a record, if it is the open one that holds a slot
  * @rec: the record
  * @segment: number
- * @slot: of that segment; it is in a record that was opened not later than @rec
+ * @slot: of that segment; no record that was opened after @rec holds it
  * @refuse: as for lc_record_get()
  *
- * Under RCU.  Return: whether @rec is open and in it, or behind it, lies @slot.
+ * Under RCU.  Return: whether @rec is open and @slot is at or after its first slot: then @rec holds
+ * @slot, and the caller has a reference.
  */
 bool lc_record_join(struct lc_record *rec, u64 segment, u32 slot, const bool *refuse);
 

@@ -18,12 +18,15 @@ enum lc_class {
 	LC_NR_CLASSES,
 };
 
-/* A write that is parked (queue.h); all but the first two constant while it waits. */
+/*
+ * A write that is parked (queue.h).  The queue owns list, node and subtree_last.  The other fields
+ * are constant while the write waits.
+ */
 struct lc_waiting {
 	struct list_head list;		/* queue->waiting[class] */
 	struct rb_node node;		/* queue->blocks */
 	u64 first, last;		/* its blocks */
-	u64 subtree_last;		/* of the tree */
+	u64 subtree_last;		/* the highest `last` in the subtree of node */
 	u64 number;			/* in the order in which they came */
 	enum lc_class class;
 };
@@ -34,11 +37,11 @@ struct lc_io {
 		struct list_head list;
 		struct llist_node commit;	/* flush->commits */
 	};
-	void *room;			/* that has queued the work: what it needs is there */
+	void *room;			/* that has queued work; the worker finds its state there */
 	struct bvec_iter iter;		/* write: what is left; read: as submitted */
 	union {
 		struct work_struct work;
-		struct lc_waiting waiting;	/* parked: of the intake */
+		struct lc_waiting waiting;	/* while parked; owned by the intake */
 	};
 	union {
 		u64 target;		/* flush: seq that must be durable */
@@ -49,7 +52,7 @@ struct lc_io {
 	bool verify;			/* and to be checked when it has ended */
 	bool on_hdd;			/* read: mapped there */
 	bool heals;			/* bypassed write: covers what the HDD does not hold */
-	u8 flight;			/* bypassed write: 1 + generation if counted (S-d) */
+	u8 flight;			/* bypassed write: 1 + generation, or 0: not counted */
 };
 
 static inline struct bio *lc_io_bio(struct lc_io *io)

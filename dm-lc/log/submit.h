@@ -5,11 +5,11 @@
  * The log above decides what a write means; it is told by operations.
  *
  * Invariant
- *  SU1 A record is counted in on_way from its turn, when a worker is told to send it, until its
- *      bio has ended or was given back; one that is sent by the task that waits for it, never.
- *      If a record waits for its turn, on_way is not 0: each end of one that is counted gives
- *      the next turn.  So each gets its turn as long as the SSD answers, also to learn that the
- *      log was stopped (G5).
+ *  SU1 A record that a worker sends is counted in on_way from its turn until its bio has ended
+ *      or was given back.  A record that the waiting task sends itself is never counted.  While a
+ *      record waits for its turn, on_way is not 0, and each end of a counted record gives the
+ *      next turn.  So each record gets its turn while the SSD answers, also to learn that the log
+ *      was stopped (G5).
  */
 #ifndef LC_SUBMIT_H
 #define LC_SUBMIT_H
@@ -36,9 +36,9 @@ struct lc_submit_ops {
 	 * not sleep.  Return: false: it is not to be written.
 	 */
 	bool (*begin)(struct lc_log *log, struct lc_record *rec, bool one_command, bool *fua);
-	/* What begin() refused is not counted here any more.  As begin(). */
+	/* The room no longer counts a record that begin() has refused.  As begin(). */
 	void (*cancelled)(struct lc_log *log);
-	/* The write is over.  Any context.  Nothing of @rec or the room is used behind it. */
+	/* The write is over.  Any context.  The room uses neither @rec nor itself afterwards. */
 	void (*end)(struct lc_log *log, struct lc_record *rec, blk_status_t status);
 };
 

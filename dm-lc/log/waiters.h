@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Bios that wait until a seq is durable, by rising io->target, so that who looks for those that
- * are due looks at no other.  Under the lock of whose list it is.
+ * Bios that wait until a seq is durable, sorted by rising io->target.  So a search for bios that
+ * are due stops at the first one that is not.  The lock of the list's owner is held.
  */
 #ifndef LC_WAITERS_H
 #define LC_WAITERS_H
@@ -10,7 +10,7 @@
 
 #include "log/request.h"
 
-/* Targets are looked up before the lock: it may have to pass some that came meanwhile. */
+/* The target was read before the lock was taken: bios with higher ones may be in the list. */
 static inline void lc_waiters_add(struct list_head *waiters, struct lc_io *io)
 {
 	struct lc_io *last;

@@ -6,12 +6,12 @@
  * dropped.  Those of one kind do not mind each other.
  *
  * Invariants
- *  CL1 Of a copy and a discard whose ranges overlap one at a time has its turn, and that which was
- *      added first comes first (C5).
+ *  CL1 A copy and a discard with overlapping ranges never have their turns at the same time.  The
+ *      one that was added first has its turn first (C5).
  *  CL2 A claim that has its turn is dropped before its owner waits for another one.  So each
  *      gets its turn, however many come behind it.
- *  CL3 A discard whose bio has ended holds writes of its blocks back until what they write is
- *      newer than it: none that was sent after the end is taken for older (D26).
+ *  CL3 A discard whose bio has ended holds writes of its blocks back until new writes are ordered
+ *      after the discard.  So no write that was sent after that end is taken for older (D26).
  */
 #ifndef LC_CLAIMS_H
 #define LC_CLAIMS_H
@@ -28,15 +28,18 @@ enum lc_claim_kind {
 	LC_CLAIM_DISCARD,
 };
 
-/* Owned by the task that claims; constant while it is added, but for the node. */
+/*
+ * Owned by the task that claims.  While it is added, node, subtree_last and holds change under
+ * claims->lock, and the rest is constant.
+ */
 struct lc_claim {
 	struct rb_node node;
 	u64 first, last;	/* blocks */
-	u64 subtree_last;	/* the node's */
+	u64 subtree_last;	/* the highest `last` in the subtree of node */
 	u64 ticket;
 	u8 kind;
-	bool added;		/* for who owns it */
-	bool holds;		/* writes back; guarded by the room's lock */
+	bool added;		/* read and written by the owner only */
+	bool holds;		/* this claim holds writes back; claims->lock */
 };
 
 struct lc_claims {

@@ -205,15 +205,6 @@ static u32 *find_link(struct lc_index *index, u32 bucket, u64 block)
 	return NULL;
 }
 
-/**
- * lc_index_lookup() - find the newest copy of a block [locked]
- * @index: the index
- * @bucket: from lc_index_lock() of the block
- * @block: block number
- * @map: what is found or set
- *
- * Return: whether there is one; @map is set then.
- */
 bool lc_index_lookup(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *map)
 {
 	u32 *link = find_link(index, bucket, block);
@@ -383,15 +374,6 @@ void lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask)
 		lc_index_clean(index, bucket, *link);
 }
 
-/**
- * lc_index_peek() - which block does a slot hold, probably?
- * @index: the index
- * @slot: slot number, over the whole SSD
- * @block: block number
- * @map: what is found or set
- *
- * Return: false if the slot holds no newest copy.
- */
 bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mapping *map)
 {
 	struct node *n = &index->nodes[slot];

@@ -99,7 +99,15 @@ bool lc_index_lock_slot(struct lc_index *index, u64 block, u32 slot, u32 *bucket
  */
 bool lc_index_lose_slot(struct lc_index *index, u64 block, u32 slot);
 
-/* [locked] */
+/**
+ * lc_index_lookup() - find the newest copy of a block [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @block: block number
+ * @map: what is found or set
+ *
+ * Return: whether there is one; @map is set then.
+ */
 bool lc_index_lookup(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *map);
 
 /**
@@ -163,7 +171,15 @@ void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
  */
 void lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask);
 
-/* Any context; a hint to be confirmed under the lock of *block's bucket. */
+/**
+ * lc_index_peek() - which block does a slot hold, probably?
+ * @index: the index
+ * @slot: slot number, over the whole SSD
+ * @block: block number
+ * @map: what is found or set
+ *
+ * Return: false if the slot holds no newest copy.
+ */
 bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mapping *map);
 
 /*

@@ -57,13 +57,11 @@ void lc_name_look(struct lc_name *name);
  */
 void lc_name_former(struct lc_name *name, char *text);
 
-/* The same by a worker, soon.  Any context. */
+/* Queue work that calls lc_name_look() soon.  Any context. */
 void lc_name_look_later(struct lc_name *name);
 
-/* A line in the kernel log, with the name that was seen last.  @level: LOGLEVEL_*.  Any context. */
+/* Log a line at @level (LOGLEVEL_*), with the name that was seen last.  Any context. */
 __printf(3, 4)
-
-/* Log a line with the name seen last, at a LOGLEVEL_*.  Any context. */
 void lc_say(struct lc_name *name, int level, const char *fmt, ...);
 
 #endif /* LC_NAME_H */

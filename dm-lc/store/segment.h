@@ -69,13 +69,14 @@ struct lc_ring *lc_ring_create(const struct lc_geometry *geo);
 void lc_ring_destroy(struct lc_ring *ring);
 
 /**
- * lc_ring_keep() - how much must be kept back for relogging?
+ * lc_ring_keep() - set how many segments are kept back for relogging
  * @ring: the ring; nothing is taken from it yet
- * @earlier: segments from one cut to the next in what earlier lives left, at most
- * @round: in what this life adds
+ * @earlier: longest distance between two cuts of earlier lives, in segments
+ * @round: distance between two cuts of this life, in segments
  *
- * If there is less than this life needs, writers do not wait for that: each second segment
- * that the tail leaves goes to the reserve, which has all before the tail gets to this life.
+ * Process context.  If fewer segments are free than this life needs, writers do not wait for them:
+ * every second segment that the tail frees is added to the reserve.  The reserve is complete before
+ * the tail reaches this life.
  */
 void lc_ring_keep(struct lc_ring *ring, u64 earlier, u64 round);
 

@@ -17,10 +17,10 @@ struct lc_record_header;
  * lc_slot_read() - read a slot from the SSD and verify it
  * @c: the cache
  * @block: that it should hold
- * @slot: number over the whole SSD; its segment is referenced
+ * @slot: number over the whole SSD; its segment is not reused meanwhile, see above
  * @pages: two pages, physically contiguous; the first one gets the slot
  *
- * May sleep.  A slot that does not match is read twice, with its header.
+ * May sleep.  A slot that does not match is read a second time, together with its header.
  * Return: 0, -EBADMSG if slot or header are damaged, or an I/O error.
  */
 int lc_slot_read(struct lc_cache *c, u64 block, u32 slot, void *pages);
@@ -29,7 +29,7 @@ int lc_slot_read(struct lc_cache *c, u64 block, u32 slot, void *pages);
  * lc_slot_find_sum() - look up the checksum of a slot
  * @c: the cache
  * @block: that the slot should hold
- * @slot: number over the whole SSD; its segment is referenced
+ * @slot: number over the whole SSD; its segment is not reused meanwhile, see above
  * @header: memory for a record header
  * @csum: gets the sum
  *

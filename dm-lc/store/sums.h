@@ -28,9 +28,9 @@ struct lc_sums {
  * lc_sums_enable() - keep sums from now on
  * @sums: of the volume
  *
- * Does nothing if they are kept already.  May sleep, and reclaim memory through this very
- * volume: not while it is suspended, nor under a lock that its way out of trouble needs.
- * Nobody is killed for it, and not more than half of the RAM taken.
+ * Does nothing if they are kept already.  May sleep, and reclaim memory through this volume: not
+ * while it is suspended, nor under life_lock, which a rescue needs.  Does not invoke the OOM
+ * killer, and fails rather than take more than half of the RAM.
  * Return: 0 or -ENOMEM.
  */
 int lc_sums_enable(struct lc_sums *sums);

@@ -33,7 +33,7 @@ enum lc_wb_judge {
 
 struct lc_wb_how {
 	enum lc_wb_judge judge;
-	u32 max_row;		/* blocks the HDD may refuse, none taken in between */
+	u32 max_row;		/* blocks in a row that the HDD may refuse */
 	const bool *stop;	/* give up early when this becomes true */
 	/*
 	 * For how many jiffies may the batch rest for the sake of reads?  @runs of neighbours it
@@ -66,8 +66,8 @@ void lc_wbcopy_destroy(struct lc_wbcopy *copy);
  *
  * May sleep.  On return nothing is in flight, and each item that is done has its fate: all of
  * them if it returns 0, otherwise those of the runs that ended well.
- * Return: 0, -EINTR, -EREMOTEIO if the SSD does not give something back as it was written,
- * -ENODATA if that is too much for bad slots, or -EIO: the HDD failed.
+ * Return: 0; -EINTR: *how->stop became true; -EREMOTEIO: the SSD does not give a slot back as it
+ * was written; -ENODATA: more than LC_WB_MAX_BAD slots are like that; -EIO: the HDD failed.
  * The HDD is not flushed.
  */
 int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
@@ -83,7 +83,7 @@ unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy);
  * @mask: sectors
  * @data: of the whole block, physically contiguous
  *
- * May sleep; while the mode is rw, from a run only.  Return: 0 or a negative errno.
+ * May sleep.  In mode rw only a run calls it.  Return: 0 or a negative errno.
  */
 int lc_wbcopy_write_block(struct lc_cache *c, u64 block, u8 mask, void *data);
 

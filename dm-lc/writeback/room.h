@@ -4,6 +4,9 @@
  * copying: it marks blocks clean, logs again what the HDD did not take, and moves the tail.
  *
  * All functions are called by the thread, and all but lc_wb_move_tail() with batch_lock held.
+ *
+ * The steps of a batch are listed in writeback.c: 1 collect, 2 sort, 3 copy, 4 FLUSH the HDD,
+ * 5 mark clean or log again, 6 make the log durable, 7 move the tail.
  */
 #ifndef LC_WBROOM_H
 #define LC_WBROOM_H
@@ -35,10 +38,10 @@ struct lc_writeback {
 	 */
 	struct lc_wb_list list;
 	struct lc_wbcopy *copy;
-	struct workqueue_struct *wq;	/* of every copy: none is made while suspended */
+	struct workqueue_struct *wq;	/* of each copier: kept when that is replaced */
 
-	bool paused;		/* stay away from the devices; wait */
-	bool resting;		/* the thread honours that; wait */
+	bool paused;		/* the thread must do no I/O; READ_ONCE() */
+	bool resting;		/* it has seen that, and does none; READ_ONCE() */
 	bool filling;		/* between the watermarks: drain on; thread only */
 	bool working;		/* a batch is under way, or due; READ_ONCE() */
 	struct lc_pace pace;
@@ -50,14 +53,14 @@ struct lc_writeback {
 	atomic64_t relogged;	/* blocks logged again */
 	u64 relog_rounds;	/* batches while writes are held off; thread only */
 	const char *state;	/* for status; READ_ONCE() */
-	void *header;		/* two slots; as the list */
+	void *header;		/* memory for two slots; owned as the list is */
 };
 
 /* What a batch covers. */
 struct lc_wb_batch {
 	u64 first;		/* segment number */
 	u64 end;
-	bool part;		/* it was longer */
+	bool part;		/* end is lower than it was collected */
 };
 
 /* A slot is lost only after the SSD has failed for as long as it may (L18). */
@@ -78,7 +81,10 @@ int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq);
 /* Step 4, for what is done.  Return: 0 or -EIO: nothing of it is believed (W3). */
 int lc_wb_flush(struct lc_writeback *wb);
 
-/* Step 5.  Return: as relog(); what is done need not be done again. */
+/*
+ * Step 5.  Return: 0, -EAGAIN: no slot to log a block again in, or -EREMOTEIO: the SSD does not
+ * give one back.  After an error the next batch does the rest.
+ */
 int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b);
 
 /*
