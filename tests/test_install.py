@@ -107,7 +107,7 @@ def test_sources_that_are_gone_are_not_built(tmp_path):
         for path in (folder / "old.c", folder / "tests/old_kunit.c", folder / "old.h", kept):
             path.write_text("#error old\n", encoding="ascii")
         host.run("make", "-C", host.TOP, "module", f"KDIR={tmp_path}", f"KREL={tmp_path.name}")
-        assert kept.exists() and (folder / "volume.c").exists()
+        assert kept.exists() and (folder / "life/volume.c").exists()
         assert not list(folder.rglob("old*"))
     finally:
         shutil.rmtree(folder.parent)

@@ -415,7 +415,7 @@ def unreadable_sample_is_left_out(ctx):
         lc.remove()
 
         def start():
-            return sh.result("lc-resume", lc.name, lc.cache, lc.backing)
+            return sh.result("lc-resume", "-o", "writeback=off", lc.name, lc.cache, lc.backing)
 
         # Blocks 0 to 15 are samples; block 3 is at sector 2072 of the disk.
         hdd.swap(*with_hole(ctx.hdd, 2072, 8))
