@@ -42,7 +42,7 @@
 #include "store/super.h"
 #include "writeback/writeback.h"
 
-#define MERGE_PAGES	8
+#define SLOT_PAGES	8	/* reads of slots that always find memory */
 
 /* --- workers ------------------------------------------------------------- */
 
@@ -146,7 +146,7 @@ static int create_cache(struct lc_cache *c, u32 nr_lanes)
 {
 	c->nr_lanes = nr_lanes;
 	c->sums.nr_slots = c->sb.geo.nr_slots;
-	if (mempool_init_page_pool(&c->slot_pages, MERGE_PAGES, 1))
+	if (mempool_init_page_pool(&c->slot_pages, SLOT_PAGES, 1))
 		return -ENOMEM;
 	c->mark = lc_mark_create(&c->env, lc_super_lock(c->super));
 	if (!c->mark)

@@ -90,7 +90,7 @@ void lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim)
 	let(claims, claim);
 	/* Inside the lock: a task that waits for the last claim may free the room. */
 	wake_up_all(&claims->wait);
-	/* A discard is in its tree before it is seen not to have its turn: so none is missed. */
+	/* CL4 */
 	if (claim->kind == LC_CLAIM_COPY &&
 	    !RB_EMPTY_ROOT(&claims->trees[LC_CLAIM_DISCARD].rb_root))
 		lc_kick(&claims->discards);

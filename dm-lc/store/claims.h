@@ -12,6 +12,8 @@
  *      gets its turn, however many come behind it.
  *  CL3 A discard whose bio has ended holds writes of its blocks back until new writes are ordered
  *      after the discard.  So no write that was sent after that end is taken for older (D26).
+ *  CL4 A copy whose claim is dropped kicks the discards if any is claimed, under the lock.  A
+ *      discard is claimed before it finds that it is not its turn: so it misses no end of a copy.
  */
 #ifndef LC_CLAIMS_H
 #define LC_CLAIMS_H

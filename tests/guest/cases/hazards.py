@@ -14,6 +14,7 @@ import threading
 from random import Random
 
 from lclib import Disk, case, cgroup, dm, sh, status, wait
+from lclib.calls import Calls
 from lclib.disk import MIB, commands
 from lclib.disks import Disks
 from lclib.faulty import BLOCK, Breakable, Holding, content, fill, salvage
@@ -720,6 +721,29 @@ def salvage_waits_for_no_limit(ctx):
             assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
         assert raw.read(5000 * BLOCK, BLOCK) == content(5000, "limited")
     source.unlink()
+
+
+@case(disks=PAIR, timeout=120,
+      fault=("SSD", "is salvaged while a message changes the batch or the depth of writeback",
+             "the salvage rests meanwhile, and saves all afterwards"))
+def resize_pauses_the_salvage(ctx):
+    """Writeback's list and copier, which the salvage uses, are not replaced under it (S24)."""
+    with salvage(ctx, 300, "kept") as (lc, raw, go_on), Calls("lc_salvage_pause") as pauses:
+        before = pauses.count()
+        option = sh.start("dmsetup", "message", lc.name, 0, "writeback_depth", 2)
+        try:
+            wait.until(lambda: pauses.count() > before or option.poll() is not None, 60,
+                       "the message")
+            paused = pauses.count() - before
+        finally:
+            go_on()
+            wait.until(lambda: option.poll() is not None, 60, "the end of the message")
+        assert not option.returncode, "the message was refused"
+        assert paused, "the salvage went on"
+        fields = lc.wait(lambda fields: not fields["dirty"], 60, "the end of the salvage")
+        assert fields["lost"] == 0, fields
+        for block in range(300):
+            assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
 
 
 # --- who sends a record ---------------------------------------------------------------------------
