@@ -443,6 +443,17 @@ def test_corrupt_hits_each_sector_of_its_range_and_no_other(rec):
     assert content(rec, "hdd", 0, 2 * CHUNK) == pattern(1, 2 * CHUNK)
 
 
+def test_corrupt_hits_no_byte_outside_its_range(rec):
+    hdd = rec.disks["hdd"]
+    first, end = 3 * SECTOR + 100, 4 * SECTOR + 3
+    for seed in range(50):
+        rec.write(hdd, pattern(1, 2 * CHUNK), 0, fua=True)
+        rec.corrupt("hdd", first, end - first, seed)
+        found, old = content(rec, "hdd", 0, 2 * CHUNK), pattern(1, 2 * CHUNK)
+        wrong = [at for at, byte in enumerate(found) if byte != old[at]]
+        assert first <= wrong[0] < 4 * SECTOR <= wrong[-1] < end, seed
+
+
 def test_requests_are_checked(rec):
     for line, complaint in (
         ("nonsense", "Expecting value"),

@@ -738,14 +738,16 @@ class Recorder:
             return {"cleared": len(gone)}
 
     def corrupt(self, disk: str, offset: int, len: int = SECTOR, seed: int = 0) -> dict:
-        """Flip 1 to 8 bits in each sector the range touches, on the medium."""
+        """Flip 1 to 8 bits of the range in each sector it touches, on the medium."""
         with self._lock:
             d = self._range(disk, offset, len)
             first, end = offset // SECTOR, -(-(offset + len) // SECTOR)
             rng = random.Random(f"{seed}/{disk}/{offset}/{len}")
             for sector in range(first, end):
                 mask = 0
-                for bit in rng.sample(range(SECTOR * 8), rng.randint(1, 8)):
+                inside = range(8 * max(0, offset - sector * SECTOR),
+                               8 * min(SECTOR, offset + len - sector * SECTOR))
+                for bit in rng.sample(inside, rng.randint(1, 8)):
                     mask |= 1 << bit
                 for chunks in d.images().values():
                     old = image.read(chunks, sector * SECTOR, SECTOR)

@@ -287,6 +287,7 @@ def full_cache_drains_in_large_batches(ctx):
 
 
 DATA_SLOTS = 15         # of a segment of 64 KiB in one record
+SUMMED = 128            # bytes before a header's entries; what lies behind them is not summed
 FULL_LOG_SECONDS = 400  # more than what it waits for at most: then it says what did not happen
 
 
@@ -436,7 +437,7 @@ def reserve_outlives_a_rotten_header(ctx):
         log = FullLog(ctx, disks, ssd)
         log.begin(2)
         log.stack.remove()
-        disks.corrupt(disk="ssd", offset=log.slot(DATA_SLOTS) - BLOCK, len=BLOCK, seed=ctx.seed)
+        disks.corrupt(disk="ssd", offset=log.slot(DATA_SLOTS) - BLOCK, len=SUMMED, seed=ctx.seed)
         log.stack.activate()
         log.fill_up()
         ssd.heal()
