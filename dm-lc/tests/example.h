@@ -12,9 +12,8 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "../format/format.h"
+#include "formatted.h"
 
-#define EXAMPLE_GENERATION	0x1122334455667788ULL
 #define EXAMPLE_MARK_OFFSET	(1ULL << 20)
 
 /* All 4 KiB metadata blocks begin alike. */
@@ -44,9 +43,9 @@ static inline void example_sb(struct lc_sb *sb, u32 csum_type)
 {
 	u32 i;
 
-	memset(sb, 0, sizeof(*sb));
-	lc_geometry_compute(&sb->geo, 64 << 20, LC_SEGMENT_BYTES_MIN);
-	sb->generation = EXAMPLE_GENERATION;
+	formatted_sb(sb, 64 << 20, LC_SEGMENT_BYTES_MIN);
+	formatted_lay_out(sb, LAYOUT_FRONT, 8388608);
+	sb->incompat = 0;
 	for (i = 0; i < 16; i++) {
 		sb->cache_uuid[i] = 0x10 + i;
 		sb->volume_uuid[i] = 0x20 + i;
@@ -57,11 +56,8 @@ static inline void example_sb(struct lc_sb *sb, u32 csum_type)
 	sb->creator_version = 0x010203;
 	sb->lane_limit = 4;
 	sb->csum_type = csum_type;
-	sb->cache_lbs = 512;
 	sb->backing_lbs = 4096;
-	sb->volume_sectors = 8388608;
 	sb->backing_bytes = (4ULL << 30) + (16 << 20);
-	sb->data_offset = LC_MARK_BYTES;
 	sb->epoch = 3;
 	sb->epoch_first_seq = 90;
 	sb->tail_seq = 50;
@@ -103,22 +99,12 @@ static inline union example_block *example_block_alloc(struct kunit *test)
 	return raw;
 }
 
-static inline void example_mark(struct lc_mark_info *mark)
+/* Of the disk of example_sb(), which went on without its cache. */
+static inline void example_mark(const struct lc_sb *sb, struct lc_mark_info *mark)
 {
-	u32 i;
-
-	memset(mark, 0, sizeof(*mark));
-	mark->generation = EXAMPLE_GENERATION;
-	for (i = 0; i < 16; i++) {
-		mark->cache_uuid[i] = 0x10 + i;
-		mark->volume_uuid[i] = 0x20 + i;
-	}
-	strscpy(mark->label, "golden", sizeof(mark->label));
+	formatted_mark(sb, mark);
 	mark->mark_seq = 9;
 	mark->state = LC_MARK_ABANDONED;
-	mark->epoch = 3;
-	mark->volume_sectors = 8388608;
-	mark->data_offset = LC_MARK_BYTES;
 	mark->nr_lost = 1;
 	mark->lost[0].sector = 800;
 	mark->lost[0].nr_sectors = 16;

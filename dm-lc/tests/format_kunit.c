@@ -341,7 +341,7 @@ static void make_mark(union example_block *raw, const struct lc_sb *sb)
 {
 	static struct lc_mark_info mark;
 
-	example_mark(&mark);
+	example_mark(sb, &mark);
 	lc_mark_encode(&mark, sb->csum_type, EXAMPLE_MARK_OFFSET, 1, &raw->mark);
 }
 
@@ -416,6 +416,7 @@ static void mark_version(struct kunit *test)
 static void mark_round_trip(struct kunit *test)
 {
 	struct lc_mark_info *mark = kunit_kzalloc(test, 2 * sizeof(*mark), GFP_KERNEL);
+	struct lc_sb *sb = example_sb_alloc(test, LC_CSUM_XXH64);
 	union example_block *raw = example_block_alloc(test);
 	static const u32 nr_lost[] = { 0, 1, LC_MARK_LOST };
 	u32 copy, i;
@@ -423,7 +424,7 @@ static void mark_round_trip(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, mark);
 	for (copy = 0; copy < 2; copy++) {
 		for (i = 0; i < ARRAY_SIZE(nr_lost); i++) {
-			example_mark(mark);
+			example_mark(sb, mark);
 			mark->nr_lost = nr_lost[i];
 			if (!nr_lost[i])
 				memset(mark->lost, 0, sizeof(mark->lost));

@@ -171,59 +171,23 @@ void shim_warn(const char *what, const char *file, int line)
 
 /* --- format -------------------------------------------------------------------- */
 
-static void format_layout(struct lc_sb *sb)
-{
-	const struct params *p = &world->params;
-	u64 volume;
-
-	world->first_block = p->layout == LAYOUT_MOVED_HEAD ?
-			     HEAD_BLOCKS - min(p->head, p->blocks) : 0;
-	world->end_block = world->first_block + p->blocks;
-	volume = (u64)world->end_block << LC_SLOT_SHIFT;
-	sb->volume_sectors = volume >> 9;
-	sb->backing_bytes = volume + (p->layout == LAYOUT_NO_MARK ? 0 : MIB);
-	sb->flags = p->layout == LAYOUT_FRONT ? 0 : LC_SB_IN_PLACE;
-	switch (p->layout) {
-	case LAYOUT_FRONT:
-		sb->data_offset = MIB;
-		break;
-	case LAYOUT_END:
-		sb->mark_offset = volume;
-		break;
-	case LAYOUT_MOVED_HEAD:
-		sb->incompat |= LC_INCOMPAT_MOVED_HEAD;
-		break;
-	default:
-		sb->mark_offset = LC_NO_MARK;
-	}
-}
-
 static void format_sb(struct lc_sb *sb)
 {
 	const struct params *p = &world->params;
-	u32 i;
 
-	memset(sb, 0, sizeof(*sb));
-	if (lc_geometry_compute(&sb->geo, 2 * MIB + (p->segments + 1ULL) * LC_SEGMENT_BYTES_MIN,
-				LC_SEGMENT_BYTES_MIN)) {
+	if (formatted_sb(sb, 2 * MIB + (p->segments + 1ULL) * LC_SEGMENT_BYTES_MIN,
+			 LC_SEGMENT_BYTES_MIN)) {
 		fprintf(stderr, "explore: impossible geometry\n");
 		exit(2);
 	}
-	sb->incompat = LC_INCOMPAT_SHORT_SUMS;
-	format_layout(sb);
-	sb->generation = ++world->generation;
+	world->first_block = p->layout == LAYOUT_MOVED_HEAD ?
+			     HEAD_BLOCKS - min(p->head, p->blocks) : 0;
+	world->end_block = world->first_block + p->blocks;
+	formatted_lay_out(sb, p->layout, (u64)world->end_block * LC_BLOCK_SECTORS);
 	/* The UUIDs stay: only the generation tells one format from the next. */
-	for (i = 0; i < 16; i++) {
-		sb->cache_uuid[i] = i;
-		sb->volume_uuid[i] = 16 + i;
-	}
-	sb->sb_seq = 1;
+	sb->generation = ++world->generation;
 	sb->lane_limit = p->lane_limit;
 	sb->csum_type = p->csum;
-	sb->cache_lbs = 512;
-	sb->backing_lbs = 512;
-	sb->tail_seq = 1;
-	sb->tail_segment = 1;
 }
 
 static void *format_page(struct life *life, enum disk_id disk, u64 address)
@@ -242,7 +206,7 @@ static void *format_page(struct life *life, enum disk_id disk, u64 address)
 void format_volume(struct life *life)
 {
 	struct lc_sb *sb = &world->format;
-	struct lc_mark_info mark = { .state = LC_MARK_PAIRED, .mark_seq = 1 };
+	struct lc_mark_info mark;
 	u32 i;
 
 	format_sb(sb);
@@ -260,13 +224,7 @@ void format_volume(struct life *life)
 	}
 	for (i = 0; i < LC_SB_COPIES; i++)
 		lc_sb_encode(sb, i, format_page(life, SSD, lc_format_sb_address(&sb->geo, i)));
-	mark.generation = sb->generation;
-	memcpy(mark.cache_uuid, sb->cache_uuid, 16);
-	memcpy(mark.volume_uuid, sb->volume_uuid, 16);
-	mark.volume_sectors = sb->volume_sectors;
-	mark.data_offset = sb->data_offset;
-	if (world->params.layout == LAYOUT_MOVED_HEAD)
-		mark.head_offset = sb->volume_sectors << 9;
+	formatted_mark(sb, &mark);
 	for (i = 0; i < 2 && sb->mark_offset != LC_NO_MARK; i++)
 		lc_mark_encode(&mark, sb->csum_type, sb->mark_offset, i,
 			       format_page(life, HDD,

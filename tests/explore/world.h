@@ -35,6 +35,7 @@
 
 #include "shim.h"
 #include "life/lc.h"
+#include "tests/formatted.h"
 #include "disk.h"
 
 #define NONE		0xffffffffu
@@ -56,13 +57,6 @@
 #define MAX_LIVES	12
 
 /* --- parameters of a path ------------------------------------------------- */
-
-enum layout {
-	LAYOUT_FRONT,		/* mark, then the volume */
-	LAYOUT_END,		/* in place, as older tools did it: mark at the end */
-	LAYOUT_NO_MARK,
-	LAYOUT_MOVED_HEAD,	/* in place: mark where the head was, the head at the end */
-};
 
 /* name, meaning; the seed draws them, a file of a path lists them. */
 #define PARAMS(PARAM) \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the targets that decode one block share, see blocks.h. */
 #include "blocks.h"
+#include "tests/formatted.h"
 
 static void spoil(const struct block_target *target, u8 *block, struct rng *rng)
 {
@@ -64,9 +65,8 @@ void cache_from_input(struct input *in, struct lc_sb *sb)
 	u64 sectors = input_bytes(in, 6) ^ 1 << 20;	/* zero is not the least of them */
 	u8 csum;
 
-	memset(sb, 0, sizeof(*sb));
-	if (lc_geometry_compute(&sb->geo, cache_bytes, segment_bytes) &&
-	    lc_geometry_compute(&sb->geo, 8u << 20, LC_SEGMENT_BYTES_MIN))
+	if (formatted_sb(sb, cache_bytes, segment_bytes) &&
+	    formatted_sb(sb, 8u << 20, LC_SEGMENT_BYTES_MIN))
 		abort();
 	sb->volume_sectors = 1 + sectors % (LC_MAX_BLOCKS * LC_BLOCK_SECTORS - 1);
 	sb->lane_limit = 1 + input_u16(in) % 1024;
@@ -78,5 +78,4 @@ void cache_from_input(struct input *in, struct lc_sb *sb)
 	sb->next_seq = sb->tail_seq + sb->lane_limit;
 	sb->epoch = input_bytes(in, 6);
 	sb->generation = input_u8(in);
-	memset(sb->cache_uuid, 0xca, 16);
 }

@@ -8,6 +8,7 @@
 
 #include "blocks.h"
 #include "invariants.h"
+#include "tests/formatted.h"
 
 #define PREFIX	11
 
@@ -25,17 +26,18 @@ static void reseal(struct input in, u8 *block)
 
 static void fresh(struct input in, u8 *block, struct rng *rng)
 {
-	struct lc_mark_info mark = {
-		.generation = rng_next(rng), .mark_seq = 7, .state = 1 + rng_below(rng, 4),
-		.epoch = 3, .volume_sectors = 1 << 20, .data_offset = LC_MARK_BYTES,
-		.nr_lost = rng_below(rng, 3), .label = "fuzz",
-	};
 	u64 offset = input_u64(&in);
+	struct lc_mark_info mark;
+	struct lc_sb sb;
 
-	if (rng_below(rng, 2)) {
-		mark.data_offset = 0;
-		mark.head_offset = mark.volume_sectors << 9;
-	}
+	if (formatted_sb(&sb, 8u << 20, LC_SEGMENT_BYTES_MIN))
+		abort();
+	if (rng_below(rng, 2))
+		formatted_lay_out(&sb, LAYOUT_MOVED_HEAD, sb.volume_sectors);
+	formatted_mark(&sb, &mark);
+	mark.generation = rng_next(rng);
+	mark.state = 1 + rng_below(rng, 4);
+	mark.nr_lost = rng_below(rng, 3);
 	lc_mark_encode(&mark, 1 + rng_below(rng, 2), offset, input_u8(&in) % 2,
 		       (struct lc_mark *)block);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "plausible.h"
+#include "tests/formatted.h"
 
 #define MAX_RECORDS	160
 #define MAX_BLOCKS	512	/* of the volume */
@@ -69,36 +70,24 @@ static void lay_out_ssd(struct maker *k)
 	u64 nr = LC_MIN_SEGMENTS + rnd(k, 8);
 	u64 bytes = (2u << 20) + (64u << 10) + nr * segment_bytes + (rnd(k, 4) << 12);
 
-	if (lc_geometry_compute(&k->sb.geo, bytes, segment_bytes))
+	if (formatted_sb(&k->sb, bytes, segment_bytes))
 		abort();
 	k->m->nr_blocks[MEDIUM_SSD] = bytes >> LC_SLOT_SHIFT;
 }
 
 static void lay_out_hdd(struct maker *k)
 {
-	struct lc_sb *sb = &k->sb;
-	u64 bytes;
+	static const enum formatted_layout layouts[] = {
+		LAYOUT_END, LAYOUT_NO_MARK, LAYOUT_FRONT, LAYOUT_FRONT,
+	};
+	u64 sectors;
 
 	k->nr_blocks = 16 + rnd(k, MAX_BLOCKS - 16);
-	sb->volume_sectors = k->nr_blocks * LC_BLOCK_SECTORS;
+	sectors = k->nr_blocks * LC_BLOCK_SECTORS;
 	if (!rnd(k, 4))
-		sb->volume_sectors -= rnd(k, LC_BLOCK_SECTORS);
-	bytes = k->nr_blocks << LC_SLOT_SHIFT;
-	sb->backing_bytes = bytes + LC_MARK_BYTES;
-	switch (rnd(k, 4)) {
-	case 0:
-		sb->flags |= LC_SB_IN_PLACE;
-		sb->mark_offset = bytes;
-		break;
-	case 1:
-		sb->flags |= LC_SB_IN_PLACE;
-		sb->mark_offset = LC_NO_MARK;
-		sb->backing_bytes = bytes;
-		break;
-	default:
-		sb->data_offset = LC_MARK_BYTES;
-	}
-	k->m->nr_blocks[MEDIUM_HDD] = sb->backing_bytes >> LC_SLOT_SHIFT;
+		sectors -= rnd(k, LC_BLOCK_SECTORS);
+	formatted_lay_out(&k->sb, layouts[rnd(k, 4)], sectors);
+	k->m->nr_blocks[MEDIUM_HDD] = k->sb.backing_bytes >> LC_SLOT_SHIFT;
 }
 
 static void lay_out(struct maker *k)
@@ -108,8 +97,6 @@ static void lay_out(struct maker *k)
 	lay_out_ssd(k);
 	lay_out_hdd(k);
 	sb->generation = rng_next(k->rng) | 1;
-	memset(sb->cache_uuid, 0xca, 16);
-	memset(sb->volume_uuid, 0xb0, 16);
 	strcpy(sb->label, "fuzz");
 	if (rnd(k, 2))
 		strcpy(sb->options, "buffers 16");
@@ -125,11 +112,6 @@ static void lay_out(struct maker *k)
 		sb->incompat |= LC_INCOMPAT_LANES;
 		sb->lane_limit = 16;
 	}
-	sb->epoch_first_seq = 1;
-	sb->tail_seq = 1;
-	sb->tail_segment = 1;
-	sb->next_seq = 1;
-	sb->head_segment = 1;
 }
 
 /* --- the log ------------------------------------------------------------ */
@@ -473,11 +455,7 @@ static void stop_cleanly(struct maker *k)
 
 static void write_ends(struct maker *k)
 {
-	struct lc_mark_info mark = {
-		.generation = k->sb.generation, .mark_seq = 1 + k->sb.epoch,
-		.state = LC_MARK_PAIRED, .epoch = k->sb.epoch,
-		.volume_sectors = k->sb.volume_sectors, .data_offset = k->sb.data_offset,
-	};
+	struct lc_mark_info mark;
 	struct lc_superblock raw;
 	struct lc_mark raw_mark;
 	unsigned int copy;
@@ -486,9 +464,8 @@ static void write_ends(struct maker *k)
 		lc_sb_encode(&k->sb, copy, &raw);
 		put(k, MEDIUM_SSD, lc_format_sb_address(&k->sb.geo, copy), &raw);
 	}
-	memcpy(mark.cache_uuid, k->sb.cache_uuid, 16);
-	memcpy(mark.volume_uuid, k->sb.volume_uuid, 16);
-	strcpy(mark.label, k->sb.label);
+	formatted_mark(&k->sb, &mark);
+	mark.mark_seq = 1 + k->sb.epoch;
 	for (copy = 0; copy < 2 && k->sb.mark_offset != LC_NO_MARK; copy++) {
 		lc_mark_encode(&mark, k->sb.csum_type, k->sb.mark_offset, copy, &raw_mark);
 		put(k, MEDIUM_HDD, lc_format_mark_address(k->sb.mark_offset, copy), &raw_mark);

@@ -8,6 +8,7 @@
 
 #include "blocks.h"
 #include "invariants.h"
+#include "tests/formatted.h"
 
 #define PREFIX	3
 
@@ -37,17 +38,19 @@ static void reseal(struct input in, u8 *block)
 
 static void fresh(struct input in, u8 *block, struct rng *rng)
 {
-	struct lc_sb sb = {
-		.generation = rng_next(rng) | 1, .sb_seq = 3, .lane_limit = 16,
-		.csum_type = 1 + rng_below(rng, 2), .cache_lbs = 512, .backing_lbs = 4096,
-		.flags = rng_below(rng, 4), .volume_sectors = 1 << 20,
-		.backing_bytes = (1 << 29) + LC_MARK_BYTES, .data_offset = LC_MARK_BYTES,
-		.epoch = 3, .epoch_first_seq = 40, .tail_seq = 30, .tail_segment = 7,
-		.next_seq = 50, .head_segment = 9, .label = "fuzz",
-	};
+	struct lc_sb sb;
 
-	if (lc_geometry_compute(&sb.geo, 8u << 20, LC_SEGMENT_BYTES_MIN))
+	if (formatted_sb(&sb, 8u << 20, LC_SEGMENT_BYTES_MIN))
 		abort();
+	sb.generation = rng_next(rng) | 1;
+	sb.csum_type = 1 + rng_below(rng, 2);
+	sb.flags = rng_below(rng, 4);
+	sb.epoch = 3;
+	sb.epoch_first_seq = 40;
+	sb.tail_seq = 30;
+	sb.tail_segment = 7;
+	sb.next_seq = 50;
+	sb.head_segment = 9;
 	lc_sb_encode(&sb, input_u8(&in) % LC_SB_COPIES, (struct lc_superblock *)block);
 }
 

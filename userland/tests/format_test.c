@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "format.h"
+#include "../../dm-lc/tests/formatted.h"
 
 static u64 seed, state;
 
@@ -58,11 +58,11 @@ static void known_sums(void)
 
 static void random_sb(struct lc_sb *sb)
 {
-	u64 bytes = (128ULL << 20) + rnd() % (1ULL << (27 + rnd() % 20));
+	u64 bytes = (128ULL << 20) + rnd() % (1ULL << (27 + rnd() % 20)), volume;
 	u32 i = 0;
+	bool moved;
 
-	memset(sb, 0, sizeof(*sb));
-	if (lc_geometry_compute(&sb->geo, bytes, 65536u << rnd() % 7) ||
+	if (formatted_sb(sb, bytes, 65536u << rnd() % 7) ||
 	    lc_geometry_check(&sb->geo))
 		die("geometry");
 	check(sb->geo.ckpt_offset + sb->geo.ckpt_bytes <= sb->geo.end_offset, "overlap");
@@ -73,15 +73,9 @@ static void random_sb(struct lc_sb *sb)
 	sb->csum_type = 1 + rnd() % 2;
 	sb->cache_lbs = 512 << rnd() % 4;
 	sb->backing_lbs = 512 << rnd() % 4;
-	sb->volume_sectors = 8 * (1 + rnd() % (1ULL << 36));
-	sb->data_offset = LC_MARK_BYTES;
-	sb->backing_bytes = LC_MARK_BYTES + (sb->volume_sectors << 9);
-	if (sb->volume_sectors < LC_MARK_BYTES >> 9)
-		sb->incompat &= ~LC_INCOMPAT_MOVED_HEAD;
-	if (sb->incompat & LC_INCOMPAT_MOVED_HEAD) {
-		sb->flags = LC_SB_IN_PLACE;
-		sb->data_offset = 0;
-	}
+	volume = 8 * (1 + rnd() % (1ULL << 36));
+	moved = sb->incompat & LC_INCOMPAT_MOVED_HEAD && volume >= LC_MARK_BYTES >> 9;
+	formatted_lay_out(sb, moved ? LAYOUT_MOVED_HEAD : LAYOUT_FRONT, volume);
 	sb->epoch = rnd() >> 3;
 	sb->epoch_first_seq = rnd() >> 3;
 	sb->tail_seq = 1 + (rnd() >> 3);

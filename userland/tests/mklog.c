@@ -28,7 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "format.h"
+#include "../../dm-lc/tests/formatted.h"
 
 static struct lc_sb sb;
 static int fd;
@@ -126,26 +126,15 @@ static void make_sb(void)
 
 	if (fstat(fd, &st))
 		die("no size");
-	memset(&sb, 0, sizeof(sb));
-	if (lc_geometry_compute(&sb.geo, st.st_size, number("segment", 65536)))
+	if (formatted_sb(&sb, st.st_size, number("segment", 65536)))
 		die("geometry");
-	sb.generation = number("generation", 0x1122334455667788ULL);
-	memset(sb.cache_uuid, 0xca, 16);
-	memset(sb.volume_uuid, 0xb0, 16);
+	formatted_lay_out(&sb, number("no_mark", 0) ? LAYOUT_NO_MARK : LAYOUT_FRONT,
+			  number("volume", sb.volume_sectors));
+	sb.generation = number("generation", sb.generation);
 	sb.sb_seq = number("sb_seq", 7);
-	sb.lane_limit = 16;
-	sb.csum_type = number("csum", LC_CSUM_XXH64);
-	sb.cache_lbs = sb.backing_lbs = 512;
-	sb.flags = number("clean", 0) ? LC_SB_CLEAN : 0;
-	sb.volume_sectors = number("volume", 1 << 20);
-	sb.backing_bytes = (sb.volume_sectors << 9) + LC_MARK_BYTES;
-	sb.data_offset = LC_MARK_BYTES;
-	if (number("no_mark", 0)) {
-		sb.flags |= LC_SB_IN_PLACE;
-		sb.data_offset = 0;
-		sb.mark_offset = LC_NO_MARK;
-		sb.backing_bytes = sb.volume_sectors << 9;
-	}
+	sb.csum_type = number("csum", sb.csum_type);
+	if (number("clean", 0))
+		sb.flags |= LC_SB_CLEAN;
 	sb.epoch = number("epoch", 1);
 	sb.epoch_first_seq = number("first", 1);
 	sb.tail_seq = number("tail", 1);
@@ -155,8 +144,10 @@ static void make_sb(void)
 	sb.ckpt_entries = number("items", 0);
 	sb.mark_epoch = number("mark_epoch", 0);
 	sb.clean_epoch = number("clean_epoch", 0);
-	sb.incompat = (number("lanes", 0) ? LC_INCOMPAT_LANES : 0) |
-		      (number("long_sums", 0) ? 0 : LC_INCOMPAT_SHORT_SUMS);
+	if (number("lanes", 0))
+		sb.incompat |= LC_INCOMPAT_LANES;
+	if (number("long_sums", 0))
+		sb.incompat &= ~LC_INCOMPAT_SHORT_SUMS;
 	for (i = 0; i < LC_SB_COPIES; i++) {
 		if (copies && !strchr(copies, '0' + (int)i))
 			continue;
@@ -277,24 +268,19 @@ static void make_ckpt(void)
 
 static void make_mark(void)
 {
-	struct lc_mark_info mark = {
-		.generation = sb.generation,
-		.mark_seq = 1,
-		.state = number("state", LC_MARK_PAIRED),
-		.epoch = number("epoch", sb.epoch),
-		.volume_sectors = sb.volume_sectors,
-		.data_offset = sb.data_offset,
-		.nr_lost = number("nr_lost", 0),
-	};
-	const char *file = text_of("file");
+	struct lc_mark_info mark;
 	struct lc_mark raw;
+	const char *file;
 	unsigned int i;
 	int to;
 
-	memcpy(mark.cache_uuid, sb.cache_uuid, 16);
-	memcpy(mark.volume_uuid, sb.volume_uuid, 16);
+	formatted_mark(&sb, &mark);
+	mark.state = number("state", mark.state);
+	mark.epoch = number("epoch", mark.epoch);
+	mark.nr_lost = number("nr_lost", 0);
 	for (i = 0; i < LC_MARK_LOST && i < mark.nr_lost; i++)
 		mark.lost[i] = (struct lc_lost){ .sector = i * 64, .nr_sectors = 8 };
+	file = text_of("file");
 	to = file ? open(file, O_RDWR | O_CREAT, 0600) : -1;
 	if (to < 0)
 		die("no file");
