@@ -6,7 +6,8 @@
  * bio, message or status call can come.  postsuspend ran for the live table, or no bio ever came
  * (lc_volume_teardown()), and device mapper waited for its bios; what may still be queued are
  * workers, and each is cancelled or flushed in the order in which they can queue one another:
- * idle -> pace -> log -> rescue -> refill -> meter -> unpark -> commit.  Refill can wish for a
+ * idle -> pace -> log -> rescue -> patient -> refill -> meter -> unpark -> commit.  A patient worker
+ * parks a write that another one may end before the first has queued unpark.  Refill can wish for a
  * FLUSH in turn, but not once the log is stopped; unpark and commit find no bio by then, so that
  * the one does not start the meter's clock again, and the other does nothing.  Then the work of
  * the name is cancelled, because each of the workers before may have queued it, and the workqueues
@@ -292,6 +293,9 @@ void lc_volume_teardown(struct lc_volume *vol)
 	lc_log_stop(c->log);
 	lc_log_quiesce(c->log);
 	lc_rescue_destroy(vol->rescue);
+	/* A worker whose bio has ended may still be about to queue works of refill or intake. */
+	flush_workqueue(c->verify_wq);
+	flush_workqueue(c->patient_wq);
 	lc_refill_stop(c->refill);
 	lc_intake_stop(vol->intake);
 	lc_writeback_destroy(vol->wb);
