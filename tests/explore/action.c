@@ -12,6 +12,7 @@
 #include "action.h"
 #include "history.h"
 #include "life.h"
+#include "store/claims.h"
 #include "store/segment.h"
 #include "standin.h"
 
@@ -49,18 +50,11 @@ static void cmd_ended(struct cmd *cmd)
 {
 	switch (cmd->owner) {
 	case OWNER_SYNC:
-		break;		/* whoever waits looks for himself */
-	case OWNER_RECORD:
-	case OWNER_LOG_FLUSH:
-		record_ended(cmd);
-		break;
-	case OWNER_WRITEBACK:
 	case OWNER_WRITEBACK_FLUSH:
-		drain_ended(cmd);
+		shim_wake(cmd);
 		break;
-	case OWNER_DISCARD:
-		discard_ended();
-		break;
+	default:
+		bio_ended(cmd);
 	}
 }
 
@@ -74,7 +68,7 @@ static bool may_fail(const struct cmd *cmd)
 			return false;
 	}
 	return cmd->owner == OWNER_RECORD || cmd->owner == OWNER_LOG_FLUSH ||
-	       cmd->owner == OWNER_WRITEBACK_FLUSH;
+	       cmd->owner == OWNER_WRITEBACK || cmd->owner == OWNER_WRITEBACK_FLUSH;
 }
 
 static bool do_write(const struct action *a)
@@ -94,15 +88,13 @@ static bool may_stop(const struct life *life)
 {
 	const struct standin *s = world->standin;
 
-	return life->phase == PHASE_RUN && !s->nr_bios && !s->meta_busy &&
-	       s->discard.state == DISCARD_REST && !s->nr_marked && !skip_wanted(s);
+	return life->phase == PHASE_RUN && !s->nr_bios && !s->nr_marked && !skip_wanted(s) &&
+	       !s->skipping;
 }
 
 /* What only happens while the volume runs. */
 static bool do_user(const struct life *life, const struct action *a)
 {
-	struct standin *s = world->standin;
-
 	switch (a->kind) {
 	case ACTION_WRITE:
 	case ACTION_FUA:
@@ -120,15 +112,12 @@ static bool do_user(const struct life *life, const struct action *a)
 				    lc_lanes_close_used(world->vol->c.lanes, a->a));
 		break;
 	case ACTION_DISCARD:
-		if (s->discard.state != DISCARD_REST || a->a + a->b > world->params.blocks)
-			return false;
-		discard_begin(world->first_block + a->a, a->b);
-		break;
+		return a->b && a->a + a->b <= world->params.blocks &&
+		       user_discard(world->first_block + a->a, a->b);
 	case ACTION_WRITEBACK:
-		if (s->drain.state != DRAIN_REST ||
-		    drain_limit() == lc_ring_tail(world->vol->c.ring))
+		if (!user_can_drain(a->a))
 			return false;
-		drain_begin(a->a);
+		user_drain(a->a);
 		break;
 	case ACTION_STOP:
 		if (!may_stop(life))
@@ -145,14 +134,28 @@ static bool do_work(enum worker kind, u32 n)
 
 	if (!work || ((kind == WORKER_RECORD || kind == WORKER_FLUSH) && rewrite_holds(work)))
 		return false;
+	world->standin->nr_merges += kind == WORKER_WRITE && !user_commits(work);
 	shim_run(work);
 	return true;
+}
+
+/* May a task go on?  @time: also if it may be said that its time is over. */
+static bool can_step(u32 task, bool time)
+{
+	enum shim_state state = shim_state(task);
+
+	/* A tombstone is sent at once: see rewrite_holds(). */
+	if (state && skip_wanted(world->standin) &&
+	    shim_arg(task) == world->vol->c.claims->discards.work)
+		return false;
+	return state == SHIM_AWAKE || (time && state == SHIM_ASLEEP_FOR_A_TIME);
 }
 
 /* What the threads of the module and the disks do; also during a clean stop. */
 static bool do_inner(struct life *life, const struct action *a)
 {
 	struct standin *s = world->standin;
+	struct work_struct *work;
 
 	switch (a->kind) {
 	case ACTION_SUBMIT:
@@ -173,19 +176,21 @@ static bool do_inner(struct life *life, const struct action *a)
 		rewrite_one();
 		break;
 	case ACTION_SKIP:
-		if (!skip_wanted(s) || s->meta_busy)
+		if (!skip_wanted(s) || s->skipping)
 			return false;
-		rewrite_skip();
+		s->skipping = true;
+		shim_task(rewrite_skip, NULL);
 		break;
-	case ACTION_DRAIN:
-		if (!drain_can_step())
+	case ACTION_TASK:
+		work = worker_nth(WORKER_TASK, a->a);
+		if (!work)
 			return false;
-		drain_step();
+		shim_run_task(work);
 		break;
-	case ACTION_DISCARDER:
-		if (!discard_can_step())
+	case ACTION_STEP:
+		if (!can_step(a->a, true))
 			return false;
-		discard_step();
+		shim_step(a->a);
 		break;
 	default:
 		return life->phase == PHASE_RUN && do_user(life, a);
@@ -274,6 +279,7 @@ void plan_draw(struct plan *p, const struct theme *theme, struct rng *rng, u64 h
 		.hot = rnd(rng, 90),
 		.close = 20,
 		.eager = rnd(rng, 60),
+		.bad_hdd = failing && chance(rng, 25) ? 40 + rnd(rng, 61) : 0,
 	};
 	if (nr_lanes() > 1)
 		p->lopsided = rnd(rng, 101);
@@ -327,7 +333,8 @@ static bool draw_complete(struct life *life, struct action *a)
 	if (plan.fails && may_draw_failure(cmd) && chance(rng, 12)) {
 		plan.fails--;
 		a->kind = ACTION_FAIL;
-	} else if (cmd->owner == OWNER_RECORD && in_bad_segment(cmd) && may_fail(cmd)) {
+	} else if (cmd->owner == OWNER_RECORD ? in_bad_segment(cmd) && may_fail(cmd) :
+		   cmd->owner == OWNER_WRITEBACK && chance(rng, plan.bad_hdd)) {
 		a->kind = ACTION_FAIL;
 	}
 	return true;
@@ -406,7 +413,9 @@ static bool draw_inner(struct action *a)
 	const struct standin *s = world->standin;
 	struct rng *rng = &world->rng;
 	u32 nr = 0, records = workers(WORKER_RECORD), writers = workers(WORKER_WRITE);
-	struct action can[13];
+	u32 tasks = workers(WORKER_TASK), i;
+	bool time = chance(rng, 12);
+	struct action can[12 + SHIM_TASKS];
 
 	if (records)
 		can[nr++] = (struct action) {
@@ -424,12 +433,14 @@ static bool draw_inner(struct action *a)
 		can[nr++] = (struct action) { .kind = ACTION_REFILL };
 	if (rewrite_possible())
 		can[nr++] = (struct action) { .kind = ACTION_REWRITE };
-	if (skip_wanted(s) && !s->meta_busy)
+	if (skip_wanted(s) && !s->skipping)
 		can[nr++] = (struct action) { .kind = ACTION_SKIP };
-	if (drain_can_step())
-		can[nr++] = (struct action) { .kind = ACTION_DRAIN };
-	if (discard_can_step())
-		can[nr++] = (struct action) { .kind = ACTION_DISCARDER };
+	if (tasks)
+		can[nr++] = (struct action) { .kind = ACTION_TASK, .a = rnd(rng, tasks) };
+	for (i = 0; i < SHIM_TASKS; i++) {
+		if (can_step(i, time))
+			can[nr++] = (struct action) { .kind = ACTION_STEP, .a = i };
+	}
 	if (!nr)
 		return false;
 	*a = can[rnd(rng, nr)];
@@ -461,8 +472,7 @@ bool plan_next(struct life *life, struct action *a)
 		return true;
 	}
 	if (life->phase == PHASE_RUN && !closing) {
-		if (drain_needed(plan.lazy) && world->standin->drain.state == DRAIN_REST &&
-		    drain_limit() > lc_ring_tail(world->vol->c.ring)) {
+		if (!plan.lazy && user_wants_drain() && user_can_drain(false)) {
 			*a = (struct action) { .kind = ACTION_WRITEBACK };
 			return true;
 		}

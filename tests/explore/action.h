@@ -19,9 +19,9 @@
 	ACTION(UNPARK, unpark, 0)	/* worker: a write that found no room goes on */ \
 	ACTION(REWRITE, rewrite, 0)	/* a failed record gets another place */ \
 	ACTION(SKIP, name-skip, 0)	/* a skipped segment into the superblock */ \
-	ACTION(WRITEBACK, writeback, 1)	/* a batch begins; 1: down to the open segment */ \
-	ACTION(DRAIN, drain, 0)		/* thread of writeback: next step */ \
-	ACTION(DISCARDER, discarder, 0)	/* worker of the discard: next step */ \
+	ACTION(WRITEBACK, writeback, 1)	/* user: a batch is to begin; 1: all is to be drained */ \
+	ACTION(TASK, task, 1)		/* the n-th work that may sleep begins */ \
+	ACTION(STEP, step, 1)		/* a task goes on; 0: thread of writeback */ \
 	ACTION(WRITE, write, 3)		/* user: first block, blocks, mask of the last one */ \
 	ACTION(FUA, write-fua, 3) \
 	ACTION(MEET, write-meet, 3)	/* of those that are committed together */ \
@@ -59,6 +59,7 @@ struct plan {
 	u8 slow;		/* enum cmd_owner: commands that take long, or NOBODY_SLOW */
 	bool stop;		/* ends with a clean stop, if it comes to it */
 	u32 fails;		/* commands that fail */
+	u32 bad_hdd;		/* percent of writes that the HDD refuses */
 	u32 eager;		/* percent: failed records are written again before all else */
 	u32 bad_segments;	/* in a row, refuse every write */
 	u64 bad_first;

@@ -178,7 +178,7 @@ static u64 draw_seq(u64 first, u64 last, struct rng *rng)
 	return first + rnd(rng, last - first);
 }
 
-/* Is a superblock or mark being written? */
+/* Is a superblock or mark being written, or not durable yet? */
 static bool meta_in_flight(const struct life *life, u32 at)
 {
 	u32 i;
@@ -186,7 +186,8 @@ static bool meta_in_flight(const struct life *life, u32 at)
 	for (i = 0; i < life->nr_cmds; i++) {
 		const struct cmd *cmd = &life->cmds[i];
 
-		if (cmd->owner == OWNER_SYNC && cmd->submitted <= at && cmd->completed > at)
+		if (cmd->owner == OWNER_SYNC && cmd->submitted <= at &&
+		    (cmd->flush ? cmd->completed : cmd->durable) > at)
 			return true;
 	}
 	return false;
@@ -358,7 +359,7 @@ static void leave(struct leaving *l, u32 index, bool carrying)
 	u8 masks[MAX_CMD_PIECES];
 	u32 i;
 
-	if (cmd->flush)
+	if (!cmd->nr_pieces || (durable && cmd->failed))
 		return;
 	/* What follows something volatile keeps its place behind it. */
 	l->volatile_seen[cmd->disk] |= l->crash->warm && !durable;

@@ -138,7 +138,8 @@ static void cmd_land(struct life *life, struct cmd *cmd)
 static void cmd_tell(const struct cmd *cmd, const char *how)
 {
 	static const char *const owners[] = {
-		[OWNER_SYNC] = "metadata", [OWNER_RECORD] = "record", [OWNER_LOG_FLUSH] = "log",
+		[OWNER_SYNC] = "metadata", [OWNER_READ] = "read", [OWNER_RECORD] = "record",
+		[OWNER_LOG_FLUSH] = "log",
 		[OWNER_WRITEBACK] = "writeback", [OWNER_WRITEBACK_FLUSH] = "writeback",
 		[OWNER_DISCARD] = "discard",
 	};
@@ -171,7 +172,8 @@ void cmd_complete(struct life *life, struct cmd *cmd)
 		struct cmd *other = &life->cmds[i];
 
 		/* An action completes one command at most, and first of all. */
-		if (other->disk == cmd->disk && !other->flush && !other->failed &&
+		if (other->disk == cmd->disk && !other->flush &&
+		    (!other->failed || other->owner == OWNER_WRITEBACK) &&
 		    other->voided == NEVER && other->durable == NEVER &&
 		    other->completed <= cmd->submitted)
 			other->durable = life->now;
@@ -183,8 +185,9 @@ void cmd_complete(struct life *life, struct cmd *cmd)
  * @life: the life
  * @cmd: in flight
  *
- * Any part of a write may be on the disk, and no FLUSH makes that certain.  A FLUSH that
- * fails voids what completed since the last good one (F2, F3).
+ * Any part of a write may be on the disk, and no FLUSH makes that certain.  The HDD, however, shows
+ * what it holds after a FLUSH, so that nothing of such a write comes back later (DB1).  A FLUSH
+ * that fails voids what completed since the last good one (F2, F3).
  */
 void cmd_fail(struct life *life, struct cmd *cmd)
 {

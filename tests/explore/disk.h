@@ -46,6 +46,7 @@ struct piece {
 /* What a command is for, and who waits for it. */
 enum cmd_owner {
 	OWNER_SYNC,			/* code of the module that sleeps: superblock, mark, ... */
+	OWNER_READ,
 	OWNER_RECORD,
 	OWNER_LOG_FLUSH,
 	OWNER_WRITEBACK,
@@ -58,7 +59,7 @@ struct bio;
 struct cmd {
 	u8 disk;
 	u8 owner;
-	bool flush;			/* FLUSH without data; else a write */
+	bool flush;			/* FLUSH without data; else a read or write */
 	bool fua;
 	bool failed;
 	u32 submitted;			/* times: number of actions done in this life */
@@ -68,9 +69,9 @@ struct cmd {
 	u32 voided;			/* by a FLUSH that failed: volatile for ever */
 	u32 nr_pieces;
 	struct piece *pieces;
-	u32 rec;			/* OWNER_RECORD: index and place */
+	u32 rec;			/* OWNER_RECORD: index, place; OWNER_DISCARD: which one */
 	u32 place;
-	struct bio *bio;		/* of the log, or NULL */
+	struct bio *bio;		/* or NULL */
 };
 
 struct image {
@@ -98,7 +99,7 @@ u32 cmd_sectors(const struct cmd *cmd);
 /* What a power cut at @at may do to it. */
 static inline bool cmd_undecided(const struct cmd *cmd, u32 at)
 {
-	return !cmd->flush && cmd->submitted <= at && cmd->durable > at;
+	return cmd->nr_pieces && cmd->submitted <= at && cmd->durable > at;
 }
 
 #endif /* EXPLORE_DISK_H */

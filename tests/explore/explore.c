@@ -21,6 +21,7 @@
 #include "path.h"
 #include "store/segment.h"
 #include "standin.h"
+#include "writeback/writeback.h"
 
 #define BYTES_EVERY	32	/* states: compare bytes, not only tags */
 
@@ -49,7 +50,8 @@ static struct {
 	KIND(rewritten) KIND(skips) KIND(tombstones) KIND(wraps) KIND(old_format) KIND(lanes) \
 	KIND(cuts) KIND(old_cuts) KIND(old_hdd) KIND(old_ssd) KIND(old_taken) KIND(unreadable) \
 	KIND(moved_head) KIND(cut_runs) KIND(cut_discards) KIND(direct) KIND(waits) KIND(met) \
-	KIND(left_open) KIND(again) KIND(merges) KIND(solid) KIND(through) KIND(parked)
+	KIND(left_open) KIND(again) KIND(merges) KIND(solid) KIND(through) KIND(parked) \
+	KIND(relogged) KIND(reading)
 
 static struct {
 	u64 states, seeds;
@@ -151,6 +153,7 @@ static void params_draw(struct params *p, struct rng *rng)
 	p->direct = chance(&lanes, 60);
 	p->fast = chance(&lanes, 50);
 	p->through = chance(&lanes, 8);
+	p->reading = chance(&lanes, 20);
 	/* Of a slow SSD less waits at a time. */
 	p->tick = chance(&lanes, 60) ? 1000 : 20u << rnd(&lanes, 11);
 	/* The same; the seam is often within the blocks that are written to most. */
@@ -175,6 +178,7 @@ static void count(const struct life *life, const struct crash *crash, const stru
 	seen.old_taken += crash->old && !ret;
 	seen.moved_head += world->params.layout == LAYOUT_MOVED_HEAD;
 	seen.through += world->params.through;
+	seen.reading += world->params.reading;
 	for (i = 0; i < crash->nr_fates; i++)
 		seen.unreadable += crash->fates[i].kind == FATE_UNREADABLE;
 	for (i = 0; i < crash->nr_fates; i++) {
@@ -209,6 +213,7 @@ static void count_life(const struct life *life)
 	seen.merges += world->standin->nr_merges;
 	seen.solid += world->standin->nr_solid;
 	seen.parked += world->standin->nr_parked;
+	seen.relogged += lc_writeback_relogged(world->vol->wb);
 }
 
 /* Judge one state of a life.  Return: whether all is fine. */

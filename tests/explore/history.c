@@ -21,7 +21,6 @@ void history_reset(void)
 	world->base_op = world->nr_ops;
 	memset(&world->base, 0, sizeof(world->base));
 	memset(world->base_map, 0xff, sizeof(world->base_map));
-	memset(world->newest, 0xff, sizeof(world->newest));
 }
 
 /**
@@ -158,7 +157,7 @@ void content_apply(struct content *content, u32 from, u32 to, u32 last_write, u6
 void map_apply(u32 *map, u64 from, u64 to)
 {
 	u64 seq;
-	u32 i;
+	u32 i, n;
 
 	for (seq = from + 1; seq <= to; seq++) {
 		const struct rec *rec = rec_of_seq(seq);
@@ -167,8 +166,10 @@ void map_apply(u32 *map, u64 from, u64 to)
 			if (rec->entries[i].used)
 				map[rec->entries[i].block] = world->hist[seq];
 		}
-		for (i = 0; i < rec->range_nr; i++)
-			map[rec->range_first + i] = NONE;
+		for (i = 0; i < rec->nr_ranges; i++) {
+			for (n = 0; n < rec->ranges[i].nr; n++)
+				map[rec->ranges[i].first + n] = NONE;
+		}
 	}
 }
 
@@ -270,6 +271,4 @@ void history_cut(const struct life *life, u32 at, struct life *next, u64 last_se
 	world->base_seq = floor_seq;
 	world->last_seq = last_seq;
 	next->start_op = world->nr_ops;
-	memcpy(world->newest, world->base_map, sizeof(world->newest));
-	map_apply(world->newest, floor_seq, last_seq);
 }

@@ -52,32 +52,27 @@ static bool next_action(struct life *life)
 	return true;
 }
 
-/* Code of the module sleeps: everybody else goes on. */
+/* Code of the module sleeps that is no task: everybody else goes on. */
 void shim_wait(void)
 {
-	if (shim_atomic)
-		shim_warn("sleeps with a lock", __FILE__, __LINE__);
 	if (!next_action(world->life))
 		longjmp(world->cut, 1);
 }
 
-void wait_until(bool (*done)(const void *arg), const void *arg)
+static int cmd_wait(const struct cmd *cmd)
 {
-	while (!done(arg))
-		shim_wait();
+	while (cmd->completed == NEVER)
+		shim_sleep(cmd, false);
+	return cmd->failed ? -EIO : 0;
 }
 
-static bool completed(const void *arg)
+static int flush_and_wait(enum disk_id disk)
 {
-	return ((const struct cmd *)arg)->completed != NEVER;
-}
-
-static void flush_and_wait(enum disk_id disk)
-{
-	struct cmd *cmd = cmd_new(world->life, disk, OWNER_SYNC);
+	bool fails = disk == HDD && world->life->phase == PHASE_RUN;
+	struct cmd *cmd = cmd_new(world->life, disk, fails ? OWNER_WRITEBACK_FLUSH : OWNER_SYNC);
 
 	cmd->flush = true;
-	wait_until(completed, cmd);
+	return cmd_wait(cmd);
 }
 
 /* Superblocks, then marks, are all a start may write; of front copies and marks either first. */
@@ -116,10 +111,23 @@ static void write_and_wait(enum disk_id disk, u64 address, const void *data, u32
 		memset(page->tags, 0xff, sizeof(page->tags));
 		cmd_add_piece(life, cmd, (address >> LC_SLOT_SHIFT) + i, 0xff, page);
 	}
-	wait_until(completed, cmd);
+	cmd_wait(cmd);
 	/* The block layer does the same for a disk without FUA. */
 	if (fua && !native)
 		flush_and_wait(disk);
+}
+
+/* Of writeback: its reads, and writes to the HDD, perhaps of a few sectors. */
+static int task_io(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len)
+{
+	struct bio_vec vec;
+	struct bio bio;
+
+	bio_init(&bio, bdev, &vec, 1, opf);
+	bio.bi_iter.bi_sector = address >> SECTOR_SHIFT;
+	bio_add_page(&bio, virt_to_page(data), len, 0);
+	bio_wait(&bio);
+	return blk_status_to_errno(bio.bi_status);
 }
 
 int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len)
@@ -128,6 +136,8 @@ int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data
 	struct life *life = world->life;
 	u32 i;
 
+	if (shim_in_task() && (disk == HDD || !(opf & REQ_OP_WRITE)))
+		return task_io(bdev, opf, address, data, len);
 	if (!(opf & REQ_OP_WRITE)) {
 		/* From the start of a page; only the last one may be asked for in part. */
 		for (i = 0; i < len; i += LC_SLOT_BYTES) {
@@ -150,8 +160,7 @@ int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data
 
 int lc_io_flush(struct block_device *bdev)
 {
-	flush_and_wait(bdev - world->bdev);
-	return 0;
+	return flush_and_wait(bdev - world->bdev);
 }
 
 void shim_log(int level, const char *format, va_list args)
@@ -314,10 +323,6 @@ static void standin_reset(void)
 	memset(s, 0, offsetof(struct standin, parked));
 	INIT_LIST_HEAD(&s->parked);
 	memset(s->known, 0xff, sizeof(s->known));
-	s->drain.state = DRAIN_REST;
-	s->drain.paused = true;
-	s->drain.flying = 0;
-	s->discard.state = DISCARD_REST;
 	for (i = 0; i < MAX_BIOS; i++)
 		s->bios[i].used = false;
 	world->standin = s;
@@ -334,8 +339,7 @@ static void forget_volume(void)
 static int start(struct life *life)
 {
 	static const struct lc_params params = {
-		.high_watermark = 70, .low_watermark = 30, .writeback_batch = 64,
-		.writeback_depth = 4, .idle_seal_ms = 1000, .writeback = 1,
+		.high_watermark = 100, .low_watermark = 99, .idle_seal_ms = 1000, .writeback = 1,
 		/* The path says what fails, and no SSD fails for ever. */
 		.ssd_patience_ms = 1000000,
 	};
@@ -345,6 +349,8 @@ static int start(struct life *life)
 	int ret;
 
 	mine.buffers = world->params.buffers;
+	mine.writeback_batch = world->params.batch;
+	mine.writeback_depth = world->params.depth;
 	target.len = world->format.volume_sectors;
 	vol = lc_volume_alloc(NULL, world->dm_dev[HDD].bdev, world->dm_dev[SSD].bdev);
 	ret = vol ? lc_volume_setup(vol, &target, &mine, &error) : -ENOMEM;
@@ -356,6 +362,8 @@ static int start(struct life *life)
 	ret = lc_volume_resume(vol, NULL, &mine, NULL);
 	if (ret)
 		return ret;
+	/* Nobody reads. */
+	vol->c.env.last_hdd_read = jiffies - HZ;
 	life->started = life->now;
 	life->phase = PHASE_RUN;
 	life->start_op = world->nr_ops;

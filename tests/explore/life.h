@@ -15,7 +15,6 @@ void life_go_on(struct life *life);
 void life_stop_clean(void);
 void life_tick(struct life *life);
 
-void wait_until(bool (*done)(const void *arg), const void *arg);
 void life_ack(u64 seq, u32 op);
 
 #endif /* EXPLORE_LIFE_H */

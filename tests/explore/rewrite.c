@@ -20,13 +20,14 @@
  *  - A segment that is left without its first record is named as skipped in a durable
  *    superblock before any FLUSH is sent that records behind it need (L8).
  *  - The tail is the lowest seq that is still needed, and the lowest segment with a record
- *    at or above it (L6): see tail_for() in drain.c.
+ *    at or above it (L6): see tail_for().
  */
 #include "standin.h"
 #include "log/log.c"
 
 #include "history.h"
 #include "store/index.h"
+#include "store/segment.h"
 #include "store/super.h"
 
 void __real_lc_submit_again(struct lc_submit *submit, struct lc_record *record);
@@ -366,15 +367,121 @@ void rewrite_one(void)
 	}
 }
 
+/* --- and the tail ------------------------------------------------------------------- */
+
+int __real_lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq);
+int __wrap_lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq);
+void __real_lc_ring_set_tail(struct lc_ring *ring, u64 tail, u64 tail_seq);
+void __wrap_lc_ring_set_tail(struct lc_ring *ring, u64 tail, u64 tail_seq);
+u64 __real_lc_allot_cut_seq(struct lc_allot *allot, u64 number);
+u64 __wrap_lc_allot_cut_seq(struct lc_allot *allot, u64 number);
+
+/* Has any record that replay would need been written again elsewhere? */
+static bool any_rewritten(void)
+{
+	u64 seq;
+
+	for (seq = world->vol->c.sb.tail_seq; seq <= last_seq(); seq++) {
+		if (rec_of_seq(seq)->nr_places > 1)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Where replay must begin when all in segments below @end is drained (L6): the lowest seq
+ * elsewhere, and the lowest segment with a record at or above it.  Without rewritten
+ * records that is @end and its first seq.
+ */
+static void tail_for(u64 end, u64 *segment, u64 *tail_seq)
+{
+	u64 last = last_seq();
+	u64 seq;
+
+	*tail_seq = last + 1;
+	for (seq = last; seq >= world->vol->c.sb.tail_seq; seq--) {
+		const struct rec *rec = rec_of_seq(seq);
+
+		if (rec->places[rec->cur].segment >= end)
+			*tail_seq = seq;
+	}
+	*segment = end;
+	for (seq = *tail_seq; seq <= last; seq++) {
+		const struct rec *rec = rec_of_seq(seq);
+
+		if (rec->places[rec->cur].segment < *segment)
+			*segment = rec->places[rec->cur].segment;
+	}
+}
+
+/* With rewritten records there are no cuts.  Return: as the module's. */
+u64 __wrap_lc_allot_cut_seq(struct lc_allot *allot, u64 number)
+{
+	u64 segment, seq;
+
+	if (!any_rewritten())
+		return __real_lc_allot_cut_seq(allot, number);
+	tail_for(number, &segment, &seq);
+	return segment > lc_ring_tail(world->vol->c.ring) ? seq : 0;
+}
+
+static void forget_skips(struct lc_sb *sb, u64 tail)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < sb->nr_skips; i++) {
+		if (sb->skips[i].segment + sb->skips[i].count > tail)
+			sb->skips[n++] = sb->skips[i];
+	}
+	sb->nr_skips = n;
+}
+
+/* From writeback: where the module would have it, and is that a cut? */
+int __wrap_lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq)
+{
+	struct standin *s = world->standin;
+	u64 low_segment, low_seq;
+	int ret;
+
+	tail_for(segment, &low_segment, &low_seq);
+	if (!any_rewritten()) {
+		s->nr_cuts += nr_lanes() > 1;
+		s->nr_old_cuts += nr_lanes() > 1 && segment < world->vol->c.ring->life_start;
+		if (low_seq != seq || low_segment < segment)
+			trouble(BAD_INDEX, "segment %llu is no cut from record %llu on: %llu in %llu",
+				segment, seq, low_seq, low_segment);
+	}
+	s->tail_end = segment;
+	s->tail_segment = low_segment;
+	s->tail_seq = low_seq;
+	say("%6u tail to record %llu in segment %llu", world->life->now, low_seq, low_segment);
+	forget_skips(&world->vol->c.sb, low_segment);
+	s->meta_busy++;
+	ret = __real_lc_super_set_tail(super, low_segment, low_seq);
+	s->meta_busy--;
+	return ret;
+}
+
+void __wrap_lc_ring_set_tail(struct lc_ring *ring, u64 tail, u64 tail_seq)
+{
+	const struct standin *s = world->standin;
+	bool told = tail == s->tail_end;
+
+	__real_lc_ring_set_tail(ring, told ? s->tail_segment : tail, told ? s->tail_seq : tail_seq);
+}
+
 /* Name the skipped segments in a durable superblock. */
-void rewrite_skip(void)
+int rewrite_skip(void *unused)
 {
 	struct lc_volume *vol = world->vol;
 	struct standin *s = world->standin;
 	u32 nr = s->nr_skips;		/* those that come meanwhile want another one */
 
-	s->meta_busy = true;
-	lc_super_set_tail(vol->c.super, vol->c.sb.tail_segment, vol->c.sb.tail_seq);
-	s->meta_busy = false;
+	(void)unused;
+	s->meta_busy++;
+	__real_lc_super_set_tail(vol->c.super, vol->c.sb.tail_segment, vol->c.sb.tail_seq);
+	s->meta_busy--;
 	s->nr_named = nr;
+	s->skipping = false;
+	return 0;
 }

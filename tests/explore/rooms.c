@@ -9,10 +9,12 @@
 #include "bio/intake.h"
 #include "life/rescue.h"
 #include "store/segment.h"
-#include "store/slot.h"
 #include "standin.h"
 #include "store/stats.h"
+#include "log/refill.h"
 #include "log/submit.h"
+#include "store/claims.h"
+#include "writeback/room.h"
 #include "bio/write.h"
 
 /* --- as many lanes as the path says ------------------------------------------- */
@@ -76,6 +78,29 @@ u32 __wrap_lc_submit_most(const struct lc_submit *submit)
 	return world->params.fast ? ~0U : __real_lc_submit_most(submit);
 }
 
+/* --- how fast the log may be filled ------------------------------------------------ */
+
+void __real_lc_refill_attach(struct lc_refill *refill, const struct lc_refill_ops *ops,
+			     void *owner);
+void __wrap_lc_refill_attach(struct lc_refill *refill, const struct lc_refill_ops *ops,
+			     void *owner);
+
+static unsigned long no_pace(const void *owner)
+{
+	(void)owner;
+	return 0;
+}
+
+/* What writeback has the refill wait is a matter of time only. */
+void __wrap_lc_refill_attach(struct lc_refill *refill, const struct lc_refill_ops *ops,
+			     void *owner)
+{
+	static struct lc_refill_ops mine;
+
+	mine = (struct lc_refill_ops) { .pace = no_pace, .ran = ops->ran };
+	__real_lc_refill_attach(refill, &mine, owner);
+}
+
 /* --- work ------------------------------------------------------------------------ */
 
 static struct work_struct unpark;	/* of the writes that find no room */
@@ -88,6 +113,8 @@ static enum worker worker_of(const struct work_struct *work)
 		return WORKER_REFILL;
 	if (user_commits(work) || work->wq == vol->c.patient_wq)
 		return WORKER_WRITE;
+	if (work->wq == vol->c.claims->discards.wq || work->wq == vol->wb->wq)
+		return WORKER_TASK;
 	return work == &unpark ? WORKER_UNPARK : log_worker(work);
 }
 
@@ -98,7 +125,7 @@ u32 workers(enum worker kind)
 	u32 nr = 0;
 
 	list_for_each_entry(work, &shim_works, entry)
-		nr += worker_of(work) == kind;
+		nr += worker_of(work) == kind && !work->running;
 	return nr;
 }
 
@@ -108,7 +135,7 @@ struct work_struct *worker_nth(enum worker kind, u32 n)
 	struct work_struct *work;
 
 	list_for_each_entry(work, &shim_works, entry) {
-		if (worker_of(work) == kind && !n--)
+		if (worker_of(work) == kind && !work->running && !n--)
 			return work;
 	}
 	return NULL;
@@ -116,10 +143,20 @@ struct work_struct *worker_nth(enum worker kind, u32 n)
 
 /* --- writes that find no room ------------------------------------------------------ */
 
-/* In the order in which they came.  Must a write wait? */
-bool park_must(void)
+/* As in intake.c. */
+static bool held(const struct lc_io *io)
 {
-	return !list_empty(&world->standin->parked);
+	struct lc_claims *claims = world->vol->c.claims;
+	sector_t last = io->iter.bi_sector + (io->iter.bi_size >> SECTOR_SHIFT) - 1;
+
+	return lc_claims_holding(claims) &&
+	       lc_claims_held(claims, io->iter.bi_sector / PAGE_SECTORS, last / PAGE_SECTORS);
+}
+
+/* In the order in which they came.  Must a write wait? */
+bool park_must(const struct lc_io *io)
+{
+	return !list_empty(&world->standin->parked) || held(io);
 }
 
 void park_add(struct lc_io *io)
@@ -137,7 +174,7 @@ static void unpark_work(struct work_struct *work)
 	struct lc_io *io = list_first_entry_or_null(parked, struct lc_io, list);
 	int ret;
 
-	if (!io)
+	if (!io || held(io))
 		return;
 	list_del(&io->list);
 	io->waiting.class = LC_CLASS_COMMIT;
@@ -192,24 +229,6 @@ void lc_intake_rest(struct lc_intake *intake)
 void lc_intake_stop(struct lc_intake *intake)
 {
 	(void)intake;
-}
-
-/* --- reading a slot back: recovery has verified each one that is mapped --------------- */
-
-int lc_slot_read(struct lc_cache *c, u64 block, u32 slot, void *pages)
-{
-	u32 first = c->sb.geo.segments_offset >> LC_SLOT_SHIFT;
-
-	(void)block;
-	world->standin->nr_merges++;
-	memcpy(pages, image_page(&world->life->view[SSD], first + slot)->bytes, LC_SLOT_BYTES);
-	return 0;
-}
-
-void lc_slot_put(struct lc_cache *c, u32 slot)
-{
-	if (lc_segment_put(c->ring, lc_ring_segment(c->ring, slot)))
-		lc_kick(&c->env.refill);
 }
 
 /* --- no SSD is given up, so that there is no rescue -------------------------------------- */

@@ -2,9 +2,9 @@
 /*
  * What stands in for rooms that are not linked, and what it shares.
  *
- * The log, its records, lanes and buffers, and the way of a write are the module's own.  user.c
- * stands in for users of the volume, drain.c for writeback and discards, rooms.c for rooms that
- * have little or nothing to do here.  rewrite.c goes beyond the module: it writes failed records
+ * The log, its records, lanes and buffers, the ways of a write and of a discard, and writeback are
+ * the module's own.  user.c stands in for users of the volume, rooms.c for rooms that have little
+ * or nothing to do here.  rewrite.c goes beyond the module: it writes failed records
  * again elsewhere, as hazards L6, L7, L8 and F2 ask.  The module does not do that yet, but its
  * replay already understands it.
  *
@@ -22,7 +22,6 @@
 
 #define MAX_BUFFERS	12
 #define MAX_BIOS	64
-#define MAX_ITEMS	(MAX_SEGMENTS * MAX_ENTRIES)
 #define MAX_QUEUE	(MAX_SEGMENTS * SEG_SLOTS)
 
 /* A bio of the user. */
@@ -35,50 +34,12 @@ struct user_bio {
 	u32 op;			/* all that had completed by then, up to this one */
 };
 
-enum drain_state {
-	DRAIN_REST,
-	DRAIN_SEALING,		/* the oldest segment is to be closed and durable */
-	DRAIN_COLLECT,		/* lists what is dirty */
-	DRAIN_COPY,
-	DRAIN_FLUSHING,
-	DRAIN_SUPERSEDERS,	/* the log is to be durable before the tail moves (L5) */
-	DRAIN_TAIL,
-};
-
-enum discard_state {
-	DISCARD_REST,
-	DISCARD_CLAIMED,	/* no copy of its blocks is to be on its way (C5) */
-	DISCARD_EARLIER,	/* earlier records are to be durable (L12) */
-	DISCARD_TOMBSTONE,	/* the RANGE record is to be durable (L5) */
-	DISCARD_HDD,
-};
-
-struct item {
-	u32 block;
-	u32 slot;
-	u8 mask;
-	bool sent;
-	const struct dpage *data;
-};
-
-struct drain {
-	enum drain_state state;
-	bool paused;
-	u64 first, end;		/* segments of the batch */
-	u64 seq;		/* waited for */
-	u32 nr_items;
-	u32 next_item;
-	u32 flying;		/* commands */
-	struct item items[MAX_ITEMS];
-};
-
-struct discard {
-	enum discard_state state;
-	u32 first, nr;
-	u64 seq;
-	u32 rec;		/* the tombstone, or NONE */
-	u32 op;
-	u32 flying;		/* commands */
+/* A discard that has claimed its blocks. */
+struct user_discard {
+	const struct lc_claim *claim;	/* NULL: none */
+	u32 op;				/* 0: nothing says yet that it is one */
+	bool logged;
+	u32 flying;			/* commands */
 };
 
 /* Kinds of work that is queued. */
@@ -89,6 +50,7 @@ enum worker {
 	WORKER_REFILL,		/* refill.c */
 	WORKER_WRITE,		/* merge.c: an old slot is read; flush.c: FUA writes are committed */
 	WORKER_UNPARK,		/* rooms.c: writes that wait for room */
+	WORKER_TASK,		/* copy.c, discard.c: it may sleep */
 	WORKER_NOBODY,		/* what the explorer has no use for */
 };
 
@@ -96,14 +58,19 @@ struct standin {
 	u32 nr_bios;
 	/* By place of the header in the ring: the record that is open there, or was. */
 	u32 known[MAX_SEGMENTS][SEG_SLOTS];
-	bool meta_busy;		/* a superblock is being written */
+	u32 meta_busy;		/* superblocks that are being written */
 	u32 nr_waiting;		/* writes that wait for room */
+	struct user_discard discards[MAX_DISCARDS];
+	u32 nr_discards;
 	/* rewrite.c */
 	struct lc_buffer *rewrite_buf;
 	u64 rewrite_seq;	/* of the last record in it */
 	u32 nr_marked;		/* records that are to go elsewhere, and those of them ... */
 	u32 nr_rewrites;	/* whose old write is over, by seq */
 	struct lc_record *rewrites[MAX_QUEUE];
+	u64 tail_end;		/* where writeback moves the tail, and what becomes of it */
+	u64 tail_segment, tail_seq;
+	bool skipping;		/* a task names skipped segments */
 	u32 nr_skips;		/* segments skipped, and those of them ... */
 	u32 nr_named;		/* that a durable superblock names (L8) */
 	/* What was met. */
@@ -121,8 +88,6 @@ struct standin {
 	u32 nr_parked;		/* writes that found no room, and wait */
 	/* Everything above is zeroed for a life. */
 	struct list_head parked;	/* those that wait now, by io->list */
-	struct drain drain;
-	struct discard discard;
 	struct user_bio bios[MAX_BIOS];
 };
 
@@ -140,7 +105,7 @@ static inline bool skip_wanted(const struct standin *s)
 u32 nr_lanes(void);
 u32 workers(enum worker kind);
 struct work_struct *worker_nth(enum worker kind, u32 n);
-bool park_must(void);
+bool park_must(const struct lc_io *io);
 void park_add(struct lc_io *io);
 
 /* trace.c */
@@ -148,7 +113,8 @@ struct lc_segment *segment_of(u64 number);
 u32 slot_of(const struct rec *rec, u32 place, u32 entry);
 bool rec_durable(const struct rec *rec);
 u64 last_seq(void);
-void record_ended(struct cmd *cmd);
+void bio_ended(struct cmd *cmd);
+void bio_wait(struct bio *bio);
 
 /* user.c */
 void user_go_on(struct lc_io *io, int ret, bool batch);
@@ -157,6 +123,12 @@ bool user_can_start(void);
 void user_write(u32 lane, u32 block, u32 nr, u8 mask, bool fua, bool meets);
 void user_flush(void);
 bool user_hole(u32 lane);
+bool user_discard(u32 first, u32 nr);
+bool user_wants_drain(void);
+bool user_can_drain(bool all);
+void user_drain(bool all);
+u32 discard_sent(const void *owner);
+bool discard_logged(u32 block);
 
 /* rewrite.c */
 enum worker log_worker(const struct work_struct *work);
@@ -164,18 +136,6 @@ void rewrite_look(void);
 bool rewrite_possible(void);
 bool rewrite_holds(const struct work_struct *work);
 void rewrite_one(void);
-void rewrite_skip(void);
-
-/* drain.c */
-u64 drain_limit(void);
-bool drain_needed(bool lazy);
-void drain_begin(bool all);
-bool drain_can_step(void);
-void drain_step(void);
-void drain_ended(struct cmd *cmd);
-void discard_begin(u32 first, u32 nr);
-bool discard_can_step(void);
-void discard_step(void);
-void discard_ended(void);
+int rewrite_skip(void *unused);
 
 #endif /* EXPLORE_STANDIN_H */

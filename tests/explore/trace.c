@@ -98,10 +98,10 @@ static void note_entries(struct rec *rec, const struct lc_record *record)
 			.used = entry.type == LC_ENTRY_DATA,
 		};
 	}
-	if (record->nr_ranges) {
-		lc_entry_decode(raw, 0, &entry);
-		rec->range_first = entry.block;
-		rec->range_nr = entry.nr_blocks;
+	for (rec->nr_ranges = 0; rec->nr_ranges < record->nr_ranges; rec->nr_ranges++) {
+		lc_entry_decode(raw, rec->nr_ranges, &entry);
+		rec->ranges[rec->nr_ranges].first = entry.block;
+		rec->ranges[rec->nr_ranges].nr = entry.nr_blocks;
 	}
 }
 
@@ -141,7 +141,6 @@ void lc_io_copy_from_bio(struct bio *bio, struct bvec_iter *iter, void *to, u32 
 		world->ops[op].fua = 1 + (container_of(bio, struct user_bio, bio) -
 					  world->standin->bios);
 	op_stamp(to - (first << SECTOR_SHIFT), op, mask);
-	world->newest[block] = rec_index(rec);
 	iter->bi_sector += len >> SECTOR_SHIFT;
 	iter->bi_size -= len;
 }
@@ -156,7 +155,7 @@ void __wrap_lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block,
 	u32 i;
 
 	__real_lc_cursor_describe(cur, slot, block, mask, lost);
-	for (i = 0; i < PAGE_SECTORS && world->standin->discard.state == DISCARD_TOMBSTONE; i++) {
+	for (i = 0; i < PAGE_SECTORS && discard_logged(block); i++) {
 		u32 op = *(const u32 *)(image + (i << SECTOR_SHIFT));
 
 		if (mask & 1u << i && op < world->nr_ops)
@@ -229,30 +228,148 @@ static void write_record(struct life *life, struct bio *bio)
 	    le64_to_cpu(raw->durable_seq));
 }
 
+/* Neighbouring pages, each vector within one. */
+static u32 vec_page(const struct bio_vec *vec, sector_t *sector, u8 *mask)
+{
+	u32 first = *sector % PAGE_SECTORS, page = *sector / PAGE_SECTORS;
+
+	*mask = ((1u << (vec->bv_len >> SECTOR_SHIFT)) - 1) << first;
+	*sector += vec->bv_len >> SECTOR_SHIFT;
+	return page;
+}
+
+/* Both runs that meet at the seam of the moved head, one behind the other? */
+static bool meets_seam(const struct bio *bio)
+{
+	static sector_t end;
+	bool was = end;
+
+	if (world->params.layout != LAYOUT_MOVED_HEAD)
+		return false;
+	end = bio_end_sector(bio) == (hdd_page(HEAD_BLOCKS - 1) + 1) * PAGE_SECTORS;
+	return was && bio->bi_iter.bi_sector == hdd_page(HEAD_BLOCKS) * PAGE_SECTORS;
+}
+
+/* From writeback, to the HDD. */
+static void write_back(struct life *life, struct bio *bio)
+{
+	struct cmd *cmd = cmd_new(life, HDD, OWNER_WRITEBACK);
+	sector_t sector = bio->bi_iter.bi_sector;
+	u32 i, s;
+	u8 mask;
+
+	cmd->bio = bio;
+	world->standin->nr_cut_runs += meets_seam(bio);
+	for (i = 0; i < bio->bi_vcnt; i++) {
+		const struct bio_vec *vec = &bio->bi_io_vec[i];
+		struct dpage *data = dpage_new();
+		u32 page = vec_page(vec, &sector, &mask);
+
+		memcpy(data->bytes + (__builtin_ctz(mask) << SECTOR_SHIFT),
+		       page_address(vec->bv_page) + vec->bv_offset, vec->bv_len);
+		for (s = 0; s < PAGE_SECTORS; s++) {
+			if (!(mask & 1u << s))
+				continue;
+			data->tags[s] = *(const u32 *)(data->bytes + (s << SECTOR_SHIFT));
+			/* W1 */
+			if (data->tags[s] > world->nr_ops ||
+			    !rec_durable(&world->recs[world->ops[data->tags[s]].rec]))
+				trouble(BAD_INDEX, "writeback copies write %u, which is not durable",
+					data->tags[s]);
+		}
+		op_stays(data, mask);
+		cmd_add_piece(life, cmd, page, mask, data);
+	}
+}
+
+static void discard_below(struct life *life, struct bio *bio)
+{
+	static const struct dpage zeros;
+	struct cmd *cmd = cmd_new(life, HDD, OWNER_DISCARD);
+	u32 page = bio->bi_iter.bi_sector / PAGE_SECTORS, i;
+
+	cmd->bio = bio;
+	cmd->rec = discard_sent(bio->bi_private);
+	/* A hint: some blocks are zeroed, others not. */
+	for (i = 0; i < bio->bi_iter.bi_size >> LC_SLOT_SHIFT; i++) {
+		if (world->params.zeroing && (life->now + page + i) % 3)
+			cmd_add_piece(life, cmd, page + i, 0xff, &zeros);
+	}
+	if (world->params.layout == LAYOUT_MOVED_HEAD && page == hdd_page(HEAD_BLOCKS))
+		world->standin->nr_cut_discards++;
+}
+
+static void read_ended(struct bio *bio)
+{
+	const struct image *view = &world->life->view[bio->bi_bdev - world->bdev];
+	sector_t sector = bio->bi_iter.bi_sector;
+	u32 i;
+	u8 mask;
+
+	for (i = 0; i < bio->bi_vcnt; i++) {
+		const struct bio_vec *vec = &bio->bi_io_vec[i];
+		const struct dpage *page = image_page(view, vec_page(vec, &sector, &mask));
+
+		if (page->tags[0] == TAG_UNREADABLE)
+			bio->bi_status = BLK_STS_IOERR;
+		memcpy(page_address(vec->bv_page) + vec->bv_offset,
+		       page->bytes + (__builtin_ctz(mask) << SECTOR_SHIFT), vec->bv_len);
+	}
+	bio_endio(bio);
+}
+
 void submit_bio(struct bio *bio)
 {
+	enum disk_id disk = bio->bi_bdev - world->bdev;
 	struct life *life = world->life;
+	struct cmd *cmd;
 
-	if (bio->bi_bdev != &world->bdev[SSD])
-		trouble(BAD_MEDIA, "the log writes to the HDD");
-	if (bio->bi_vcnt) {
+	if (bio->bi_opf & REQ_OP_DISCARD) {
+		discard_below(life, bio);
+	} else if (!(bio->bi_opf & REQ_OP_WRITE) && !world->params.reading) {
+		read_ended(bio);
+	} else if (!(bio->bi_opf & REQ_OP_WRITE)) {
+		cmd_new(life, disk, OWNER_READ)->bio = bio;
+	} else if (disk == HDD) {
+		write_back(life, bio);
+	} else if (bio->bi_vcnt) {
 		write_record(life, bio);
 	} else {
-		struct cmd *cmd = cmd_new(life, SSD, OWNER_LOG_FLUSH);
-
+		cmd = cmd_new(life, SSD, OWNER_LOG_FLUSH);
 		cmd->flush = true;
 		cmd->bio = bio;
 	}
 }
 
 /* What was submitted above is over. */
-void record_ended(struct cmd *cmd)
+void bio_ended(struct cmd *cmd)
 {
 	bool elsewhere = cmd->owner == OWNER_RECORD && world->recs[cmd->rec].rewrite;
 	struct bio *bio = cmd->bio;
 
 	/* A write that succeeded after one in its segment has failed does not count (L7). */
 	bio->bi_status = cmd->failed || elsewhere ? BLK_STS_IOERR : BLK_STS_OK;
-	bio_endio(bio);
+	if (cmd->owner == OWNER_DISCARD)
+		world->standin->discards[cmd->rec].flying--;
+	if (cmd->owner == OWNER_READ)
+		read_ended(bio);
+	else
+		bio_endio(bio);
 	rewrite_look();
+}
+
+static void wake_sleeper(struct bio *bio)
+{
+	bio->bi_private = NULL;
+	shim_wake(bio);
+}
+
+/* A task submits a bio and waits for it. */
+void bio_wait(struct bio *bio)
+{
+	bio->bi_private = bio;
+	bio->bi_end_io = wake_sleeper;
+	submit_bio(bio);
+	while (bio->bi_private)
+		shim_sleep(bio, false);
 }

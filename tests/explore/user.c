@@ -6,12 +6,17 @@
 #include "bio/flush.c"
 
 #include "bio/bypass.h"
+#include "bio/discard.h"
 #include "history.h"
 #include "store/io.h"
 #include "life.h"
 #include "bio/merge.h"
+#include "store/claims.h"
 #include "standin.h"
 #include "bio/write.h"
+#include "writeback/room.h"
+#include "writeback/writeback.h"
+#include "store/segment.h"
 
 /* May the task that waits for a record send it? */
 bool lc_io_may_send(const struct bio *bio)
@@ -111,6 +116,8 @@ static struct lc_merge user_merge = { .merged = merged };
 void user_go_on(struct lc_io *io, int ret, bool batch)
 {
 	user_merge.c = &world->vol->c;
+	if (!ret)
+		lc_stamp(&world->vol->c.env.last_write);
 	if (ret == -EINPROGRESS)
 		lc_merge_start(&user_merge, io);
 	else if (ret)
@@ -146,17 +153,17 @@ void user_write(u32 lane, u32 block, u32 nr, u8 mask, bool fua, bool meets)
 	/* Of several blocks the last one from its beginning on. */
 	user->bio.bi_iter.bi_sector = block * PAGE_SECTORS + first;
 	user->bio.bi_iter.bi_size = sectors << SECTOR_SHIFT;
-	shim_task.pid = lane;
-	shim_task.flags = meets ? PF_WQ_WORKER : 0;
+	shim_current.pid = lane;
+	shim_current.flags = meets ? PF_WQ_WORKER : 0;
 	if (meets) {
 		/* As if others had sent FLUSHes before theirs. */
 		world->standin->nr_met += !llist_empty(&vol->flush->commits);
 		atomic_set(&vol->flush->nr_flushes, 2);
 	}
 	user->io.iter = user->bio.bi_iter;
-	user_go_on(&user->io, park_must() ? -EAGAIN :
+	user_go_on(&user->io, park_must(&user->io) ? -EAGAIN :
 		   lc_write_run(&vol->c, &user->io, false, NULL), false);
-	shim_task.flags = 0;
+	shim_current.flags = 0;
 }
 
 void user_flush(void)
@@ -186,4 +193,150 @@ bool user_hole(u32 lane)
 	}
 	lc_unhold();
 	return found;
+}
+
+/* --- writeback ------------------------------------------------------------------ */
+
+/* Is no more than a quarter of the log free? */
+bool user_wants_drain(void)
+{
+	const struct lc_cache *c = &world->vol->c;
+
+	return lc_ring_free(c->ring) <= READ_ONCE(c->ring->reserve) + c->sb.geo.nr_segments / 4;
+}
+
+/* Is there anything to be drained, and writeback at rest?  @all: also if that must be closed first. */
+bool user_can_drain(bool all)
+{
+	const struct lc_cache *c = &world->vol->c;
+	u64 tail = lc_ring_tail(c->ring);
+
+	return shim_state(0) > SHIM_AWAKE && !world->vol->wb->working && tail < c->allot->next &&
+	       (all || !segment_of(tail)->buf);
+}
+
+/* @all: by a message, down to what is open; otherwise the watermarks are set for a batch. */
+void user_drain(bool all)
+{
+	struct lc_cache *c = &world->vol->c;
+	u64 nr = c->sb.geo.nr_segments, free = lc_ring_free(c->ring);
+	u32 used = (nr - min(free, nr)) * 100 / nr;
+
+	if (all) {
+		lc_writeback_drain(world->vol->wb);
+		return;
+	}
+	c->env.params.high_watermark = used;
+	c->env.params.low_watermark = max(used, 1u) - 1;
+	lc_writeback_kick(world->vol->wb);
+}
+
+/* --- discards ----------------------------------------------------------------- */
+
+bool user_discard(u32 first, u32 nr)
+{
+	struct user_bio *user;
+
+	if (!user_can_start() || world->standin->nr_discards == MAX_DISCARDS)
+		return false;
+	world->standin->nr_discards++;
+	user = user_new(REQ_OP_DISCARD);
+	user->bio.bi_iter.bi_sector = first * PAGE_SECTORS;
+	user->bio.bi_iter.bi_size = nr << LC_SLOT_SHIFT;
+	lc_discard_map(world->vol->discards, &user->bio);
+	return true;
+}
+
+void __real_lc_claims_add(struct lc_claims *claims, struct lc_claim *claim);
+void __wrap_lc_claims_add(struct lc_claims *claims, struct lc_claim *claim);
+void __real_lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim);
+void __wrap_lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim);
+int __real_lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ranges,
+				  u32 nr);
+int __wrap_lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ranges,
+				  u32 nr);
+
+/* NULL: one that is free. */
+static struct user_discard *discard_of(const struct lc_claim *claim)
+{
+	struct user_discard *one = world->standin->discards;
+
+	while (one->claim != claim)
+		one++;
+	return one;
+}
+
+static u32 discard_add(const struct lc_claim *claim, u32 rec)
+{
+	return op_add(claim->first, claim->last - claim->first + 1, 0, rec);
+}
+
+void __wrap_lc_claims_add(struct lc_claims *claims, struct lc_claim *claim)
+{
+	if (claim->kind == LC_CLAIM_DISCARD)
+		*discard_of(NULL) = (struct user_discard) { .claim = claim };
+	__real_lc_claims_add(claims, claim);
+}
+
+/* Of a discard this is the end: if it was one, what it discarded is gone. */
+void __wrap_lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim)
+{
+	struct user_discard *one;
+
+	if (claim->kind == LC_CLAIM_DISCARD && claim->added) {
+		one = discard_of(claim);
+		if (!one->flying)
+			world->ops[one->op].acked = world->life->now;
+		one->claim = NULL;
+		world->standin->nr_discards--;
+	}
+	__real_lc_claims_drop(claims, claim);
+}
+
+/* Its place among the writes is that of its tombstone, or else ... */
+int __wrap_lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ranges,
+				  u32 nr)
+{
+	int ret = __real_lc_lanes_append_ranges(lanes, ranges, nr);
+	struct user_discard *one = world->standin->discards;
+
+	for (; !ret && one < world->standin->discards + MAX_DISCARDS; one++) {
+		u32 i = 0;
+
+		while (one->claim && i < nr && (ranges[i].block != one->claim->first ||
+						 ranges[i].nr_blocks != one->claim->last + 1 -
+									one->claim->first))
+			i++;
+		if (!one->claim || one->op || i == nr)
+			continue;
+		one->op = discard_add(one->claim, rec_index(rec_of_seq(world->last_seq)));
+		one->logged = true;
+	}
+	return ret;
+}
+
+/* ... when it is sent to the HDD.  @owner: of the claim.  Return: which of the discards it is. */
+u32 discard_sent(const void *owner)
+{
+	struct user_discard *one = world->standin->discards;
+
+	while ((const void *)one->claim < owner || (const void *)one->claim > owner + 256)
+		one++;
+	if (!one->op)
+		one->op = discard_add(one->claim, NONE);
+	one->flying++;
+	return one - world->standin->discards;
+}
+
+/* Is a block's discard under way, and in the log? */
+bool discard_logged(u32 block)
+{
+	const struct user_discard *one = world->standin->discards;
+
+	for (; one < world->standin->discards + MAX_DISCARDS; one++) {
+		if (one->claim && one->logged && block >= one->claim->first &&
+		    block <= one->claim->last)
+			return true;
+	}
+	return false;
 }

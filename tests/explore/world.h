@@ -4,10 +4,17 @@
  * to it.  One thread, one volume: there is one struct world.
  *
  * A life is what happens between two crashes: the start (recovery), writes, FLUSHes, writeback,
- * perhaps a clean stop.  Start, stop, writes and the log are the module's own code; standin.h
- * says what is not.  A life is a list of actions;
+ * perhaps a clean stop.  Start, stop, the log, the ways of writes and discards, and writeback are
+ * the module's own code; standin.h says what is not.  A life is a list of actions;
  * time is the number of actions done, those of the start included, which are always the
- * completions of what it waits for.  A crash state is a time, and for each command that
+ * completions of what it waits for.
+ *
+ * Work that the module queues is one action.  What sleeps in the middle is a task with a stack of
+ * its own (../host/shim_work.h): the thread of writeback, a run that it copies, the workers of the
+ * discards.  An action has a task go on until it sleeps again, on an event or on a command of a
+ * disk.  Start and stop sleep on the explorer's own stack: others go on below them.
+ *
+ * A crash state is a time, and for each command that
  * is not durable at that time how much of it is on the disk.  A path is a list of lives,
  * each ended by a crash and the next one started from what is left.
  *
@@ -15,9 +22,8 @@
  *   ../host           the kernel, as far as what is linked needs it
  *   disk.c            the disks
  *   history.c         what was written, by operation and by record
- *   trace.c           what the module's log does, noted; its bios to the disks
- *   user.c            users of the volume: writes, FLUSHes
- *   drain.c           stands in for writeback and discards
+ *   trace.c           what the module's log does, noted; the module's bios to the disks
+ *   user.c            users of the volume: writes, FLUSHes, discards
  *   rewrite.c         log.c, and a writer that writes failed records again elsewhere
  *   rooms.c           stands in for rooms that have little to do here
  *   action.c          the steps a life is made of
@@ -48,6 +54,7 @@
 #define MAX_ENTRIES	(SEG_SLOTS - 1)
 #define MAX_PLACES	12
 #define MAX_LANES	4
+#define MAX_DISCARDS	8		/* under way */
 #define MAX_OPS		32768
 #define MAX_RECS	8192
 #define MAX_SEQ		8192
@@ -79,6 +86,7 @@
 	PARAM(through)		/* the SSD has no volatile cache */ \
 	PARAM(direct)		/* the task that waits for a small record sends it itself */ \
 	PARAM(fast)		/* the SSD is known to be fast when a life begins */ \
+	PARAM(reading)		/* reads in a life are commands, which take their time */ \
 	PARAM(tick)		/* microseconds from one action to the next */
 
 struct params {
@@ -124,7 +132,10 @@ struct rec {
 	bool rewrite;		/* failed, or behind one that failed in its segment (L7) */
 	u32 nr_slots;
 	struct entry entries[MAX_ENTRIES];
-	u32 range_first, range_nr;
+	u32 nr_ranges;		/* of a tombstone */
+	struct {
+		u32 first, nr;
+	} ranges[MAX_DISCARDS];
 	u32 last_op;		/* highest operation in it or below it */
 	u32 nr_places;
 	u32 cur;		/* place that counts */
@@ -269,7 +280,6 @@ struct world {
 	struct rec recs[MAX_RECS];
 	u64 last_seq;
 	u32 hist[MAX_SEQ];	/* by seq: the record of this history */
-	u32 newest[MAX_VOLUME];	/* record with the newest copy, the open one included */
 
 	/* All that is known to survive, and what it amounts to. */
 	u32 base_op;

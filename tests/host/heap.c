@@ -7,7 +7,7 @@
  */
 #include "shim.h"
 
-struct task_struct shim_task;
+struct task_struct shim_current;
 long shim_available = 1L << 19;
 
 #ifdef SHIM_MALLOC

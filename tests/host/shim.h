@@ -51,10 +51,12 @@ typedef u8 blk_status_t;
 #define max(a, b)		({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); \
 				   _a > _b ? _a : _b; })
 #define min3(a, b, c)		min(min(a, b), c)
+#define max3(a, b, c)		max(max(a, b), c)
 #define min_t(type, a, b)	({ type _a = (a); type _b = (b); _a < _b ? _a : _b; })
 #define max_t(type, a, b)	({ type _a = (a); type _b = (b); _a > _b ? _a : _b; })
 #define clamp_t(type, v, lo, hi) ({ type _v = (v), _lo = (lo), _hi = (hi); \
 				   _v < _lo ? _lo : _v > _hi ? _hi : _v; })
+#define swap(a, b)		do { __typeof__(a) _a = (a); (a) = (b); (b) = _a; } while (0)
 #define cmpxchg(ptr, from, to)	({ __typeof__(*(ptr)) _was = *(ptr); \
 				   if (_was == (from)) \
 					*(ptr) = (to); \
@@ -85,7 +87,9 @@ static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rest)
 }
 
 #define BIT(n)			(1UL << (n))
-#define DIV_ROUND_UP_ULL(a, b)	(((a) + (b) - 1) / (b))
+#define DIV_ROUND_UP(a, b)	(((a) + (b) - 1) / (b))
+#define DIV_ROUND_UP_ULL(a, b)	DIV_ROUND_UP(a, b)
+#define sort(items, nr, size, compare, swap) qsort(items, nr, size, compare)
 
 static inline u32 hweight8(u8 bits)
 {
@@ -159,11 +163,22 @@ static inline void shim_spin_unlock(int *held, const char *name, const char *fil
 	shim_atomic--;
 }
 
+bool shim_sleep(const void *on, bool timed);
+void shim_wake(const void *on);
+
 static inline void shim_mutex_lock(int *held, const char *name, const char *file, int line)
 {
-	if (*held || shim_atomic)
+	if (shim_atomic)
 		shim_warn(name, file, line);
+	while (*held)
+		shim_sleep(held, false);
 	*held = 1;
+}
+
+static inline void shim_mutex_unlock(int *held)
+{
+	*held = 0;
+	shim_wake(held);
 }
 
 #define DEFINE_MUTEX(name)	struct mutex name
@@ -189,7 +204,7 @@ static inline void shim_mutex_lock(int *held, const char *name, const char *file
 #define mutex_destroy(lock)	((void)(lock))
 #define mutex_lock(lock)	shim_mutex_lock(&(lock)->held, "mutex_lock(" #lock ")", \
 						__FILE__, __LINE__)
-#define mutex_unlock(lock)	((lock)->held = 0)
+#define mutex_unlock(lock)	shim_mutex_unlock(&(lock)->held)
 
 /* Nobody reads anything while it is freed. */
 #define rcu_read_lock()		do { } while (0)
@@ -205,7 +220,11 @@ typedef struct { int value; } refcount_t;
 
 #define atomic_set(a, v)	((a)->value = (v))
 #define atomic_read(a)		((a)->value)
+#define atomic_add(v, a)	((a)->value += (v))
+#define atomic_sub(v, a)	((a)->value -= (v))
 #define atomic_inc(a)		((a)->value++)
+#define atomic_dec(a)		((a)->value--)
+#define atomic_inc_return(a)	(++(a)->value)
 #define atomic_xchg(a, v)	({ int _old = (a)->value; (a)->value = (v); _old; })
 #define atomic_dec_and_test(a)	(!--(a)->value)
 #define atomic_inc_not_zero(a)	((a)->value ? (a)->value++, true : false)
@@ -239,14 +258,6 @@ struct percpu_counter { s64 count; };
 #define percpu_counter_set(c, v)		((c)->count = (v))
 #define percpu_counter_add_batch(c, v, batch)	((c)->count += (v))
 #define percpu_counter_sum_positive(c)		((u64)((c)->count < 0 ? 0 : (c)->count))
-
-struct rb_node {
-	struct rb_node *left, *right;
-};
-
-struct rb_root_cached {
-	struct rb_node *first;
-};
 
 #include "shim_work.h"
 
@@ -297,6 +308,8 @@ struct page;
 #define __get_free_pages(gfp, order) ((unsigned long)shim_alloc(PAGE_SIZE << (order), gfp))
 #define free_pages(p, order)	shim_free((void *)(p))
 #define __free_pages(p, order)	shim_free(p)
+#define alloc_page(gfp)		alloc_pages(gfp, 0)
+#define __free_page(p)		shim_free(p)
 #define alloc_pages_node(node, gfp, order) ((struct page *)shim_alloc_kept(PAGE_SIZE << (order)))
 #define virt_to_page(p)		((struct page *)(p))
 #define struct_size(p, member, nr) (sizeof(*(p)) + (nr) * sizeof((p)->member[0]))
@@ -304,10 +317,11 @@ struct page;
 #define memalloc_noio_save()	0u
 #define memalloc_noio_restore(flags) ((void)(flags))
 
-typedef struct { int unused; } mempool_t;
-#define mempool_alloc(pool, gfp) ((void)(pool), alloc_pages(gfp, 1))
+typedef struct { size_t bytes; } mempool_t;
+#define mempool_alloc(pool, gfp) shim_alloc((pool)->bytes, gfp)
 #define mempool_free(page, pool) ((void)(pool), shim_free(page))
-#define mempool_init_page_pool(pool, n, order) ((void)(pool), 0)
+#define mempool_init_kmalloc_pool(pool, n, size) ((pool)->bytes = (size), 0)
+#define mempool_init_page_pool(pool, n, order) ((pool)->bytes = PAGE_SIZE << (order), 0)
 #define mempool_exit(pool)	((void)(pool))
 
 /* --- block devices and device mapper ------------------------------------- */
@@ -406,14 +420,13 @@ static inline void clear_bit_unlock(u64 nr, unsigned long *bits)
 
 #define PF_WQ_WORKER		1
 #define PF_MEMALLOC		2
-#define current			(&shim_task)
+#define current			(&shim_current)
 #define is_percpu_thread()	true
-#define schedule_timeout_idle(ticks) ((void)(ticks))
 
-/* The task that runs, as the user of the shim says. */
+/* Who calls map(), as the user of the shim says. */
 extern struct task_struct {
 	int pid;
 	unsigned int flags;
-} shim_task;
+} shim_current;
 
 #endif /* HOST_SHIM_H */

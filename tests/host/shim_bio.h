@@ -9,6 +9,7 @@
 #define REQ_FUA		4u
 #define REQ_NOWAIT	8u
 #define REQ_POLLED	16u
+#define REQ_OP_DISCARD	32u
 #define REQ_META	0u
 #define REQ_SYNC	0u
 #define REQ_IDLE	0u
@@ -18,6 +19,7 @@
 #define BLK_STS_AGAIN	((blk_status_t)2)
 #define BLK_STS_IOERR	((blk_status_t)10)
 #define errno_to_blk_status(ret) ((ret) ? BLK_STS_IOERR : BLK_STS_OK)
+#define blk_status_to_errno(status) ((status) ? -EIO : 0)
 
 struct disk;
 
@@ -38,12 +40,24 @@ struct block_device {
 #define bdev_get_queue(bdev)		(bdev)
 #define queue_max_sectors(queue)	((void)(queue), 1u << 16)
 
+#define bdev_io_opt(bdev)		((void)(bdev), 0u)
+#define bdev_max_discard_sectors(bdev)	((void)(bdev), ~0u)
+#define get_start_sect(bdev)		((void)(bdev), 0ull)
+
+struct blk_plug { int unused; };
+
+#define blk_start_plug(plug)		((void)(plug))
+#define blk_finish_plug(plug)		((void)(plug))
+
+struct bio;
 struct completion { int unused; };
 
 struct bvec_iter {
 	sector_t bi_sector;
 	unsigned int bi_size;
 };
+
+typedef void bio_end_io_t(struct bio *bio);
 
 struct bio_vec {
 	struct page *bv_page;
@@ -58,7 +72,7 @@ struct bio {
 	blk_status_t bi_status;
 	unsigned short bi_vcnt, bi_max_vecs;
 	struct bvec_iter bi_iter;
-	void (*bi_end_io)(struct bio *bio);
+	bio_end_io_t *bi_end_io;
 	void *bi_private;
 	struct bio_vec *bi_io_vec;
 };
@@ -75,6 +89,8 @@ struct bio_set {
 #define BIOSET_NEED_BVECS	0
 #define bioset_init(set, nr, front, flags) ((void)(set), 0)
 #define bioset_exit(set)	((void)(set))
+#define bio_end_sector(bio)	((bio)->bi_iter.bi_sector + \
+				 ((bio)->bi_iter.bi_size >> SECTOR_SHIFT))
 #define bio_put(bio)		shim_free(bio)
 #define bio_uninit(bio)		((void)(bio))
 #define bio_wouldblock_error(bio) shim_bio_end(bio, BLK_STS_AGAIN)
@@ -109,6 +125,8 @@ static inline unsigned int bio_add_page(struct bio *bio, struct page *page, unsi
 	bio->bi_iter.bi_size += len;
 	return len;
 }
+
+#define __bio_add_page(bio, page, len, offset) ((void)bio_add_page(bio, page, len, offset))
 
 static inline void bio_endio(struct bio *bio)
 {

@@ -139,6 +139,53 @@ static inline struct llist_node *llist_reverse_order(struct llist_node *item)
 	return turned;
 }
 
+/* An interval tree is a list. */
+struct rb_node {
+	struct rb_node *next;
+};
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+struct rb_root_cached {
+	struct rb_root rb_root;
+};
+
+#define RB_ROOT_CACHED		((struct rb_root_cached) {})
+#define RB_EMPTY_ROOT(root)	(!(root)->rb_node)
+
+#define INTERVAL_TREE_DEFINE(type, member, num, subtree_last, START, LAST, prefix, name) \
+static inline type *name##_find(struct rb_node *node, num first, num last) \
+{ \
+	for (; node; node = node->next) { \
+		type *entry = container_of(node, type, member); \
+		if (START(entry) <= last && LAST(entry) >= first) \
+			return entry; \
+	} \
+	return NULL; \
+} \
+static inline type *name##_iter_first(struct rb_root_cached *root, num first, num last) \
+{ \
+	return name##_find(root->rb_root.rb_node, first, last); \
+} \
+static inline type *name##_iter_next(type *entry, num first, num last) \
+{ \
+	return name##_find(entry->member.next, first, last); \
+} \
+static inline void name##_insert(type *entry, struct rb_root_cached *root) \
+{ \
+	entry->member.next = root->rb_root.rb_node; \
+	root->rb_root.rb_node = &entry->member; \
+} \
+static inline void name##_remove(type *entry, struct rb_root_cached *root) \
+{ \
+	struct rb_node **link = &root->rb_root.rb_node; \
+	while (*link != &entry->member) \
+		link = &(*link)->next; \
+	*link = entry->member.next; \
+}
+
 #define llist_entry(ptr, type, member) ((ptr) ? container_of(ptr, type, member) : NULL)
 #define llist_next(pos, member) llist_entry((pos)->member.next, __typeof__(*(pos)), member)
 #define llist_for_each_entry_safe(pos, tmp, node, member) \

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Work, and waiting for others.  See shim.h.
+ * Work, tasks, and waiting for others.  See shim.h.
  *
  * What is queued waits in shim_works, in the order in which it was queued, until the user of the
  * shim takes it out with shim_run(): in any order, as workers of an unbound queue do.  Delayed work
  * waits there, too, and its time may come whenever the user likes.
+ *
+ * Work that may sleep is taken out with shim_run_task(): it, and a kernel thread, is a task with a
+ * stack of its own.  A task runs until it sleeps, in shim_step(), and goes on in another one when
+ * what it sleeps on was woken, or its time has come: whenever the user likes, too.  Nothing else
+ * wakes it, so that a wake-up that is missing is seen.  What is no task calls shim_wait() instead.
  */
 #ifndef HOST_SHIM_WORK_H
 #define HOST_SHIM_WORK_H
@@ -16,6 +21,7 @@ struct work_struct {
 	struct list_head entry;		/* shim_works, if queued */
 	struct workqueue_struct *wq;
 	bool queued;
+	bool running;			/* as a task */
 	bool delayed;			/* its time has not come */
 };
 
@@ -33,11 +39,30 @@ bool shim_cancel(struct work_struct *work);
 void shim_run(struct work_struct *work);
 /* Is any work of the queue pending, delayed work not counted? */
 bool shim_busy(const struct workqueue_struct *wq);
-/* Forget all of it, and that anything is held. */
+/* Forget all of it, all tasks, and that anything is held. */
 void shim_works_reset(void);
 
-/* Of the user of the shim: the task waits, others go on.  Returns when something has happened. */
+/* Of the user of the shim: others go on.  Returns when something has happened. */
 void shim_wait(void);
+
+#define SHIM_TASKS	16
+
+enum shim_state { SHIM_NONE, SHIM_AWAKE, SHIM_ASLEEP, SHIM_ASLEEP_FOR_A_TIME };
+
+/* A task that will call @func.  Return: its number, from 0: the lowest that is free. */
+unsigned int shim_task(int (*func)(void *arg), void *arg);
+/* Take work that is queued, for a task. */
+void shim_run_task(struct work_struct *work);
+enum shim_state shim_state(unsigned int task);
+/* What a task runs for, as of shim_task(). */
+const void *shim_arg(unsigned int task);
+/* A task goes on until it sleeps or ends.  It is not asleep, or for a time: that is over then. */
+void shim_step(unsigned int task);
+/* In a task? */
+bool shim_in_task(void);
+/* Sleep until @on is woken; @timed: or until a time is over.  Return: whether it was woken. */
+bool shim_sleep(const void *on, bool timed);
+void shim_wake(const void *on);
 
 #define WQ_MEM_RECLAIM	0
 #define WQ_UNBOUND	0
@@ -46,7 +71,7 @@ void shim_wait(void);
 #define WQ_MAX_ACTIVE	0
 #define HZ		250
 #define MSEC_PER_SEC	1000
-#define INIT_WORK(w, f)		((w)->func = (f), (w)->queued = false)
+#define INIT_WORK(w, f)		((w)->func = (f), (w)->queued = false, (w)->running = false)
 #define INIT_DELAYED_WORK(w, f)	INIT_WORK(&(w)->work, f)
 #define queue_work(wq, w)	shim_queue(wq, w, false)
 #define queue_delayed_work(wq, w, ticks) ((void)(ticks), shim_queue(wq, &(w)->work, true))
@@ -54,7 +79,8 @@ void shim_wait(void);
 #define to_delayed_work(w)	container_of(w, struct delayed_work, work)
 #define cancel_work_sync(w)	shim_cancel(w)
 #define cancel_delayed_work_sync(w) shim_cancel(&(w)->work)
-#define flush_work(w)		do { while ((w)->queued) shim_wait(); } while (0)
+#define flush_work(w)		do { while ((w)->queued || (w)->running) \
+					shim_sleep(w, false); } while (0)
 #define flush_workqueue(wq)	do { while (shim_busy(wq)) shim_wait(); } while (0)
 #define msecs_to_jiffies(ms)	((ms) * HZ / 1000)
 /* Never looked into: any address says that there is one. */
@@ -62,11 +88,22 @@ void shim_wait(void);
 #define alloc_ordered_workqueue(name, flags) alloc_workqueue(name, flags, 1)
 #define destroy_workqueue(wq)	((void)(wq))
 
-/* Who waits looks again when anything has happened. */
+#define kthread_run(func, data, name) (shim_task(func, data), &shim_current)
+#define kthread_should_stop()	false
+#define kthread_stop(task)	((void)(task))
+#define IS_ERR(pointer)		((void)(pointer), false)
+
+/* Its address is all that counts. */
 typedef struct { int unused; } wait_queue_head_t;
 
+#define MAX_SCHEDULE_TIMEOUT	(~0UL >> 1)
 #define init_waitqueue_head(head) ((void)(head))
-#define wake_up_all(head)	((void)(head))
-#define wait_event(head, cond)	do { (void)(head); while (!(cond)) shim_wait(); } while (0)
+#define wake_up_all(head)	shim_wake(head)
+#define wait_event(head, cond)	do { while (!(cond)) shim_sleep(&(head), false); } while (0)
+#define wait_event_idle(head, cond) wait_event(head, cond)
+#define wait_event_idle_timeout(head, cond, ticks) \
+	do { while (!(cond) && shim_sleep(&(head), (ticks) != (long)MAX_SCHEDULE_TIMEOUT)); \
+	} while (0)
+#define schedule_timeout_idle(ticks) ((void)(ticks), (void)shim_sleep(NULL, true))
 
 #endif /* HOST_SHIM_WORK_H */
