@@ -12,8 +12,8 @@
  *  M1 While the meter holds writes back, a clock looks again in a tick or two.  Freed space
  *     wakes the queue as well, so no write waits for ever if the clock is late.
  *  M2 No write is held back while there is plenty of space.  So a rate that was measured when
- *     the SSD was slow never keeps it idle.  With less than plenty, but more than one segment
- *     for long, the rate grows.
+ *     the SSD was slow never keeps it idle.  The rate also grows while more than one segment
+ *     is ready and LC_METER_LONG has passed without a shortage.
  *
  * Overwrites in place are charged although they need no space.  Writes that must first read an
  * old slot are not charged: they bypass the queue.
@@ -28,16 +28,16 @@
 #include <linux/minmax.h>
 #include <linux/types.h>
 
-#define LC_METER_SPAN	(HZ / 10 ?: 1)	/* that is measured, at least */
-#define LC_METER_LONG	(HZ / 2)	/* without a dry moment: the rate may be too low */
+#define LC_METER_SPAN	(HZ / 10 ?: 1)	/* the shortest time that a rate is measured over */
+#define LC_METER_LONG	(HZ / 2)	/* so long without a shortage: the rate may be too low */
 #define LC_METER_MOST	(1u << 30)	/* blocks a second */
-#define LC_METER_BURST	(HZ > 200 ? HZ / 50 : 4) /* what may be caught up with: clocks are late */
+#define LC_METER_BURST	(HZ > 200 ? HZ / 50 : 4) /* credit for so many ticks: clocks are late */
 
 struct lc_meter {
 	bool measuring;		/* since and nr are valid */
-	bool dry;		/* nothing could be written since there was no room */
-	bool ample;		/* there was more room in this tick than need be */
-	unsigned long since;	/* when room was made that there had not been */
+	bool dry;		/* a write found no space, and none was written since */
+	bool ample;		/* in this tick there was space to spare: the rate grows (M2) */
+	unsigned long since;	/* end of the shortage at which the measurement began */
 	u64 nr;			/* blocks written since then */
 	u32 rate;		/* blocks a second that may be written; 0: not known */
 	unsigned long tick;	/* when credit was given last */
@@ -50,25 +50,25 @@ static inline void lc_meter_stop(struct lc_meter *meter)
 	*meter = (struct lc_meter) {};
 }
 
-/* Writes passed that were not counted: a rate that is measured over that time is too low. */
+/* Writes were continued without being counted: a rate measured over that time would be too low. */
 static inline void lc_meter_missed(struct lc_meter *meter)
 {
 	meter->measuring = false;
 }
 
-/* There is no room. */
+/* A write has found no space. */
 static inline void lc_meter_dry(struct lc_meter *meter)
 {
 	meter->dry = true;
 }
 
-/* Return: whether the next bio may be continued, however much room there is. */
+/* Return: whether the rate allows the next bio to be continued.  Free space is not looked at. */
 static inline bool lc_meter_may(struct lc_meter *meter, unsigned long now)
 {
 	if (!meter->rate)
 		return true;
 	if (now != meter->tick) {
-		/* Debt, at most a second's, is worked off whether somebody looks or not. */
+		/* Credit for the time since the last call.  More ticks would pay off any debt. */
 		unsigned long ticks = min_t(unsigned long, now - meter->tick, HZ + LC_METER_BURST);
 
 		if (meter->ample)
@@ -81,22 +81,25 @@ static inline bool lc_meter_may(struct lc_meter *meter, unsigned long now)
 	return meter->credit > 0;
 }
 
-/* Half of what is to be at hand is: writers do not have to wait for what comes next. */
+/* At least half of the segments that refill keeps ready are there: writers need not wait. */
 static inline bool lc_meter_plenty(u64 segments, u64 most)
 {
 	return 2 * segments >= most;
 }
 
 /*
- * Return: whether a write that comes now may pass those that wait.  There is plenty, and it does
- * not take the last segment, so that those that wait go on once there is less.
+ * Return: whether a write that comes now may pass those that wait.  There must be plenty of
+ * space, and more than the last segment, which is left for those that wait.
  */
 static inline bool lc_meter_pass(u64 segments, u64 most)
 {
 	return segments > 1 && lc_meter_plenty(segments, most);
 }
 
-/* If not: there are so many segments of @most.  Return: whether it may all the same (M2). */
+/*
+ * After lc_meter_may() has returned false: @segments of @most are ready.  Return: whether the next
+ * bio may be continued nevertheless (M2).
+ */
 static inline bool lc_meter_may_exceed(struct lc_meter *meter, unsigned long now, u64 segments,
 				       u64 most)
 {
@@ -107,9 +110,9 @@ static inline bool lc_meter_may_exceed(struct lc_meter *meter, unsigned long now
 }
 
 /*
- * There is room again.  From one such time to another all was written that was made in
- * between, however fast that went.  A little more may be written: it shall not be waited for
- * what there is.
+ * A shortage has ended.  What was written from the end of one shortage to the end of another is
+ * the space that was freed in that time.  The rate is an eighth more than that, so that free space
+ * is not left unused.
  */
 static inline void lc_meter_measure(struct lc_meter *meter, unsigned long now)
 {
@@ -134,7 +137,7 @@ static inline void lc_meter_count(struct lc_meter *meter, unsigned long now, u64
 	if (meter->dry && nr) {
 		lc_meter_measure(meter, now);
 		meter->dry = false;
-		meter->credit = min_t(s64, meter->credit, 0);	/* no burst, as if that were late */
+		meter->credit = min_t(s64, meter->credit, 0);	/* none for time without space */
 	}
 	meter->nr += nr;
 	meter->credit = max_t(s64, meter->credit - (s64)nr * HZ, -(s64)meter->rate * HZ);

@@ -61,7 +61,7 @@ struct lc_allot {
 struct lc_allot *lc_allot_create(struct lc_env *env, struct lc_ring *ring, struct lc_log *log,
 				 u32 nr_lanes);
 
-/* Nobody uses it any more.  @allot or NULL. */
+/* Free the room.  The lanes are gone, and refill does not run.  @allot or NULL. */
 void lc_allot_destroy(struct lc_allot *allot);
 
 /**

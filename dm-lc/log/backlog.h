@@ -2,25 +2,26 @@
 /*
  * How much of the log may wait for the SSD.
  *
- * A FLUSH waits for all that was put into the log before it (G3), and so do a suspend and a
- * removal.  Writers fill half of the buffers in no time, which a slow SSD takes seconds to write.
- * So no more may wait than the SSD writes in LC_BACKLOG_MS, and as much as keeps it busy.  Beyond
- * that, writers run at the speed of the SSD, as they would a little later anyway.  An SSD whose
- * rate is not known yet passes for a slow one: a fast one is known soon.
+ * A FLUSH, a suspend and a removal wait for all that was put into the log before (G3).  Writers
+ * can fill half of the buffers in milliseconds, and a slow SSD takes seconds to write that.  So the
+ * amount that waits is bounded by what the SSD writes in LC_BACKLOG_MS, plus two segments that
+ * keep it busy.  At the bound writers run at the speed of the SSD, as they would a little later
+ * anyway.  An SSD counts as slow until its rate is known, which is soon for a fast one.
  *
  * Invariants
- *  BL1 The rate is that of the time in which something is on its way.  An SSD with little to do
- *     does not pass for a slow one.
+ *  BL1 The rate is measured over the time in which a record is on its way.  So an SSD with little
+ *     to do does not count as slow.
  *  BL2 The bound is at least LC_BACKLOG_LEAST segments: one is on its way, and writers fill the
- *     other one meanwhile.  So if writers find no segment that is ready, something is being
+ *     other one meanwhile.  So if writers find no segment that is ready, a record is being
  *     written, and the refill worker looks again when that ends.
  *
- * Two segments are seconds of an SSD that writes less than a segment in LC_BACKLOG_MS.  There
- * records are pieces of what it writes in that time, so that a commit does not wait for the rest of
- * a segment, and writes that are no commits wait in the queue while two pieces are unwritten.
+ * An SSD that writes less than a segment in LC_BACKLOG_MS may take seconds for two of them.  For
+ * such an SSD a record has at most a piece: the blocks that it writes in that time.  So a commit
+ * does not wait for the rest of a segment.  Writes that are no commits stay in the queue while two
+ * pieces are unwritten.
  *
- *  BL3 Writes are held back only while a closed record is on its way.  When it is written, they are
- *     looked at again by the clock of the meter (M1), while the other piece keeps the SSD busy.
+ *  BL3 Writes are held back only while a closed record is on its way.  After its end the clock of
+ *     the meter (M1) looks at them again, while the other piece keeps the SSD busy.
  *
  * Time is in ns.
  */
@@ -34,25 +35,25 @@
 #include <linux/types.h>
 
 #define LC_BACKLOG_MS		50u
-#define LC_BACKLOG_SPAN		(NSEC_PER_SEC / 20)	/* that is measured, or */
-#define LC_BACKLOG_SLOTS	1024u			/* if that is less; 4 MiB */
+#define LC_BACKLOG_SPAN		(NSEC_PER_SEC / 20)	/* a measurement takes so long, or */
+#define LC_BACKLOG_SLOTS	1024u			/* so many slots if earlier; 4 MiB */
 #define LC_BACKLOG_LEAST	2u			/* segments (BL2) */
 #define LC_BACKLOG_PIECE	32u			/* slots, at least */
 
 struct lc_backlog {
-	u64 since;	/* something is on its way, and counted up to here */
-	u64 busy;	/* time with something on its way, since the last measurement */
+	u64 since;	/* while a record is on its way: `busy` has the time up to here */
+	u64 busy;	/* time with a record on its way, since the last measurement */
 	u64 nr;		/* slots written in that time */
 	u32 rate;	/* slots a second; 0: not known; READ_ONCE() */
 };
 
-/* The first record is on its way. */
+/* A record is on its way, and none was before. */
 static inline void lc_backlog_begin(struct lc_backlog *log, u64 now)
 {
 	log->since = now;
 }
 
-/* A record of so many slots is written, or has failed. */
+/* A record of @slots slots is written, or has failed. */
 static inline void lc_backlog_end(struct lc_backlog *log, u64 now, u32 slots)
 {
 	u64 rate;
@@ -68,19 +69,19 @@ static inline void lc_backlog_end(struct lc_backlog *log, u64 now, u32 slots)
 	log->nr = 0;
 }
 
-/* Slots that the SSD writes in LC_BACKLOG_MS, as far as is known. */
+/* Slots that the SSD writes in LC_BACKLOG_MS; 0: not known. */
 static inline u64 lc_backlog_slots(const struct lc_backlog *log)
 {
 	return div_u64((u64)READ_ONCE(log->rate) * LC_BACKLOG_MS, MSEC_PER_SEC);
 }
 
-/* Segments that each of @lanes may have open, ready and not written. */
+/* The bound: segments of each of @lanes that may be open, ready or not written (BL2). */
 static inline u32 lc_backlog_most(const struct lc_backlog *log, u32 seg_slots, u32 lanes)
 {
 	return div64_u64(lc_backlog_slots(log), (u64)seg_slots * lanes) + LC_BACKLOG_LEAST;
 }
 
-/* Blocks of a record, at most; 0: the SSD is not slow, or not known. */
+/* Blocks of a record, at most; 0: the SSD is not slow, or its rate is not known. */
 static inline u32 lc_backlog_piece(const struct lc_backlog *log, u32 seg_slots, u32 lanes)
 {
 	u64 slots = lc_backlog_slots(log);

@@ -31,7 +31,7 @@ struct lc_submit;
 
 /* In cache lines of its own: the next lane is written by other CPUs. */
 struct lc_lane {
-	struct lc_lanes *lanes;		/* whose it is, opaque here */
+	struct lc_lanes *lanes;		/* all of them, opaque here */
 	struct lc_env *env;
 	struct lc_allot *allot;
 	struct lc_log *log;
@@ -49,14 +49,17 @@ struct lc_lane {
 
 /**
  * lc_lane_create() - allocate a lane
- * @how: what it works with, and whose it is
+ * @how: its rooms, lanes and index, to be copied
  * @node: for its memory, or NUMA_NO_NODE
  *
  * May sleep.  Return: the lane or NULL.
  */
 struct lc_lane *lc_lane_create(const struct lc_lane *how, int node);
 
-/* Its buffers belong to the pool. */
+/*
+ * Free the lane.  No writer, flush or refill uses it any more.  Its open and its ready buffers
+ * belong to the pool, which frees them later.
+ */
 void lc_lane_destroy(struct lc_lane *lane);
 
 /**

@@ -8,8 +8,9 @@
  * rounds (allot.h).
  *
  * Invariant
- *  N4 A range record gets its seq while all lanes are locked: what replay takes for older
- *     is then below the bounds that lc_lanes_append_ranges() gives, in each lane (L12).
+ *  N4 A range record gets its seq while all lanes are locked.  So the slots that replay takes
+ *     for older than it are, in each lane, below the bounds that lc_lanes_append_ranges()
+ *     sets (L12).
  *
  * With several lanes P2 holds across a FLUSH only (L11).
  */
@@ -45,8 +46,8 @@ struct lc_lanes {
 	u16 *lane_of_node;
 	bool by_task;			/* else by node */
 	u32 nr;
-	struct lc_bound *bounds;	/* of the last range record, by lane; its task's */
-	/* All lanes are about to be locked.  What stands around it is read by each write. */
+	struct lc_bound *bounds;	/* of the last range record, by lane; for its task */
+	/* Taken before all lanes are locked.  Each write reads the cache lines around it. */
 	spinlock_t all_lock ____cacheline_aligned_in_smp;
 	struct lc_lane *lane[] ____cacheline_aligned_in_smp;
 };
@@ -66,7 +67,10 @@ struct lc_lanes {
 struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_allot *allot, struct lc_log *log,
 				 struct lc_submit *submit, struct lc_pool *pool);
 
-/* Nobody uses a lane any more; what is open is given up.  @lanes or NULL.  May sleep. */
+/*
+ * Free the lanes.  No writer, flush or refill uses one any more.  Records that are still open are
+ * never written; lc_pool_destroy() frees their buffers.  @lanes or NULL.  May sleep.
+ */
 void lc_lanes_destroy(struct lc_lanes *lanes);
 
 /**

@@ -54,7 +54,10 @@ struct lc_submit;
  */
 struct lc_log *lc_log_create(struct lc_env *env, struct lc_submit *submit);
 
-/* No record or FLUSH is in flight any more. */
+/*
+ * Stop the log's workers and free it.  No record or FLUSH is in flight, and no room calls the log
+ * any more.  Records that are not durable belong to their buffers.  @log or NULL.  May sleep.
+ */
 void lc_log_destroy(struct lc_log *log);
 
 /**

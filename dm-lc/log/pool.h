@@ -8,8 +8,8 @@
  *         refill worker             lane                      log: all durable
  *
  * Invariants
- *  B2 segment->buf is set from before the first slot is reserved until every
- *     record of the buffer is durable, or longer (G5): what is not on the SSD is found
+ *  B2 segment->buf is set before the first slot is reserved, and stays set at least until
+ *     every record of the buffer is durable (G5): a block that is not on the SSD is found
  *     in RAM.  So a mapped slot whose segment has no buffer is in a record of a lower
  *     seq than any that a writer still holds a reference on.
  *  B3 A buffer is reused only when nobody has it pinned (C6).
@@ -74,7 +74,7 @@ struct lc_buffer {
 	u64 position;
 	u64 cut;			/* allot->cut when it was opened; 0: its own segment */
 	struct lc_pool *pool;
-	u32 home;			/* lane in whose node its memory is; only that one has it */
+	u32 home;			/* index of the lane that uses it, and whose node has it */
 	struct lc_lane *lane;		/* that fills it, opaque here; set before it is ready */
 	atomic_t pins;			/* owner and readers; 0: free */
 	u32 nr_records;			/* opened so far; lane->lock */
@@ -112,12 +112,16 @@ struct lc_pool {
  */
 struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes);
 
-/* Nobody uses a buffer any more; what they hold is given up. */
+/*
+ * Free the pool and all its buffers, also those that were in a lane or in the log.  The lanes and
+ * the log are gone, and no read copies from a buffer.  What is not on the SSD is lost.  @pool or
+ * NULL.  May sleep.
+ */
 void lc_pool_destroy(struct lc_pool *pool);
 
 /**
  * lc_buffers_alloc() - allocate write buffers
- * @pool: its homes take turns, from the number of its buffers on
+ * @pool: the next buffers are for its lanes in turn
  * @nr: how many
  * @list: gets them, untouched on error
  *
@@ -132,7 +136,7 @@ void lc_buffers_free(struct list_head *list);
 /* Take the buffers of @list over; it is empty afterwards.  Any context. */
 void lc_pool_add(struct lc_pool *pool, struct list_head *list);
 
-/* Keep @nr buffers; those in use are freed when they come back.  May sleep. */
+/* Free buffers until @nr are left; those in use are freed when they come back.  May sleep. */
 void lc_pool_shrink(struct lc_pool *pool, u32 nr);
 
 /**

@@ -13,8 +13,8 @@
  *  B5 While allot->relog_wanted, nobody but lc_lanes_relog() opens a segment or gets a
  *     slot, and the segment it is at work in is not closed before it is full (D1).
  *  B6 A block that is in an open record, of any lane, is overwritten there: of
- *     two records open at once none is the newer one yet.  A writer looks for it before
- *     slots are reserved: slots that others reserved behind cannot be given back (B4).
+ *     two records open at once none is the newer one yet.  A writer looks for it before it
+ *     reserves slots: once others have reserved the next ones, its own become holes (B4).
  *  B7 A task that holds a reference on a record, or has closed one, is not preempted until it
  *     has dropped the reference, and has handed the record over if it was the last one: see
  *     lc_hold().  It copies at most LC_HOLD_SLOTS slots meanwhile.  So a writer that gets no CPU
@@ -39,22 +39,22 @@ struct lc_record_header;
 struct lc_cursor {
 	struct lc_record *rec;
 	u32 next;			/* data slot index to use next */
-	u32 end;			/* behind the last; 0: none were reserved */
+	u32 end;			/* one after the last; 0: none were reserved */
 	bool owes;			/* the write completes before it is durable (G7) */
 };
 
-/* How the record of a mapped slot and the cursor's are to each other. */
+/* The record of a mapped slot, compared with the cursor's. */
 enum lc_order {
 	LC_ORDER_OLDER,		/* it loses at replay */
-	LC_ORDER_OWN,		/* the cursor's own */
+	LC_ORDER_OWN,		/* it is the cursor's record */
 	LC_ORDER_NEWER,		/* it wins, or may win */
 	LC_ORDER_OPEN,		/* open in another lane: overwrite it there (B6) */
 };
 
 /*
- * From before a reference on a record is taken, or a record is closed, until it has been let go of
- * (B7).  Nests.  With PREEMPT_RT spin locks sleep, and the one who waits lends its priority to
- * nobody who copies; there B7 does not hold.
+ * From before a reference on a record is taken, or a record is closed, until the reference is
+ * dropped (B7).  Nests.  With PREEMPT_RT spin locks sleep, so B7 does not hold there, and no waiter
+ * lends its priority to a task that copies.
  */
 static inline void lc_hold(void)
 {
@@ -84,11 +84,11 @@ void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mas
  * lc_record_get() - reserve slots, together with a reference
  * @rec: the record
  * @want: slots wanted, at least 1
- * @refuse: a wish that nobody gets slots, READ_ONCE(), or NULL for what is logged again
+ * @refuse: while it is true, writers get no slots; READ_ONCE(); NULL for what is logged again
  * @cur: gets 1..@want slots; owes is set
  *
- * Under RCU.  The wish is read behind the state, which is set behind the wish in a record
- * of the reserve (B5), also in one that was an ordinary record when @rec was read.
+ * Under RCU.  @refuse is read after the state.  In a record of the reserve the state is set after
+ * @refuse (B5), also if @rec was an ordinary record when the caller read the pointer.
  * Return: 0, -ESTALE: the record is full or closed, -EAGAIN: slots are for relogging.
  */
 int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc_cursor *cur);
@@ -125,7 +125,7 @@ bool lc_record_retract(struct lc_record *rec);
 /* Has anybody reserved slots that were not given back?  A hint, without lane->lock. */
 bool lc_record_used(const struct lc_record *rec);
 
-/* Neither slots handed out nor anybody who might still give some back; a hint, too. */
+/* No slot is reserved, and no writer holds a reference.  Also a hint. */
 bool lc_record_untouched(const struct lc_record *rec);
 
 /* [lane->lock] Where the next record of a buffer would begin; none is open in it. */
@@ -155,7 +155,7 @@ bool lc_record_join(struct lc_record *rec, u64 segment, u32 slot, const bool *re
 /**
  * lc_record_owns() - is this slot of its segment in the record?
  * @rec: a reference is held
- * @slot: slots behind the reserved ones may belong to the next record of the segment
+ * @slot: slots after the reserved ones may belong to the next record of the segment
  */
 bool lc_record_owns(const struct lc_record *rec, u32 slot);
 
@@ -167,7 +167,7 @@ bool lc_record_closed(const struct lc_record *rec);
  * @rec: the record
  * @cur: with a reference on it
  *
- * Any context.  Who waits for the write of the cursor to complete sees it, too (G7).
+ * Any context.  A task that sees the cursor's write completed sees this, too (G7).
  */
 void lc_record_owe(struct lc_record *rec, const struct lc_cursor *cur);
 

@@ -65,7 +65,7 @@ struct lc_submit *lc_submit_create(struct lc_env *env, struct lc_ring *ring, str
 void lc_submit_bind(struct lc_submit *submit, const struct lc_submit_ops *ops, struct lc_log *log,
 		    struct workqueue_struct *wq);
 
-/* No record is on its way any more. */
+/* Free the room and its bios.  No record waits or is on its way.  @submit or NULL.  May sleep. */
 void lc_submit_destroy(struct lc_submit *submit);
 
 /**

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The doubtful sectors of the sampled blocks: those in which the HDD may return data that are not
- * on its medium.
+ * The doubtful sectors of the sampled blocks: the HDD may return data for them that are not on
+ * its medium.
  *
  * A FLUSH that fails may have dropped the content of the HDD's cache.  The HDD may return that
  * content until the power goes, and no later FLUSH fails because of it (F3).  No block is lost,
- * because none was marked clean.  But a fingerprint of it would refuse the next start after a
- * power cut (F8, S5).  So a stop is clean only if no sampled block has a doubtful sector.  Other
- * blocks are not tracked.
+ * because none was marked clean.  But the content would get into the fingerprint of a clean stop,
+ * and the next start after a power cut would be refused (F8, S5).  So a stop is clean only if no
+ * sampled block has a doubtful sector.  Other blocks are not tracked.
  *
  * Invariants
- *  DB1 A sector of a sample that went to the HDD, by any sender and with any result, is in
- *      `sent` until a FLUSH begins after its end, then in `covered` until that FLUSH has ended,
- *      and then in `doubtful` if it has failed.  At the start of a life all sectors are in
- *      `sent`, because an earlier life may have left them in the HDD's cache.  The mark is
- *      written with a FLUSH, after which none is.
+ *  DB1 Each sector of a sample that is sent to the HDD, by any sender and with any result, is
+ *      added to `sent`.  When a FLUSH of the HDD begins, `sent` becomes `covered`.  If the FLUSH
+ *      fails, `covered` is added to `doubtful`; in either case `covered` becomes empty.  A life
+ *      begins with all sectors in `sent`, because an earlier life may have left them in the
+ *      HDD's cache.  The mark is written with a FLUSH, and `sent` is empty afterwards.
  *  DB2 A sector leaves `doubtful` only when the HDD has taken a write of it that began after the
  *      FLUSH that failed, and a FLUSH that began after the end of that write has succeeded.
- *      That FLUSH alone is not enough, nor that nothing is dirty, nor that the tail has passed
- *      the failed batch: the block may have been overwritten in the cache since and not be
- *      drained, or be discarded, lost or refused, and then it was not written again.
+ *      Less is not enough: neither a FLUSH that succeeds, nor a cache without dirty blocks, nor
+ *      a tail that has passed the failed batch.  In each case the block may not have been
+ *      written to the HDD again: it was overwritten in the cache, discarded, lost or refused.
  *
- * A discard makes nothing certain: the HDD may return anything for a discarded block, and may
- * change its mind.  So a discard counts as sent, and takes no sector out of `doubtful`.
+ * The HDD may return anything for a discarded block, and something else the next time.  So a
+ * discard adds its sectors to `sent`, and takes none out of `doubtful`.
  *
  * One FLUSH of the HDD at a time: from writeback under batch_lock, or while writeback is paused.
  */
@@ -42,7 +42,7 @@ struct lc_doubt {
 	u64 nr_blocks;			/* constant */
 	u8 sent[LC_SB_SAMPLES];
 	u8 covered[LC_SB_SAMPLES];
-	u8 taken[LC_SB_SAMPLES];	/* by the HDD, of writes begun after the last FLUSH */
+	u8 taken[LC_SB_SAMPLES];	/* written since the last FLUSH, without an error */
 	u8 doubtful[LC_SB_SAMPLES];
 };
 
@@ -50,8 +50,8 @@ struct lc_doubt {
 void lc_doubt_init(struct lc_doubt *doubt, u64 nr_blocks);
 
 /*
- * The mark was written with a FLUSH, and nothing else in this life: no sample is in `sent`.  No
- * other task uses @doubt.
+ * The mark was written with a FLUSH, and nothing else in this life: empty `sent` (DB1).  No other
+ * task uses @doubt.
  */
 void lc_doubt_marked(struct lc_doubt *doubt);
 
@@ -90,7 +90,7 @@ void lc_doubt_taken(struct lc_doubt *doubt, u64 block, u8 mask);
 /* A FLUSH of the HDD is about to be sent.  Any context.  No other one is in flight. */
 void lc_doubt_begin(struct lc_doubt *doubt);
 
-/* It has ended, @well: without an error.  Any context. */
+/* The FLUSH has ended.  @well: without an error.  Any context. */
 void lc_doubt_end(struct lc_doubt *doubt, bool well);
 
 /*

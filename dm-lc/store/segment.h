@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The ring of segments: who may be written next, who is still needed.
+ * The ring of segments: which one may be written next, and which ones replay still needs.
  *
  *        tail             head
  *   ------|================|------------|  numbers rise to the right
  *   free   needed by replay  free          position = number % nr_segments
  *
  * A free segment may still hold clean blocks that reads are served from; they
- * are dropped from the index when the segment is taken.  It is handed out only
- * when its number is below durable tail + nr_segments, i.e. a superblock that no
- * longer needs its old content is durable, and written only when no read
- * references it any more.
+ * are dropped from the index when the segment is taken.  A number is handed out only
+ * when it is below the durable tail + nr_segments: then a superblock is durable that no
+ * longer needs the old content.  The segment is written only when no read references it.
  *
- *  H1 A read that others may hold back for long has no reference (D16).  It takes the number
- *     of the segment along, and when it has ended and the number is another one, what it got
- *     may be of the new content: it is read again.  A reference for checking it is taken then,
- *     not before.
+ *  H1 A read that is remapped to the SSD holds no reference on the segment, because a cgroup's
+ *     limit may hold the read back for long (D16).  It remembers the number of the segment
+ *     instead.  If the segment has another number when the read ends, the data may be of the
+ *     new content, and the blocks are read again.  A read that has to be verified takes a
+ *     reference when it has ended, not before.
  *
- * The last `reserve` ones are only for what writeback must log
- * again, without which the tail cannot move (D1).
+ * The last `reserve` free segments are kept back for blocks that writeback must log again: until
+ * these are logged, the tail cannot move (D1).
  *
  * A cut is a number that the tail may move to: all seqs below its cut_seq are in lower
- * segments, all others in it or behind it.  With one lane each segment begins with one.
+ * segments, all others in this segment or in higher ones.  With one lane every number is a cut.
  */
 #ifndef LC_SEGMENT_H
 #define LC_SEGMENT_H
@@ -39,22 +39,22 @@ struct lc_segment {
 	u64 number;			/* READ_ONCE() */
 	u64 cut_seq;			/* 0: not a cut, or not known to be one; allot->lock */
 	atomic_t refs;			/* reads in flight that hold it (H1) */
-	u16 lane;			/* that opened it; set with number, of no earlier life */
+	u16 lane;			/* that opened it in this life; set with number */
 };
 
 struct lc_ring {
 	struct lc_segment *segments;
 	u64 nr;
 	u64 reserve;			/* segments kept back for relogging (D1); READ_ONCE() */
-	u64 keep_least, keep_most;	/* it grows from one to the other; lock */
-	u64 keep_tail;			/* as the tail moves on from here; lock */
+	u64 keep_least, keep_most;	/* the reserve grows from one to the other; lock */
+	u64 keep_tail;			/* by half of what the tail has moved from here; lock */
 	u32 slot_shift;			/* slots per segment, log2 */
 	u64 life_start;			/* first number of this life; set before it begins */
 	spinlock_t lock;
 	u64 head;			/* next number to hand out; lock */
 	u64 tail;			/* of the durable superblock; lock */
 	u64 tail_seq;			/* the same, for record headers; lock, READ_ONCE() */
-	bool waiting;			/* someone waits for refs to go; READ_ONCE() */
+	bool waiting;			/* the refill worker waits for refs to go; READ_ONCE() */
 };
 
 /**
@@ -65,7 +65,7 @@ struct lc_ring {
  */
 struct lc_ring *lc_ring_create(const struct lc_geometry *geo);
 
-/* Nobody uses the ring any more.  @ring or NULL.  May sleep. */
+/* Free the ring.  The lanes and the pool are gone.  @ring or NULL.  May sleep. */
 void lc_ring_destroy(struct lc_ring *ring);
 
 /**
@@ -89,7 +89,7 @@ void lc_ring_keep(struct lc_ring *ring, u64 earlier, u64 round);
  */
 void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head);
 
-/* What a checkpoint said of them, before replay finds them itself. */
+/* Drop the cuts that a checkpoint has named: replay finds them itself. */
 void lc_ring_forget_cuts(struct lc_ring *ring);
 
 /**
@@ -134,7 +134,7 @@ static inline void lc_segment_get(struct lc_segment *seg)
 	atomic_inc(&seg->refs);
 }
 
-/* Returns true if the last reference went while somebody waits for that. */
+/* Return: whether this was the last reference, and the refill worker waits for that. */
 static inline bool lc_segment_put(struct lc_ring *ring, struct lc_segment *seg)
 {
 	/* The full barrier of dec_and_test pairs with the one in lc_segment_idle(). */

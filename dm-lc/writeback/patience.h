@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How long writeback puts up with devices that fail.
+ * When writeback gives up on a device that fails.
  *
- * Four things are counted, three of them in batches in a row:
- *  - the HDD fails writes or a FLUSH.  The log goes on taking writes, and the next batch may
- *    go well, so this ends for nobody but those who set hdd_patience_ms.  What a batch may
- *    meet before it ends doubles each time, so that in the end all of its blocks are tried.
- *    If the HDD takes none of many, the batch has failed: a dead HDD must not have the log
- *    written again and again.
- *  - the SSD does not give headers or slots back as they were written.  Only after
- *    ssd_patience_ms, and a second failure, that is what they hold (L18).
- *  - the SSD fails the superblock with the new tail.
- *  - there is no slot to log a block again in (D1).  This is tried at each tick, of any length:
- *    it is over after some tries, to see what frees slots, and some time, for that to happen.
+ * Four kinds of failure are counted.  A batch that succeeds ends the count of the first three:
+ *  - The HDD fails writes or a FLUSH.  The log goes on taking writes, and the next batch may
+ *    succeed, so writeback gives up only if hdd_patience_ms is set.  A batch ends when the HDD
+ *    has refused a number of blocks in a row.  The number doubles with each failure, so that in
+ *    the end all blocks of a batch are tried.  But if the HDD takes none of many blocks, the batch
+ *    fails, and none is logged again: a dead HDD must not wear the SSD out.
+ *  - The SSD does not give headers or slots back as they were written.  They are damaged only
+ *    after ssd_patience_ms and a second failure (L18).
+ *  - The SSD fails a write of the superblock with the new tail.
+ *  - No slot is free to log a block again in (D1).  This is tried once a tick, the length of which
+ *    depends on HZ.  So there is a least number of tries, to see what frees slots, and a least
+ *    time, for that to happen.
  *
  * No locks: owned by the writeback thread.  Times are jiffies.
  */
@@ -26,20 +27,20 @@
 #define LC_PATIENCE_ROW		64u	/* blocks that the HDD refuses before a batch ends */
 #define LC_PATIENCE_SBS		5u	/* superblocks that may fail, 31 s in all */
 #define LC_PATIENCE_PAUSE	4u	/* the longest one is 2^this seconds */
-#define LC_PATIENCE_RELOGS	100u	/* at least, and */
-#define LC_PATIENCE_RELOG	(10 * HZ)	/* so long without a slot: a FLUSH frees buffers */
+#define LC_PATIENCE_RELOGS	100u	/* tries without a slot, at least, and */
+#define LC_PATIENCE_RELOG	(10 * HZ)	/* this time: a FLUSH frees buffers */
 
 struct lc_patience {
 	u32 hdd;
 	u32 reads;
 	u32 sbs;
-	u32 relogs;			/* tries in a row; not reset by a batch that is through */
-	unsigned long hdd_since;	/* of the first of the row */
+	u32 relogs;			/* tries in a row; lc_patience_success() keeps it */
+	unsigned long hdd_since;	/* the first failure in the row */
 	unsigned long reads_since;
 	unsigned long relogs_since;
 };
 
-/* A batch is through. */
+/* A batch has succeeded. */
 static inline void lc_patience_success(struct lc_patience *p)
 {
 	p->hdd = 0;
@@ -47,7 +48,7 @@ static inline void lc_patience_success(struct lc_patience *p)
 	p->sbs = 0;
 }
 
-/* The HDD failed a batch.  @ms: hdd_patience_ms, 0: without end.  Return: whether it is over. */
+/* The HDD failed a batch.  @ms: hdd_patience_ms, 0: without end.  Return: whether to give up. */
 static inline bool lc_patience_hdd(struct lc_patience *p, u32 ms)
 {
 	if (!p->hdd)
@@ -64,25 +65,25 @@ static inline void lc_patience_read(struct lc_patience *p)
 	p->reads += p->reads != U32_MAX;
 }
 
-/* Is what it gives back all there is?  @ms: ssd_patience_ms. */
+/* Are slots that it does not give back damaged from now on?  @ms: ssd_patience_ms. */
 static inline bool lc_patience_reads_over(const struct lc_patience *p, u32 ms)
 {
 	return p->reads > 1 && time_after(jiffies, p->reads_since + msecs_to_jiffies(ms));
 }
 
-/* The SSD failed a superblock.  Return: whether that was once too often. */
+/* The SSD failed a superblock.  Return: whether to give up. */
 static inline bool lc_patience_sb(struct lc_patience *p)
 {
 	return ++p->sbs > LC_PATIENCE_SBS;
 }
 
-/* There was a slot, or there is a reason why not that has to pass. */
+/* There was a slot, or there is none for a reason that will pass. */
 static inline void lc_patience_relogged(struct lc_patience *p)
 {
 	p->relogs = 0;
 }
 
-/* There is no slot to log a block again in.  Return: whether there will be none. */
+/* There is no slot to log a block again in.  Return: whether to give up. */
 static inline bool lc_patience_relog(struct lc_patience *p)
 {
 	if (!p->relogs)
@@ -103,7 +104,7 @@ static inline unsigned long lc_patience_pause(const struct lc_patience *p)
 /* How many blocks in a row may the HDD refuse in the next batch, of at most @batch? */
 static inline u32 lc_patience_row(const struct lc_patience *p, u32 batch)
 {
-	/* One less than all of it. */
+	/* Less than a large batch: one that the HDD refuses as a whole must fail. */
 	return min_t(u64, (u64)LC_PATIENCE_ROW << min(p->hdd, 24u),
 		     max(batch, LC_PATIENCE_ROW + 1) - 1);
 }
