@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The first MiB of a disk that is cached in place: out of the way of everything that
- * probes disks, and back.  See attach.c for the order and its reasons.
+ * The first MiB of a disk that is cached in place, the head: moving it to where nothing that
+ * probes disks finds it, and back.  See attach.c for the order and its reasons.
  *
  * All may complain, and return 0 or a negative errno.
  *
@@ -10,14 +10,14 @@
  *  AT2 The head at the end is not written to while it is the only one.
  *  AT3 Until the pair exists, or once it is being taken apart, a sector of the first MiB is
  *     overwritten only if it holds what was copied from it, zeros, or a mark of ours:
- *     anything else was written by somebody who used the bare disk, and is newer.
+ *     anything else was written by a user of the bare disk, and is newer.
  */
 #ifndef LC_ATTACH_H
 #define LC_ATTACH_H
 
 #include "image.h"
 
-/* Step 1: only copies the head, behind the end of the volume, and reads the copy back. */
+/* Step 1: only copies the head to after the end of the volume, and reads the copy back. */
 int attach_copy_head(const struct device *hdd, const struct lc_sb *sb);
 /* Steps 3 and 4: from the first write on, the disk is the volume's, or lc-detach puts it back. */
 int attach_begin(const struct device *hdd, const struct lc_sb *sb);

@@ -19,10 +19,10 @@ struct cmd_option {
 struct cmd {
 	const char *name;	/* "format", of lc-format */
 	const char *summary;	/* a line of 'lc --help' */
-	const char *usage;	/* what is behind the name on the command line */
+	const char *usage;	/* what follows the name on the command line */
 	const char *text;	/* what it does */
 	const struct cmd_option *options;	/* up to a NULL name; without --help, --version */
-	void (*print_more)(void);	/* behind the options; may be NULL */
+	void (*print_more)(void);	/* after the options; may be NULL */
 	int (*run)(int argc, char **argv);	/* as main(); once in a process: getopt */
 	int exit_fail, exit_usage;	/* exit codes; 0: those of util.h */
 };
@@ -38,7 +38,7 @@ enum {
 
 /*
  * The next option of a command line: its letter, with its value in optarg; optind is getopt's.
- * CMD_ARGUMENTS: there are no more, the arguments are argv[optind] and those behind it.
+ * CMD_ARGUMENTS: there are no more, the arguments are argv[optind] and those after it.
  * CMD_END: the command ends with the exit code *@code.  --help or --version was given and is
  * done, or there is no such option, which has been complained about.
  */

@@ -60,7 +60,7 @@ void dm_list_free(char **names);
 
 /*
  * Create and start a volume of a name that is free.  @uuid: device mapper's; the kernel refuses a
- * second device of the same one.  @params: what is behind "lc" in its table.
+ * second device of the same one.  @params: what follows "lc" in its table.
  */
 int dm_create_lc(const char *name, const char *uuid, u64 sectors, const char *params);
 /*

@@ -21,7 +21,7 @@ struct mark_pair {
 	int err[2];
 	const char *why[2];
 	bool has_magic[2];
-	/* Of an interrupted lc-format or lc-detach, torn behind its first sector; see attach.c. */
+	/* Of an interrupted lc-format or lc-detach, torn after its first sector; see attach.c. */
 	bool head_only[2];
 	u64 offset;
 	int best;		/* abandoned wins, then the higher mark_seq; -1 if both are bad */

@@ -7,7 +7,7 @@
 
 struct lost_span {
 	u64 sector;
-	u64 end;		/* the one behind the last */
+	u64 end;		/* one after the last */
 };
 
 /* Sorted, disjoint and never touching. */

@@ -21,7 +21,7 @@ struct scan_bad {
 	const char *why;
 };
 
-/* A slot that cannot be read; replay goes on without it, whatever it holds. */
+/* A slot that cannot be read.  Replay goes on without it. */
 struct scan_dark {
 	u64 segment;
 	u32 slot;
@@ -30,7 +30,7 @@ struct scan_dark {
 /* Records in the order of segments and slots; seen[], kept[] and run after scan_select(). */
 struct scan {
 	struct lc_record_info *found;
-	bool *hidden;		/* found behind a slot that holds no header */
+	bool *hidden;		/* found after a slot that holds no header */
 	bool *seen;		/* by replay, which does not look everywhere */
 	bool *kept;
 	size_t nr;
@@ -61,7 +61,7 @@ const struct scan_bad *scan_unknown(const struct scan *scan);
 void scan_free(struct scan *scan);
 
 /*
- * Read the header at @chain, decode it and go behind its record.  Return: 0, or a negative errno
+ * Read the header at @chain, decode it and advance past its record.  Return: 0, or a negative errno
  * and *why; @chain is unchanged then.
  */
 int scan_step(const struct device *dev, const struct lc_sb *sb, struct lc_chain *chain,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is on a device, in libblkid's eyes. */
+/* The signatures that libblkid finds on a device. */
 #ifndef LC_SIGNATURE_H
 #define LC_SIGNATURE_H
 
@@ -20,7 +20,7 @@ struct signatures {
 
 /* Find every signature on a device.  Return: 0, or a negative errno after complaining. */
 int signatures_probe(const struct device *dev, struct signatures *found);
-/* The same for what begins at byte @offset of the device: a volume behind its mark. */
+/* The same for what begins at byte @offset of the device: a volume after its mark. */
 int signatures_probe_at(const struct device *dev, u64 offset, struct signatures *found);
 /*
  * Overwrite the magic of every signature of what begins at @offset, at whichever end it is, as
@@ -33,8 +33,8 @@ u64 signatures_known_end(const struct device *dev, const struct signatures *foun
 /* 'ext4 "root", gpt partition table' or so, in a static buffer. */
 const char *signatures_text(const struct signatures *found);
 /*
- * Does everything found end at or before byte @limit?  If not, or if nobody knows, @why says what
- * does not; it has @len bytes.
+ * Does everything found end at or before byte @limit?  If not, or if that is not known, @why says
+ * what does not; it has @len bytes.
  */
 bool signatures_end_below(const struct device *dev, const struct signatures *found, u64 limit,
 			  char *why, size_t len);

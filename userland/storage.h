@@ -35,7 +35,8 @@ int storage_check_unused(const struct device *dev, const struct device *other, c
 
 /*
  * The same for both devices of a pair, of which one may be NULL, before something is written
- * to them.  @way_out is said behind what a WWN tells, which is refused then; NULL: it is not.
+ * to them.  @way_out: added to the complaint if only a WWN tells that a device is in use, which is
+ * refused then; NULL: that is not refused.
  */
 int storage_check_pair(const struct device *ssd, const struct device *hdd, const char *way_out);
 

@@ -34,9 +34,10 @@ void lc_flush_quiesce(struct lc_flush *flush);
  * @bio: device mapper's clone
  * @alone: the volume is all of the mapped device
  *
- * From map().  If it is not @alone, device mapper allocates another clone before what is
- * submitted here gets to the SSD, and might wait for a bio that waits for just that.
- * With @alone, may sleep as submit_bio() does.  Return: as lc_map_bio().
+ * From map().  Without @alone a worker sends the records.  Else device mapper would allocate the
+ * clone for its next target before a bio that is submitted here leaves the task's list, and might
+ * wait for a bio that waits for this record.  With @alone, may sleep as submit_bio() does.
+ * Return: as lc_map_bio().
  */
 int lc_flush_map(struct lc_flush *flush, struct bio *bio, bool alone);
 

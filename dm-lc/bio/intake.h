@@ -37,7 +37,7 @@ void lc_intake_destroy(struct lc_intake *intake);
  */
 int lc_intake_map(struct lc_intake *intake, struct bio *bio);
 
-/* There is room, or another reason to look at what is parked: as env.unpark.  Any context. */
+/* Have the worker look at the parked writes again, as env.unpark does.  Any context. */
 void lc_intake_kick(struct lc_intake *intake);
 
 /* How many blocks wait for room?  Any context; not those of writers who sleep. */

@@ -2,20 +2,20 @@
 /*
  * Writes that wait for room, and whose turn it is.  Pure: no lock, no allocation, no I/O.
  *
- * A commit must not wait for all of the page cache.  So there are classes.  Each has a clock, which
- * each block that is written moves on, by less for a class of more weight.  The class with the
- * lowest clock has its turn.  When a class that had nothing to do gets a write, its clock is set to
- * `now`, the clock of the last turn, less its lead: that much of it goes first.
+ * A commit must not wait for all of the page cache.  So there are classes.  Each class has a clock.
+ * Each block that the class writes advances the clock, by less if the class has more weight.  The
+ * class with the lowest clock has its turn.  When a class that had nothing to do gets a write, its
+ * clock is set to `now`, the clock of the last turn, less its lead: that much of it goes first.
  *
  * Invariants
- *  Q1 Shares: while a class has something waiting, it gets its weight's part of the slots, but
- *     for the others' leads and one bio of each class.  So nobody starves (C7), and a commit
- *     that comes waits for no more than the commits before it and one bio (D12).
+ *  Q1 Shares: while a class has something waiting, it gets the part of the slots that its weight
+ *     gives it, but for the others' leads and one bio of each class.  So no class starves (C7),
+ *     and a new commit waits for no more than the commits before it and one bio (D12).
  *  Q2 Order: a write never goes before an earlier one that waits and has a block in common with
- *     it.  If its turn comes first, the earlier one is next, on the account of its own class.
- *     Writes only wait for earlier ones, so there is no circle.
+ *     it.  If its turn comes first, the earlier one is written instead, and charged to its own
+ *     class.  Writes wait for earlier ones only, so no two wait for each other.
  *
- * A write waits from lc_queue_add() to lc_queue_remove(), also while the worker is at it.
+ * A write waits from lc_queue_add() to lc_queue_remove(), also while the worker writes it.
  */
 #ifndef LC_QUEUE_H
 #define LC_QUEUE_H
@@ -31,7 +31,7 @@ struct lc_queue {
 	struct list_head waiting[LC_NR_CLASSES];
 	struct rb_root_cached blocks;	/* all that wait, by their blocks */
 	u64 clock[LC_NR_CLASSES];
-	u64 now;			/* of the last turn; none is behind by more than a lead */
+	u64 now;			/* clock of the last turn */
 	u64 next_number;
 	u32 nr;				/* how many wait; READ_ONCE() */
 	u32 nr_class[LC_NR_CLASSES];
@@ -54,7 +54,7 @@ void lc_queue_add(struct lc_queue *queue, struct lc_waiting *one);
 /**
  * lc_queue_remove() - one waits no more, its class has had its turn
  * @queue: the queue
- * @one: whichever
+ * @one: any that waits
  */
 void lc_queue_remove(struct lc_queue *queue, struct lc_waiting *one);
 
@@ -62,8 +62,8 @@ void lc_queue_remove(struct lc_queue *queue, struct lc_waiting *one);
  * lc_queue_first() - whose turn is it?
  * @queue: the queue
  *
- * It may be another one's next time, although this one still waits: what has come since may
- * go first.  Return: who, or NULL.
+ * The next call may return another one, although this one still waits: a write that has come
+ * since may go first.  Return: the write, or NULL.
  */
 struct lc_waiting *lc_queue_first(struct lc_queue *queue);
 

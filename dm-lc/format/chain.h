@@ -2,9 +2,9 @@
 /*
  * The chain of record headers of a segment.
  *
- * The first header is in slot 0.  Behind each header are the slots that it names, and behind
- * those is the next header.  A slot that holds no header ends the chain, but a damaged header
- * does not hide those behind it (L13): a walk may go on slot by slot.
+ * The first header is in slot 0.  After each header are the slots that it names, and after these
+ * is the next header.  A slot that holds no header ends the chain, but a damaged header does not
+ * hide those after it (L13): a walk may go on slot by slot.
  *
  * Pure, as format.c is; the caller reads the headers.
  */
@@ -19,7 +19,7 @@ struct lc_chain {
 	u64 segment;	/* its number */
 	u64 epoch;	/* of the life whose records are wanted, 0: of any (R7) */
 	u32 slot;	/* of the segment, to be read next */
-	u32 next;	/* behind the last record, where the next header should be */
+	u32 next;	/* slot after the last record, where the next header should be */
 };
 
 static inline void lc_chain_start(struct lc_chain *chain, u64 segment, u64 epoch)
@@ -45,7 +45,7 @@ static inline u64 lc_chain_address(const struct lc_chain *chain, const struct lc
 }
 
 /*
- * Decode @raw, which was read at the chain's address, and go behind the record.
+ * Decode @raw, which was read at the chain's address, and advance past the record.
  *
  * Return: 0, or an error of lc_record_decode(), -ESTALE for a record of another life: the chain
  * is unchanged and @info undefined.  @why, which may be NULL, gets the reason.

@@ -41,8 +41,8 @@ u64 lc_block_csum(u32 csum_type, u64 seed, const void *block);
  * @raw: header
  * @sb: generation, checksum type and features
  *
- * With short sums, what lies behind the last entry is not summed, and means nothing: most
- * records that a FLUSH waits for have few entries, and it waits for the sum, too.
+ * With short sums, the bytes after the last entry are not summed, and mean nothing.  Most
+ * records that a FLUSH waits for have few entries, and the FLUSH waits for the sum, too.
  */
 u64 lc_record_csum(const struct lc_record_header *raw, const struct lc_sb *sb);
 

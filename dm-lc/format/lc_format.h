@@ -22,12 +22,12 @@
  *   +-------------+--------------+-------------+-----------------+-- ...
  *
  *   A record is one header slot and nr_slots data slots; the next record of
- *   the segment starts right behind it.  Entry i of a DATA record describes
+ *   the segment starts right after it.  Entry i of a DATA record describes
  *   data slot i.  A RANGE record has entries but no data slots.
  *
  * Backing device (HDD): the mark, two copies LC_MARK_COPY_STRIDE apart in the
- * 1 MiB at mark_offset, the first one; the volume is behind it, or with --in-place at
- * byte 0, and its first MiB, the head, moved behind its end (LC_INCOMPAT_MOVED_HEAD).
+ * 1 MiB at mark_offset, the first one.  The volume follows, or with --in-place begins at
+ * byte 0, and its first MiB, the head, is moved to after its end (LC_INCOMPAT_MOVED_HEAD).
  * In-place volumes of older tools have the mark in the last MiB and no moved head.
  */
 #ifndef LC_FORMAT_H
@@ -69,7 +69,7 @@
 #define LC_RO_COMPAT_ALL	0ULL
 #define LC_INCOMPAT_LANES	(1ULL << 0)	/* segments may have been open side by side */
 #define LC_INCOMPAT_SHORT_SUMS	(1ULL << 1)	/* headers of records: no sum of unused entries */
-#define LC_INCOMPAT_MOVED_HEAD	(1ULL << 2)	/* the first MiB of the volume is behind its end */
+#define LC_INCOMPAT_MOVED_HEAD	(1ULL << 2)	/* the first MiB of the volume is after its end */
 #define LC_INCOMPAT_ALL		(LC_INCOMPAT_LANES | LC_INCOMPAT_SHORT_SUMS | \
 				 LC_INCOMPAT_MOVED_HEAD)
 
@@ -241,7 +241,7 @@ struct lc_record_header {
 	__u8   type;			/*  114: enum lc_record_type */
 	__u8   flags;			/*  115: 0 */
 	__le16 nr_entries;		/*  116 */
-	__le16 nr_slots;		/*  118: data slots behind the header */
+	__le16 nr_slots;		/*  118: data slots after the header */
 	__u8   reserved0[8];		/*  120 */
 	struct lc_entry entries[LC_RECORD_ENTRIES]; /* 128 */
 	__u8   lost[LC_RECORD_ENTRIES];	/* 3188: bit i: sector i of the block is gone */

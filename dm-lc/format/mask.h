@@ -26,7 +26,7 @@ static inline bool lc_mask_has(u8 mask, u32 sector)
 /* Return: how long the run from @first on is, at least 1; @first is in the block. */
 static inline u32 lc_mask_run(u8 mask, u32 first)
 {
-	/* The others; the last one is behind the block. */
+	/* The others; the highest bit is one after the block. */
 	u32 others = lc_mask_has(mask, first) ? ~(u32)mask : mask | 1u << LC_BLOCK_SECTORS;
 
 	return __ffs(others >> first);

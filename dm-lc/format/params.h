@@ -16,7 +16,7 @@ struct lc_params {
 	u32 writeback_depth;		/* runs of neighbours in flight */
 	u32 idle_seal_ms;		/* quiet time before buffers go to the SSD, 0: never */
 	u32 writeback;			/* 0: off, yields only when the log is full */
-	u32 ssd_patience_ms;		/* the SSD may fail so long before it is given up */
+	u32 ssd_patience_ms;		/* how long the SSD may fail before it is given up */
 	u32 hdd_patience_ms;		/* the HDD, before mode fail; 0: without end */
 	u32 verify_reads;		/* 0: off; 1: what the SSD gives is checked */
 	u32 lanes;			/* open segments; 0: as many as memory nodes */

@@ -3,9 +3,9 @@
  * Where a sector of the volume lies on the backing device.
  *
  * Sector s lies at `data` + s.  In the layout `moved_head` the first MiB of the device holds
- * the mark, so sectors below LC_PLACE_SEAM lie behind the end of the volume instead, at
- * `head` + s: the rest stays where it was, and the bare device shows nothing that a probe
- * would know while it has a cache.
+ * the mark, so sectors below LC_PLACE_SEAM lie after the end of the volume instead, at
+ * `head` + s.  The rest stays where it was.  So a probe recognises nothing on the bare device
+ * while it has a cache.
  *
  * Invariant
  *  PL1 Nobody else adds an offset to a sector of the volume, and no bio for the backing device
@@ -27,7 +27,7 @@ struct lc_place {
 	u64 data;		/* of sector 0, were the head not moved */
 	u64 seam;		/* sectors below it are at `head`; 0: not moved */
 	u64 head;
-	u64 extent;		/* from `data` to the end of everything that is the volume's */
+	u64 extent;		/* from `data` to the end of the volume, a moved head included */
 };
 
 static inline void lc_place_init(struct lc_place *place, const struct lc_sb *sb)

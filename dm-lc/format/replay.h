@@ -19,13 +19,13 @@
  *     an old one: the first record of a life is written only after both front
  *     copies hold its epoch (L1, L9).  A whole life would be missed, so refuse.
  *     The mark would say the same, but there may be none (lc-format --no-mark).
- *  R7 Epochs do not fall while segment numbers rise: a record at or behind one of a
- *     later life does not exist, for every life opens its segments behind all that the
- *     one before it left.  (Else: a record was rewritten, and only its first copy was
- *     found after a crash, the second one hidden behind a torn header, or behind more
- *     stale segments than the scan goes through.  The records of the next life lead to
- *     the second copy, which now wins and may lack its data; below the durable seq
- *     nobody looks.)
+ *  R7 Epochs do not fall while segment numbers rise, because every life opens its segments
+ *     after all that the life before it left: a record does not exist if its segment, or a
+ *     lower one, holds a record of a later life.  (Without this rule: a record was rewritten,
+ *     and only its first copy was found after a crash.  The second copy came after a torn
+ *     header, or after more stale segments than the scan goes through.  The records of the
+ *     next life lead to the second copy, which wins then, and whose data may be missing:
+ *     below the durable seq data is not verified.)
  */
 #ifndef LC_REPLAY_H
 #define LC_REPLAY_H
@@ -40,12 +40,12 @@
 /*
  * What replay keeps of one record header that decoded.  A scan follows the chains, and
  * tries every slot of segments without a first header and from the end of the run on.
- * Otherwise one rotten header would make all behind it look like a torn tail (L4, L13).
+ * Otherwise one rotten header would make all that follows look like a torn tail (L4, L13).
  * A header that no chain leads to is hidden (R4).
  *
- * There may be one for each slot of the SSD but for those of data, so it is small (RP1).
- * Seqs are as they are found.  Only what has a bound of its own is a distance: places from
- * the tail's segment on are places of the ring, of which there are less than 2^32.
+ * There may be one for each slot of the SSD that holds no data, so it is small (RP1).
+ * Seqs are kept whole.  Only numbers that have a bound are kept as a distance: from the tail's
+ * segment on, a place is one of the ring, which has less than 2^32.
  */
 struct lc_replay_record {
 	u64 seq;
@@ -153,9 +153,9 @@ int lc_replay_add(struct lc_replay_log *log, const struct lc_record_info *info, 
 bool lc_replay_has(const struct lc_replay_log *log, const struct lc_record_info *info);
 
 /**
- * lc_replay_forget() - as if nothing had been found behind a segment
+ * lc_replay_forget() - drop what was found above a segment
  * @log: not sorted yet
- * @last_segment: at or behind the tail's
+ * @last_segment: its number, at or above the tail's
  */
 void lc_replay_forget(struct lc_replay_log *log, u64 last_segment);
 
@@ -171,9 +171,9 @@ u64 lc_replay_latest(const struct lc_replay_log *log);
  * @log: facts of every header found; sorted by seq afterwards, keep set on the run
  * @result: the run
  *
- * Return: 0; -EUCLEAN if the run ends below a seq that was durable: damage that
- * replay must not paper over; -ESTALE if a record is of a later life than the
- * superblock: that is not the newest one.  @result is valid in all cases.
+ * Return: 0; -EUCLEAN if the run ends below a seq that was durable: records are damaged, and
+ * the start must be refused; -ESTALE if a record is of a later life than the superblock, which
+ * is an old one then.  @result is valid in all cases.
  */
 int lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 		     struct lc_replay_result *result);
@@ -182,8 +182,8 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
  * lc_replay_find_cuts() - where may the tail move to?
  * @log: sorted by lc_replay_select()
  *
- * Sets cut of each kept record: a segment that it and all of higher seqs are in or behind,
- * and all others of the run before; or none.
+ * Sets cut of each kept record, or none.  The record and all higher seqs of the run are in that
+ * segment or in higher ones, all lower seqs in lower segments.
  */
 void lc_replay_find_cuts(struct lc_replay_log *log);
 
@@ -192,9 +192,9 @@ void lc_replay_find_cuts(struct lc_replay_log *log);
  * @sb: tail fields are set already
  * @first_seq: of the life
  *
- * What a life tells in R1 is told by the next one, too, if that begins at the same seq,
- * and by the latest of those that begin at or below the tail.  If there are too many all
- * the same, only headers tell of the oldest.
+ * For R1 the superblock need not list a life if the next one begins at the same seq, nor one that
+ * begins at or below the tail, except the latest of these.  If there are still too many, the
+ * oldest are left out: only headers tell of them.
  */
 void lc_replay_next_life(struct lc_sb *sb, u64 first_seq);
 
@@ -206,7 +206,7 @@ void lc_replay_next_life(struct lc_sb *sb, u64 first_seq);
  */
 void lc_replay_cut(struct lc_replay_log *log, u64 last_seq, struct lc_replay_result *result);
 
-/* In the order they were found in; behind lc_replay_select() by seq. */
+/* Record @i, in the order in which they were found; after lc_replay_select() by seq. */
 static inline struct lc_replay_record *lc_replay_at(const struct lc_replay_log *log, u32 i)
 {
 	return &log->chunks[i / LC_REPLAY_CHUNK][i % LC_REPLAY_CHUNK];

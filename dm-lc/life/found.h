@@ -39,7 +39,7 @@ int lc_found_add(struct lc_found *found, const struct lc_record_info *info, bool
 /* Free all that is kept; also after a lc_found_alloc() that has failed.  May sleep. */
 void lc_found_free(struct lc_found *found);
 
-/* All headers are in.  Return: 0; -ENOMEM: not all of them were kept, it is told what they take. */
+/* All headers are in.  Return: 0; -ENOMEM: not all were kept; the kernel log has what they take. */
 int lc_found_check(const struct lc_found *found);
 
 #endif /* LC_FOUND_H */

@@ -24,8 +24,8 @@
  * And all devices still work, so that the log can be made durable: once they are told to freeze,
  * disks that were found after this module was loaded freeze before it is asked.  They go on when
  * freezable workqueues are thawed, which is the same moment whether hibernation failed, was
- * aborted, or the image was restored.  The notifier behind that is too late: the kernel may thaw
- * file systems before it, which write.
+ * aborted, or the image was restored.  The notifier comes too late: the kernel may thaw file
+ * systems before it, which write.
  *
  * Which.  Those whose life has begun, newest first: a volume may lie on another one, which is
  * older.  Frozen tasks create and remove none.  Device mapper itself may remove one meanwhile

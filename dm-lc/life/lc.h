@@ -22,7 +22,7 @@
  *   intake->lock (spin, irqsave)  writes waiting for room
  *   discards->lock (spin)  discards that wait
  *   copy->lock (spin, irqsave)  runs of a batch
- *   claims->lock (spin, irqsave)  who is at work at which places of the HDD
+ *   claims->lock (spin, irqsave)  claims of blocks on the HDD
  *   doubt.lock (spin, irqsave)  sampled blocks that went to the HDD
  *   bypass->lock (spin, irqsave)  writes and the rescue, in mode degraded
  *   name->lock (spin, irqsave)  the name seen last

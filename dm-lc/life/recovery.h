@@ -21,10 +21,10 @@ struct lc_cache;
 int lc_recovery_check_clean(struct lc_cache *c);
 
 /**
- * lc_recovery_read_cuts() - where does the tail of a log of one lane move to?
+ * lc_recovery_read_cuts() - find the cuts of a log of one lane
  * @c: the volume, stopped cleanly; its index is loaded
  *
- * To each segment whose first header can be read.  May sleep.  Only reads.
+ * Each segment whose first header can be read is one.  May sleep.  Only reads.
  * Return: 0 or -ENOMEM.
  */
 int lc_recovery_read_cuts(struct lc_cache *c);

@@ -47,7 +47,7 @@ void lc_rescue_wait(struct lc_rescue *rescue);
 bool lc_rescue_pause(struct lc_rescue *rescue);
 
 /**
- * lc_rescue_resume() - salvage on, if that is not done
+ * lc_rescue_resume() - go on salvaging, if that is not done
  * @rescue: the room
  *
  * Under vol->life_lock.
@@ -57,7 +57,7 @@ void lc_rescue_resume(struct lc_rescue *rescue);
 /**
  * lc_rescue_finish() - the volume is suspended
  * @rescue: the room
- * @removing: it goes away: salvage what can be in a minute
+ * @removing: it goes away: salvage for a minute at most
  *
  * May sleep.  What is not salvaged when it goes away is lost: lc_rescue_record_lost().  No bio
  * is in flight.  Under vol->life_lock.
@@ -70,8 +70,8 @@ void lc_rescue_finish(struct lc_rescue *rescue, bool removing);
  * @ending: the volume goes away: what is not salvaged is lost, too
  *
  * May sleep.  Looks at each slot without a lock, unless nothing is lost.  The index gains no
- * lost sectors meanwhile.  Too many for the mark, or for our memory, become "too many", and a
- * mark that cannot be written goes on saying so.
+ * lost sectors meanwhile.  If there are more than fit into the mark or into memory, the mark says
+ * "too many"; if it cannot be written, it says so still.
  */
 void lc_rescue_record_lost(struct lc_volume *vol, bool ending);
 

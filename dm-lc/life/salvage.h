@@ -28,7 +28,7 @@ void lc_salvage_destroy(struct lc_salvage *salvage);
 
 /* The cache was abandoned: from here on there is something to salvage. */
 void lc_salvage_begin(struct lc_salvage *salvage);
-/* Is it not over yet?  Any context. */
+/* Is there anything left to salvage?  Any context. */
 bool lc_salvage_active(const struct lc_salvage *salvage);
 
 /* Nothing of ours is on its way afterwards.  Return: whether it was at work before. */

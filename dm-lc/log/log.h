@@ -8,8 +8,8 @@
  *   durable_seq  every record up to it survives a power cut
  *
  * Invariants
- *  G1 durable_seq <= written_seq <= last_seq.  None of them ever falls, but
- *     written_seq, back to durable_seq, when a FLUSH failed (F2).
+ *  G1 durable_seq <= written_seq <= last_seq.  None of them ever falls, except
+ *     written_seq, which falls back to durable_seq when a FLUSH fails (F2).
  *  G2 durable_seq rises to s in two cases only.  A FLUSH ends well that was issued when
  *     written_seq was at least s.  Or durable_seq is s - 1, and a write of s has ended well
  *     that needs no FLUSH: a FUA write that began when durable_seq was s - 1 (F4), or any
@@ -21,12 +21,12 @@
  *     durable.  Until then every FLUSH and FUA above it waits (F1, F2).
  *  G5 If that does not help for params.ssd_patience_ms, the SSD has failed: the log
  *     stops for good.  From then on durable_seq stays as it is and nothing leaves RAM,
- *     whatever still ends well: an SSD may take writes and give nothing back.  Flushes
- *     that wait are ended by the rescue, which saves what is in RAM (rescue.c), or with
- *     an error in mode fail.
- *  G6 A wish for buffers, lc_log_relieve(), holds until a buffer comes back, which lets
- *     the refill worker look again, or until all that was given when it came is
- *     durable (D3).  Each FLUSH for it covers what is written by then.
+ *     even if a write still succeeds: an SSD may take writes and not give them back.
+ *     Flushes that wait are ended by the rescue, which saves what is in RAM (rescue.c), or
+ *     with an error in mode fail.
+ *  G6 A request for buffers, lc_log_relieve(), holds until a buffer comes back, which
+ *     kicks the refill worker, or until all seqs given before the request are durable (D3).
+ *     Each FLUSH for it covers what is written when the FLUSH is sent.
  *  G7 rec->owed of an open record is set before a write without FUA in it completes.  A FLUSH
  *     closes the open records that are owed (F5), and no others.  A FUA write completes only
  *     when it is durable.  A block that is logged again is durable in its old slot until the
@@ -124,7 +124,7 @@ int lc_log_wait_durable(struct lc_log *log, u64 seq);
  * lc_log_quiesce() - wait until no own I/O is in flight
  * @log: the log
  *
- * May sleep.  Nobody puts anything into the lane any more.
+ * May sleep.  No task puts anything into a lane any more.
  */
 void lc_log_quiesce(struct lc_log *log);
 
@@ -148,8 +148,8 @@ void lc_log_void(struct lc_log *log);
  * lc_log_stop() - write nothing more to the SSD, ever
  * @log: the log
  *
- * Any context.  Who waits in lc_log_wait_durable() is told so; bios that wait for a
- * flush go on waiting, for lc_log_end_flushes() or lc_log_fail().
+ * Any context.  lc_log_wait_durable() returns an error from now on.  Bios that wait for a
+ * flush go on waiting, until lc_log_end_flushes() or lc_log_fail().
  */
 void lc_log_stop(struct lc_log *log);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The refill worker: has free buffers and evicted segments at hand for the lanes.
+ * The refill worker: keeps free buffers and evicted segments ready for the lanes.
  *
  * It runs when it is kicked: a buffer has come back, the tail has moved, a lane has taken half of
- * what was ready.  It gives less than there is when writes are to be slowed down: while the log is
- * as good as full (pace.h), and while too much waits for the SSD (backlog.h).
+ * what was ready.  It hands out less than there is while writes have to be slowed down: the log is
+ * as good as full (pace.h), or too much waits for the SSD (backlog.h).
  *
  * All in process context.  The worker may sleep, but not for a device.
  */
@@ -15,17 +15,17 @@ struct lc_cache;
 struct lc_params;
 struct lc_refill;
 
-/* What the room that drains the log says, and is told.  Process context; neither sleeps. */
+/* Operations of the room that drains the log.  Process context; neither sleeps. */
 struct lc_refill_ops {
-	/* How many jiffies after a segment was taken may the next one be? */
+	/* Return: jiffies from one segment that is taken to the next. */
 	unsigned long (*pace)(const void *owner);
-	/* The worker has run: the number of free segments may be another. */
+	/* The worker has run: the number of free segments may have changed. */
 	void (*ran)(void *owner);
 };
 
 /*
- * @c: its workqueue is there.  Sets env.refill, which is kicked only when the rooms up to the log
- * are there, and lc_refill_attach() was called.  May sleep.  Return: the room or NULL.
+ * @c: env.wq exists.  Sets env.refill, which must not be kicked before the rooms up to the log
+ * exist and lc_refill_attach() was called.  May sleep.  Return: the room or NULL.
  */
 struct lc_refill *lc_refill_create(struct lc_cache *c);
 /* After lc_refill_stop().  @refill or NULL. */
@@ -39,7 +39,7 @@ void lc_refill_wait(struct lc_refill *refill);
 
 /* Writes come: slow them down if that is due; and kick the worker.  Any context. */
 void lc_refill_resume(struct lc_refill *refill);
-/* Nothing of the room runs afterwards until it is kicked again.  May sleep. */
+/* Wait until the worker and its timer do not run; the next kick starts the worker.  May sleep. */
 void lc_refill_quiesce(struct lc_refill *refill);
 /* The worker ends for good: nobody kicks it any more.  After lc_refill_quiesce().  May sleep. */
 void lc_refill_stop(struct lc_refill *refill);

@@ -80,23 +80,23 @@ void lc_submit_destroy(struct lc_submit *submit);
 void lc_submit_record(struct lc_submit *submit, struct lc_record *rec, struct bio_list *direct);
 
 /**
- * lc_submit_again() - have a record sent by a worker that was sent before
+ * lc_submit_again() - have a worker send a record once more
  * @submit: the room
- * @rec: its write failed, or what came of it is in doubt
+ * @rec: its write failed, or a FLUSH after it
  *
  * Any context; the log's lock may be held.  It does not wait for its turn.
  */
 void lc_submit_again(struct lc_submit *submit, struct lc_record *rec);
 
 /**
- * lc_submit_bios() - submit what lc_submit_record() has put off
+ * lc_submit_bios() - submit the bios that lc_submit_record() has left to the caller
  * @bios: emptied
  *
  * Process context, may sleep as submit_bio() does.
  */
 void lc_submit_bios(struct bio_list *bios);
 
-/* Nothing waits, and nothing that waited is on its way. */
+/* Does no record wait, and is none on its way that had to wait? */
 bool lc_submit_idle(struct lc_submit *submit);
 
 /**
@@ -108,7 +108,7 @@ bool lc_submit_idle(struct lc_submit *submit);
 void lc_submit_adapt(struct lc_submit *submit);
 
 /**
- * lc_submit_most() - how much may there be that is not on the SSD?
+ * lc_submit_most() - the bound of what is not on the SSD (BL2)
  * @submit: the room
  *
  * Any context.  Return: segments of each lane, those that are open or ready included.
@@ -124,7 +124,7 @@ u32 lc_submit_most(const struct lc_submit *submit);
 u32 lc_submit_piece(const struct lc_submit *submit);
 
 /**
- * lc_submit_enough() - has a slow SSD enough to do for now?
+ * lc_submit_enough() - has a slow SSD enough to do for now (BL3)?
  * @submit: the room
  *
  * Any context.  If so, a record is on its way.

@@ -22,7 +22,7 @@ static inline void lc_waiters_add(struct list_head *waiters, struct lc_io *io)
 	list_add(&io->list, &last->list);
 }
 
-/* Would it let anybody go if that seq were durable? */
+/* Is a bio due if that seq is durable? */
 static inline bool lc_waiters_due(struct list_head *waiters, u64 seq)
 {
 	struct lc_io *io = list_first_entry_or_null(waiters, struct lc_io, list);

@@ -3,11 +3,11 @@
  * struct lc_cache: the rooms of one volume up to the log, for the rooms above them.
  *
  * Reads, writes, discards, writeback and the life of the volume use these rooms together, and
- * hold this instead of a pointer to each.  It holds nothing of the rooms that use it: what they
- * are to be told goes through a kick in the environment, or a callback.
+ * hold this instead of a pointer to each.  It holds nothing of the rooms that use it: they are
+ * told of events through a kick in the environment, or a callback.
  *
- * The pointers are constant once the volume is set up.  Each room writes its own state only;
- * what stands here by value says whose it is.
+ * The pointers are constant once the volume is set up.  Each room writes only its own state, also
+ * where that is embedded here.
  */
 #ifndef LC_CACHE_H
 #define LC_CACHE_H
@@ -65,8 +65,8 @@ struct lc_cache {
 };
 
 /*
- * What counts of a mapping.  Once writes may have gone past the cache, a clean copy is not the
- * newest one any more, in RAM or on the SSD: the HDD has what it held.  [bucket locked]
+ * Drop what is not valid of a mapping.  Once writes may have gone past the cache, a clean copy, in
+ * RAM or on the SSD, may be older than the block on the HDD.  [bucket locked]
  */
 static inline void lc_cache_view(const struct lc_cache *c, struct lc_mapping *map)
 {

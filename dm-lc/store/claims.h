@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who is at work at which places of the HDD: discards, and runs that writeback copies.
+ * Claims of blocks on the HDD, by discards and by the runs that writeback copies.
  *
  * A claim is for a range of blocks, of one of the two kinds.  It is added, gets its turn, and is
- * dropped.  Those of one kind do not mind each other.
+ * dropped.  Claims of one kind do not exclude each other.
  *
  * Invariants
  *  CL1 A copy and a discard with overlapping ranges never have their turns at the same time.  The
  *      one that was added first has its turn first (C5).
  *  CL2 A claim that has its turn is dropped before its owner waits for another one.  So each
- *      gets its turn, however many come behind it.
+ *      gets its turn, however many are added after it.
  *  CL3 A discard whose bio has ended holds writes of its blocks back until new writes are ordered
  *      after the discard.  So no write that was sent after that end is taken for older (D26).
  *  CL4 A copy whose claim is dropped kicks the discards if any is claimed, under the lock.  A
@@ -60,7 +60,7 @@ struct lc_claims {
  */
 struct lc_claims *lc_claims_create(void);
 
-/* Nothing is claimed, and nobody waits.  @claims or NULL. */
+/* Free the room.  No claim is added, and no task waits for one.  @claims or NULL. */
 void lc_claims_destroy(struct lc_claims *claims);
 
 static inline void lc_claim_init(struct lc_claim *claim, enum lc_claim_kind kind, u64 first, u64 nr)

@@ -2,8 +2,8 @@
 /*
  * What each room knows of the volume: its devices, its identity, its options, its name.
  *
- * All of it is constant from the constructor on, but for what says otherwise.  A room that holds
- * only this, and the rooms below it, can be linked without the others.
+ * All of it is constant from the constructor on, except where a field says otherwise.  A room that
+ * holds only this, and the rooms below it, can be linked without the others.
  */
 #ifndef LC_ENV_H
 #define LC_ENV_H

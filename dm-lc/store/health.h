@@ -2,13 +2,13 @@
 /*
  * The mode of the volume: read-write, degraded (without its SSD), or failed.
  *
- * Rooms report what fails here, in any context.  They do not know what follows of it: that is
- * in the operations, which belong to the volume (volume.c).
+ * Rooms report failures here, in any context.  What follows from a failure is in the operations,
+ * which belong to the volume (volume.c).
  *
  * Invariants
  *  HE1 The mode only ever gets worse: RW, then DEGRADED, then FAIL.  Only health.c writes it.
  *  HE2 Flushes are refused before the mode is FAIL: none is acknowledged that was not done (F2).
- *     But not by lc_health_end(), when all is durable and no bio comes any more.
+ *     The exception is lc_health_end(): all is durable then, and no bio comes any more.
  *  HE3 The reason is the first one given, and is set before ssd_failed: a task that sees that the
  *     SSD has failed may say why.
  */
@@ -37,7 +37,7 @@ struct lc_health_ops {
 	void (*give_up_ssd)(struct lc_health *health);
 	/* The mode has changed: all that wait for something look again. */
 	void (*wake)(struct lc_health *health);
-	/* There is an event to tell userland of. */
+	/* Send userland an event. */
 	void (*tell)(struct lc_health *health);
 };
 

@@ -65,9 +65,9 @@ void lc_index_clear(struct lc_index *index);
  * @index: the index
  * @block: block number
  *
- * Any context, takes no lock.  What was set before the call, as seen by the caller, and
- * not removed since, is never called absent (I4).  Return: false also if it just is not
- * known: another block has the same bucket.
+ * Any context, takes no lock.  A block that was set before the call, as seen by the caller, and
+ * not removed since, is never called absent (I4).  Return: false also if it is not known,
+ * because another block has the same bucket.
  */
 bool lc_index_absent(const struct lc_index *index, u64 block);
 
@@ -93,7 +93,7 @@ bool lc_index_lock_slot(struct lc_index *index, u64 block, u32 slot, u32 *bucket
 			struct lc_mapping *map);
 
 /*
- * The dirty sectors of a block cannot be had from a slot any more: they are lost.  Takes the lock;
+ * Mark the dirty sectors of a block as lost, because its slot cannot be read back.  Takes the lock;
  * process context.  Return: false if nothing is lost by that: the slot is not the block's newest
  * copy, or clean, or lost already.
  */

@@ -17,8 +17,8 @@
 #include <linux/types.h>
 
 /*
- * Of log, superblock and FLUSH: somebody waits for it.  Throttling of writeback (blk-wbt) lets
- * a write pass that has both flags, and only then.
+ * Flags of writes that tasks wait for: of the log, of the superblock, a FLUSH.  Writeback
+ * throttling (blk-wbt) does not delay a write that has both.
  */
 #define LC_IO_COMMIT	(REQ_SYNC | REQ_IDLE)
 
@@ -118,18 +118,18 @@ void lc_io_disown(struct bio *bio);
  * lc_io_may_send() - may this task send what others wait for?
  * @bio: that the task sends, from map()
  *
- * Not a task that may be kept from the CPU or from the disk as long as there is anything else
- * to do, and none that must not sleep: a worker sends it instead.
+ * Return: false for a task that may get neither CPU nor disk while others want them, and for one
+ * that must not sleep: a worker sends the bio instead.
  */
 bool lc_io_may_send(const struct bio *bio);
 
 /**
  * lc_io_leave_plug() - end the plug of the task
  *
- * What a task submits waits in its plug until the task is through or sleeps, also while it is
- * kept from the CPU.  A bio submitted within map() gets to the queue when map() has returned, so
- * that putting the plug aside around submit_bio() would not help.  So the plug ends here, and its
- * requests are sent, as if the task slept.  When the owner of the plug ends it, nothing is left.
+ * What a task submits waits in its plug until the task ends the plug or sleeps, also while it is
+ * preempted.  A bio submitted within map() gets to the queue when map() has returned, so clearing
+ * current->plug around submit_bio() would not help.  So the plug ends here, and its requests are
+ * sent, as if the task slept.  When the owner of the plug ends it later, nothing is left in it.
  *
  * May sleep: for tasks of which lc_io_may_send() is true.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A worker to be told that what it waits for may have come.
+ * A kick: wakes the worker of a room above, because what it waits for may have come.
  *
- * A room holds the kick of a room above it and does not know what the worker does.  A kick that
- * comes while the worker runs makes it run once more, so that it misses nothing.
+ * The room that kicks does not know what the worker does.  A kick that comes while the worker runs
+ * makes it run once more, so that it misses nothing.
  */
 #ifndef LC_KICK_H
 #define LC_KICK_H
@@ -15,7 +15,7 @@ struct lc_kick {
 	struct work_struct *work;
 };
 
-/* Any context.  The owner of the work cancels it when nobody is left who kicks. */
+/* Any context.  The owner of the work cancels it when no room is left that kicks. */
 static inline void lc_kick(const struct lc_kick *kick)
 {
 	queue_work(kick->wq, kick->work);

@@ -2,8 +2,8 @@
 /*
  * An array in RAM of the checksums of all slots, for option verify_reads.  slot.h compares.
  *
- * Allocated when a table or a message first asks for the option, kept and looked after
- * until the volume goes away.
+ * Allocated when a table or a message first asks for the option, and kept up to date until the
+ * volume is destroyed.
  *
  * Invariant
  *  V1 The sum kept for a slot that the index maps, and that is not in RAM, is that of its

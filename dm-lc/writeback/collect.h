@@ -15,13 +15,13 @@ struct lc_wb_list {
 	u32 nr_bad;		/* headers given up, since the owner set it to 0 */
 };
 
-/* Where from, and how much is to be endured. */
+/* Which segment is listed, and what happens if its headers cannot be read. */
 struct lc_wb_source {
 	u64 number;		/* of the segment: durable, closed, not below the tail */
 	void *header;		/* a slot's worth of memory */
 	const bool *stop;	/* give up early when this becomes true: wb->paused, say */
-	bool patient;		/* a header that does not come back as written ends it */
-	bool unreadable;	/* nothing is read: all that is dirty there is damaged */
+	bool patient;		/* a header that does not come back as written is an error */
+	bool unreadable;	/* read nothing: all that is dirty there counts as damaged */
 };
 
 /**

@@ -19,8 +19,8 @@ struct workqueue_struct;
 struct lc_wbcopy;
 
 /*
- * What to do about errors: the first times it is better to stop and try again later.
- * Those of the SSD's reads come back as -EREMOTEIO, those of the HDD as they are.
+ * What to do about errors.  At first a batch ends with the error and is tried again later.
+ * Errors of reading the SSD are returned as -EREMOTEIO, those of the HDD as they are.
  */
 enum lc_wb_judge {
 	LC_WB_STOP,		/* any error ends the batch */
@@ -29,7 +29,7 @@ enum lc_wb_judge {
 	LC_WB_SKIP,		/* go through all of them, without a rest: each gets its fate */
 };
 
-#define LC_WB_MAX_BAD	64	/* more in a batch: not slots, the SSD fails */
+#define LC_WB_MAX_BAD	64	/* more bad slots in a batch: the SSD itself fails */
 
 struct lc_wb_how {
 	enum lc_wb_judge judge;

@@ -2,24 +2,24 @@
 /*
  * How fast the log may be filled while it is as good as full.
  *
- * The larger a batch of writeback, the better its order, and the less the HDD has to move
- * for a block.  But its segments become free all at once, when it is through.  If writes
- * took them at once, too, all would wait for the next batch, many seconds.  So the last
- * free segments, as many as two batches free (the zone), are handed out in proportion to
- * what is left of them: at half the zone as fast as writeback frees segments.  While a
- * batch takes its time, what is free shrinks to 1/e.
+ * The larger a batch of writeback, the better its order, and the less the head of the HDD moves
+ * for a block.  But the segments of a batch become free all at once, at its end.  If writes took
+ * them at once, too, all would wait for the next batch, for many seconds.  So the last free
+ * segments, as many as two batches free (the zone), are handed out in proportion to what is
+ * left of them: at half the zone as fast as writeback frees segments.  In the time of one batch
+ * the number of free segments shrinks to 1/e.
  *
- * A batch frees more slots than it writes blocks: those of overwritten copies come for
- * nothing.  So the rate is that of all slots of its segments over its expected time.
+ * A batch frees more slots than it writes blocks: slots of overwritten copies need no write.
+ * So the rate is the number of all slots of its segments, divided by its expected time.
  *
- * How fast it works is expected from what was measured: a move of the head is counted as
- * LC_PACE_MOVE blocks that are written without one (150 MB/s, 7 ms).  The sums are over
- * the last minute or two of work, so that a batch of few blocks says little.
+ * The expected time comes from measured batches, in which a move of the head counts as much
+ * as LC_PACE_MOVE blocks that need none (7 ms at 150 MB/s).  The sums are over the last minute
+ * or two of work, so that a batch of few blocks has little weight.
  *
  * While others read the HDD, writeback rests between its moves, for LC_PACE_REST times as long
  * as they are expected to take, LC_PACE_LONGEST at most (copy.c).  A drive with a cache of its
- * own works meanwhile, so how long a batch took says nothing if it rested for a good part of it:
- * that is not measured, and with readers that never stop nothing may be for long.
+ * own works during a rest.  So a batch that rested for a good part of its time is not measured.
+ * With readers that never stop, it may be long until a batch is.
  */
 #ifndef LC_PACE_H
 #define LC_PACE_H
@@ -34,8 +34,8 @@
 #define LC_PACE_FIRST	250u		/* moves a second, before anything was measured */
 #define LC_PACE_MEMORY	(60 * HZ)	/* then both sums are halved */
 #define LC_PACE_REST	3u
-#define LC_PACE_LONGEST	(HZ / 10 ?: 1)	/* rest: what is expected may be far too slow */
-#define LC_PACE_RESTED	8u		/* one in so many ticks of a batch that is measured */
+#define LC_PACE_LONGEST	(HZ / 10 ?: 1)	/* rest: the expected time may be far too long */
+#define LC_PACE_RESTED	8u		/* a batch that is measured rested one tick of so many */
 #define LC_PACE_PARTS	64u		/* of a tick, for what takes few ticks */
 
 struct lc_pace {
@@ -92,7 +92,7 @@ static inline unsigned long lc_pace_wait(const struct lc_pace *pace, u32 slots, 
 	return min_t(u64, div64_u64(one * zone, 2 * max_t(u64, free, 1)), 8 * one);
 }
 
-/* Return: jiffies of rest behind so many blocks in so many runs of neighbours, at least one. */
+/* Return: jiffies of rest after @blocks blocks in @runs runs of neighbours, at least one. */
 static inline unsigned long lc_pace_rest(const struct lc_pace *pace, u32 runs, u32 blocks)
 {
 	u64 units = blocks + (u64)runs * LC_PACE_MOVE;

@@ -30,7 +30,7 @@ struct lc_writeback {
 	struct task_struct *task;
 	wait_queue_head_t wait;
 	struct mutex batch_lock;	/* held for steps 1 to 5 of a batch */
-	atomic_t wanted;		/* others want it: the batch takes no rest */
+	atomic_t wanted;		/* tasks that wait for it: the batch takes no rest */
 
 	/*
 	 * Owned by the thread, and by the rescue once the mode is not rw any more; replaced under
@@ -88,9 +88,9 @@ int lc_wb_flush(struct lc_writeback *wb);
 int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b);
 
 /*
- * A batch that ends early, but not because of the HDD: what is copied is not copied again, so
- * that tasks that interrupt each batch, or an SSD that does not give one slot back, keep nothing
- * from being drained in the end.  The tail stays.
+ * A batch ends early, but not because of the HDD: flush what it has copied and mark that clean.  So
+ * the log is drained in the end, even if each batch is interrupted, or the SSD does not give one
+ * slot back.  The tail stays.
  */
 void lc_wb_keep_done(struct lc_writeback *wb);
 

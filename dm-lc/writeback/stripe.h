@@ -33,7 +33,7 @@ struct lc_stripe {
 	u32 blocks;	/* of a stripe; 0: there are none */
 };
 
-/* Blocks of a stripe, from io_opt in bytes.  Some disks say odd things: then 0. */
+/* Blocks of a stripe, from io_opt in bytes.  0 for the odd values that some disks report. */
 static inline u32 lc_stripe_blocks(u32 io_opt)
 {
 	if (io_opt % LC_SLOT_BYTES || io_opt / LC_SLOT_BYTES > LC_STRIPE_MOST)

@@ -7,12 +7,13 @@
  * Invariants
  *  W1 Only durable slots are written to the HDD, and only verified ones (P4).
  *  W2 A block is written at most once in a batch and batches do not overlap, so at
- *     most one HDD write per block is in flight (C4).  A run claims its blocks, so none
- *     while a discard of them is on its way (C5), and none that was dropped since step 1.
+ *     most one HDD write per block is in flight (C4).  A run claims its blocks: none is
+ *     copied while a discard of it is on its way (C5), nor if it was dropped since step 1.
  *  W3 After a failed write or FLUSH of the HDD every block of the batch stays dirty
- *     and the tail stays (F3).  A failed write that was judged block by block is none.
- *  W4 What the SSD does not give back as it was written is not given up before it had
- *     ssd_patience_ms for it (patience.h, L18).
+ *     and the tail stays (F3).  A failed write does not count if its blocks were judged
+ *     one by one.
+ *  W4 A slot or header that the SSD does not give back as it was written is given up only
+ *     after the SSD has failed for ssd_patience_ms (patience.h, L18).
  */
 #ifndef LC_WRITEBACK_H
 #define LC_WRITEBACK_H
