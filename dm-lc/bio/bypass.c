@@ -2,20 +2,20 @@
 /*
  * The way of writes once the SSD was given up (mode degraded): straight to the HDD.
  *
- * The index tells then what the HDD does not hold: sectors that are lost, and, until
- * the rescue has got at them, sectors that are only on the SSD (mask).  A write that
- * covers such sectors makes them valid on the HDD, but not before it is complete, so
- * that a read never sees what the HDD held before (S-c).
+ * In this mode the index lists the sectors that the HDD does not hold: those that are
+ * lost, and those that are only on the SSD until the salvage has copied them (mask).
+ * A write that covers such sectors makes them valid on the HDD, but not before it is
+ * complete, so that a read never sees what the HDD held before (S-c).
  *
- * The rescue copies old data to places that new data may be written to.  So that the
- * new wins, both keep out of each other's way:
+ * The salvage copies old data to blocks that users may write to at the same time.  So
+ * that the new data wins, the salvage claims them:
  *
  *  S-d While a block is claimed, no write of a user to it is on its way: those that
  *      came before have ended, the change of the index included, and later ones wait
  *      until it is released.
  *
- * To know that those before have ended, writes on their way are counted, in one of
- * two generations: a claim begins the other one and waits for the old one to end.
+ * Writes on their way are counted in one of two generations.  A claim begins the other
+ * generation and waits until the count of the old one is 0.
  *
  *  S-g A write that is counted is not held back on account of its sender: no limit of the
  *      sender's cgroup, no idle I/O class and no plug applies to it, and a task that may get
@@ -279,7 +279,7 @@ static bool aim_at_hdd(struct lc_bypass *bypass, struct bio *bio, struct lc_io *
 	bio_set_dev(bio, c->env.backing);
 	if (io->iter.bi_size)
 		bio->bi_iter.bi_sector = lc_place_sector(&c->env.place, io->iter.bi_sector);
-	/* Behind bio_set_dev(), which looks for the sender's cgroup (S-g). */
+	/* After bio_set_dev(), which looks for the sender's cgroup (S-g). */
 	if (io->flight)
 		lc_io_disown(bio);
 	return true;
@@ -305,7 +305,7 @@ static void send_counted(struct lc_cache *c, struct bio *bio, struct lc_io *io)
 	queue_work(c->env.wq, &io->work);
 }
 
-/* A discard is a hint: of one that crosses the seam, what is behind it remains (A2). */
+/* A discard is a hint: of one that crosses the seam, only the part after the seam is sent (A2). */
 static void leave_head(struct lc_cache *c, struct bio *bio)
 {
 	u64 n = lc_place_run(&c->env.place, bio->bi_iter.bi_sector, bio_sectors(bio));

@@ -11,39 +11,39 @@
  *  4. Log a RANGE record: at replay it drops copies in lower seqs only.  Let the writes go on:
  *     they are newer.
  *  5. Make it durable: a copy stops being needed only now (L5), and no writer has a reference on
- *     an older record any more that could add a copy behind our back.  Then drop copies older
- *     than that record from the index, the same rule in RAM.
+ *     an older record any more, through which it could add a copy.  Then drop copies older than
+ *     that record from the index, by the same rule as at replay.
  *  6. Discard on the HDD, if it can.
  *
- * Three workers.  look_work takes discards as they come, does steps 1 and 2, and sends those on
- * that nothing keeps waiting; it never waits for the log.  pass_work takes all others that have
- * their turn, as many as a record has entries, through steps 3 to 5 together: a record and two
- * FLUSHes at most, and what comes meanwhile is in the next pass (D13).  It never waits for the HDD,
- * whose queue may be full: below_work does step 6.  That is waited for by nobody: each discard ends
- * when its own bios have ended.
+ * There are three workers.  look_work takes discards as they come, does steps 1 and 2, and sends
+ * those on that need not wait; it never waits for the log.  pass_work takes all others that have
+ * their turn, as many as a record has entries, through steps 3 to 5 together.  That takes one
+ * record and two FLUSHes at most; discards that come meanwhile are in the next pass (D13).  A pass
+ * never waits for the HDD, whose queue may be full: below_work does step 6.  No worker waits for
+ * the end of that step: each discard ends when its own bios have ended.
  *
  * A file system sends one discard, waits for it, and sends the next one.  So that those share a
  * record, too, the bio of a discard of cached blocks ends early, in step 2 (D26).  That is allowed
  * because a discard is a hint, and promises nothing about what the blocks hold: until step 5 they
- * read as before, and after a crash perhaps again, whether a FLUSH came behind the bio or not.  The
+ * read as before, and after a crash they may do so again, even if a FLUSH followed the bio.  The
  * one promise: a write that is sent when the bio has ended stays.
  *  - It came while writes were held: it is parked until step 4 is done, and gets a higher seq.
  *  - It was sent before the bio ended: either order will do.
  *  - It came after step 4: it is newer, for replay and in RAM; a copy of it waits for the claim.
- * Step 4 is near: the discard has its turn, so that it waits for the SSD only and for the passes
- * before its own, and EARLY_BLOCKS bounds what those have to drop.  Nothing in a pass depends on a
- * parked write: a RANGE record that finds no buffer is not logged.  Beyond the bound, or if a copy
- * is on its way, the bio ends when the discard does.
+ * Writes are not held for long.  The discard has its turn already, so it waits only for the SSD and
+ * for the passes before its own, and EARLY_BLOCKS bounds what those have to drop.  Nothing in a
+ * pass depends on a parked write: a RANGE record that finds no buffer is not logged.  Beyond the
+ * bound, or if a copy is on its way, the bio ends when the discard does.
  *
  * Device mapper waits for bios only, so postsuspend waits for discards whose bios have ended:
  * lc_discard_settle().  That comes before the log is made durable for the last time and before a
  * clean stop.  When the SSD is given up the rescue does the same, before any write goes past the
  * cache (S3).
  *
- * Teardown, argued.  No bio, and postsuspend has waited for all discards, so all lists are empty.
- * No copy, since writeback is gone.  So nothing queues a work any more; destroying the workqueue
- * waits for one that is still queued.  The task that ended the last discard may still be about to
- * free it, in a section of RCU.
+ * Teardown: no bio is left, and postsuspend has waited for all discards, so all lists are empty.
+ * Writeback is gone, so no copy is on its way.  So nothing queues a work any more, and destroying
+ * the workqueue waits for one that is still queued.  The task that ended the last discard may still
+ * be about to free it, within an RCU read-side section.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -93,7 +93,7 @@ struct lc_discards {
 	struct work_struct look_work;
 	struct work_struct pass_work;
 	struct work_struct below_work;
-	struct workqueue_struct *wq;	/* of these, and nobody else */
+	struct workqueue_struct *wq;	/* for these works only */
 	struct bio_set bios;
 	mempool_t pool;			/* struct discard */
 	atomic_t early;			/* see EARLY_BLOCKS; only look_work adds */
@@ -187,7 +187,7 @@ static void bio_end(struct lc_cache *c, struct bio *bio, int ret)
 	bio_endio(bio);
 }
 
-/* Any context.  Volume and bio may be gone right behind it. */
+/* Any context.  Volume and bio may be gone right afterwards. */
 static void discard_end(struct discard *one, int ret)
 {
 	struct lc_discards *d = one->d;
@@ -304,7 +304,7 @@ static struct discard *new_discard(struct lc_discards *d, struct lc_io *io)
 	return one;
 }
 
-/* It has its turn, and nobody else knows of it: end its bio, if not too many have ended early. */
+/* It has its turn, and no other task knows of it: end its bio, if not too many have ended early. */
 static void end_early(struct lc_discards *d, struct discard *one)
 {
 	struct bio *bio = one->bio;

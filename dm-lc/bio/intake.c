@@ -2,10 +2,10 @@
 /*
  * The way of writes in.  See intake.h.
  *
- * Their turn is decided in queue.h: commits do not wait behind the page cache (D12), no class
+ * Their turn is decided in queue.h: commits do not wait for the page cache (D12), no class
  * starves, and writes to one block keep the order in which they came.  Their rate is decided in
- * meter.h: room comes by the segment, and each writer gets its turn (D10).  A slow SSD gets no more
- * than it writes soon (backlog.h).
+ * meter.h: space is freed by the segment, and each writer gets its turn (D10).  A slow SSD gets no
+ * more than it writes soon (backlog.h).
  *
  * While something is parked, other writes are parked, too.  Otherwise a write that comes at the
  * right moment would take the room that parked ones wait for (C7).  With plenty of room they pass:
@@ -13,22 +13,22 @@
  * less than plenty all writes queue again, and the rest is for those that wait.  A write never
  * passes an earlier one that waits for the same block.
  *
- * The amount that is parked is bounded, for each class by itself, so that a commit is not kept
- * waiting by the page cache here either.  A submitter that sends more sleeps in map() until there
- * is less (D15).  The sleep ends by the worker here, the workers of the log, writeback and the
- * devices, and none of them depends on the sleeper:
+ * Each class has a bound of its own on what is parked, so that no commit waits for the page cache
+ * here either.  A submitter that sends more sleeps in map() until there is less (D15).  The worker
+ * here ends the sleep, and depends on the workers of the log, on writeback and on the devices.
+ * None of them depends on the sleeper:
  *  - The sleeper holds its table, locks of its file system and a bio of device mapper's pool,
  *    which they do not need.  It holds no record: its cursor has been released.
- *  - No bio of ours is stuck with it.  A bio that map() has sent for another one of the same task
- *    is submitted before the next one is mapped.  The block layer sends plugged ones when a task
- *    sleeps.
+ *  - The sleeper holds back no bio of ours.  A bio that map() has sent for another one of the same
+ *    task is submitted before the next one is mapped.  The block layer sends plugged ones when a
+ *    task sleeps.
  *  - Workers never sleep here, since device mapper has one worker for all commits.  Tasks that
  *    reclaim memory do not either, since our workers may wait for memory (D3).  So the page cache's
  *    own limits are the only bound for the flusher threads.
  *  - A suspend waits for all tasks in map().  So nobody sleeps from presuspend to resume.
  *
  * A write of blocks that are being discarded is parked, too, although there is room, until what it
- * writes is newer than the discard (discard.c, CL3).  What is parked behind it waits for as long.
+ * writes is newer than the discard (discard.c, CL3).  Writes whose turn comes after it wait, too.
  *
  * A write that must read an old slot first leaves the queue (merge.h).  If it has to wait again,
  * its place is after all that came meanwhile.  A FLUSH is not parked: it covers writes that have
@@ -142,7 +142,7 @@ static bool must_park(struct lc_intake *intake, struct lc_io *io)
 
 	if (held(intake, io))
 		return true;
-	/* A NOWAIT write is in nobody's way if nobody waits. */
+	/* A NOWAIT write takes no other's turn if none waits. */
 	if (!any && (!metered || lc_io_bio(io)->bi_opf & REQ_NOWAIT))
 		return false;
 	if (!lc_meter_pass(room(intake->c), most_room(intake->c)) || (any && overlaps(intake, io)))
@@ -424,7 +424,7 @@ static void unpark_end(struct lc_intake *intake)
 	WRITE_ONCE(intake->metered, false);
 }
 
-/* The write at work stays in the queue, so that later ones to its blocks are behind it. */
+/* A write stays in the queue while it is continued, so that later ones to its blocks wait. */
 static void unpark_work(struct work_struct *work)
 {
 	struct lc_intake *intake = container_of(work, struct lc_intake, work);

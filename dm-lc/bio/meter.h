@@ -29,7 +29,7 @@
 #include <linux/types.h>
 
 #define LC_METER_SPAN	(HZ / 10 ?: 1)	/* the shortest time that a rate is measured over */
-#define LC_METER_LONG	(HZ / 2)	/* so long without a shortage: the rate may be too low */
+#define LC_METER_LONG	(HZ / 2)	/* time without a shortage: the rate may be too low */
 #define LC_METER_MOST	(1u << 30)	/* blocks a second */
 #define LC_METER_BURST	(HZ > 200 ? HZ / 50 : 4) /* credit for so many ticks: clocks are late */
 

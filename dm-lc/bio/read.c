@@ -2,10 +2,11 @@
 /*
  * The way of a read.
  *
- * The bio is cut to the longest run that comes from one place and served from
- * there: RAM (copied under the bucket locks), SSD (remapped; if the segment was
- * reused when the read ends, it is read again, H1), HDD (remapped), or
- * nowhere: lost sectors are an error until they are overwritten.
+ * The bio is cut to the longest run that comes from one place:
+ *  - RAM: copied under the bucket locks;
+ *  - SSD: remapped; if the segment was reused by the end of the read, read again (H1);
+ *  - HDD: remapped;
+ *  - nowhere: lost sectors are an error until they are overwritten.
  *
  * A run is found sector by sector, because a slot may hold part of a block.  A bio of
  * which no block can be cached goes to the HDD without taking a lock.

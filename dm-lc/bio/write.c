@@ -111,7 +111,7 @@ static u32 blocks_left(const struct lc_io *io)
 
 /*
  * [bucket locked] Get a cursor for a block, without one: of the open record that holds it
- * (B6), else @want slots, for it and the blocks behind it.  Return: its order, or -EAGAIN.
+ * (B6), else @want slots, for it and the blocks after it.  Return: its order, or -EAGAIN.
  */
 static int find_cursor(struct lc_cache *c, u32 want, struct lc_cursor *cur,
 		       const struct lc_mapping *old)

@@ -246,7 +246,7 @@ static bool lbs_possible(u32 lbs)
 	return is_pow2(lbs) && lbs >= 512 && lbs <= LC_SLOT_BYTES;
 }
 
-/* The head lies behind the volume, and the mark where it was. */
+/* The head lies after the volume, and the mark where the head was. */
 static bool moved_head_possible(const struct lc_sb *sb, u64 bytes)
 {
 	return sb->flags & LC_SB_IN_PLACE && !sb->data_offset && !sb->mark_offset &&

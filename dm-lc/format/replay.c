@@ -226,7 +226,7 @@ static struct run merge_runs(const struct lc_replay_log *log, struct run a, stru
 	struct run merged = { a.first, b.last };
 	u32 *link = &merged.first, n;
 
-	/* Mostly one lies behind the other. */
+	/* Usually one ends before the other begins. */
 	if (compare_records(log, lc_replay_at(log, a.last), lc_replay_at(log, b.first)) <= 0) {
 		lc_replay_at(log, a.last)->next = b.first;
 		return merged;
@@ -463,7 +463,7 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 
 void lc_replay_find_cuts(struct lc_replay_log *log)
 {
-	u32 lowest = LC_REPLAY_NONE, next = 0;	/* from here on; behind all before */
+	u32 lowest = LC_REPLAY_NONE, next = 0;	/* of those from here on; above all before */
 	u32 i;
 
 	for (i = log->nr; i--; ) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Checkpoint: the whole index, in slot order, as one sequential write at a clean
- * stop and one sequential read at the next start; 12 bytes a block.  Of a log of several
- * lanes the cuts, too: there no header tells where the tail may move to.
+ * stop and one sequential read at the next start; 12 bytes a block.  For a log of several
+ * lanes it holds the cuts, too, because no header there tells where the tail may move to.
  *
- * It counts only while the superblock says clean, and that is taken back before
- * the first record of the next life (L10).
+ * It is valid only while the superblock says clean, which ends before the first record of
+ * the next life (L10).
  */
 #include <linux/blkdev.h>
 #include <linux/mm.h>

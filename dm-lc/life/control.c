@@ -34,7 +34,7 @@ int lc_volume_set(struct lc_volume *vol, struct lc_params *params, const char *k
 	const char *error;
 	int ret;
 
-	/* Before the lock: nobody knows how long it takes to find so much memory. */
+	/* Before the lock: it may take long to find so much memory. */
 	if (!strcmp(key, "verify_reads") && !strcmp(value, "on")) {
 		ret = lc_sums_enable(&vol->c.sums);
 		if (ret)

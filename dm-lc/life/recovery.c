@@ -6,23 +6,22 @@
  *     headers of each segment, many segments at a time; try every slot of those
  *     without a first one.  Stop after more stale segments in a row than lanes can
  *     be open; segments the superblock names as skipped do not count (L8).
- *  2. Select the unbroken run (replay.c).  Of the segments that were open where it ends,
- *     and all behind them, try every slot that no chain leads to: a rotten header, or one
- *     that was never written, hides what stands behind it (L4, L13).  If the run ends
- *     below a seq that was durable, records are damaged: refuse, nothing is changed,
- *     lc-check decides.
+ *  2. Select the unbroken run (replay.c).  In the segments that were open where it ends,
+ *     and in all later ones, try every slot that no chain leads to: a header that rotted or
+ *     was never written hides what follows it (L4, L13).  If the run ends below a seq that
+ *     was durable, records are damaged: refuse, nothing is changed, lc-check decides.
  *  3. Verify the data of records above the highest durable seq; the first one
  *     that is torn ends the run.  What a power cut tore may also be an error when it is
- *     read: such data is torn, and such a header no header (L16).  That hides nothing
- *     durable that a header gone bad would not, and step 2 tells of that.
+ *     read: such data is torn, and such a header counts as none (L16).  If that hides a
+ *     durable record, step 2 notices, as it does for a rotten header.
  *  4. FLUSH the SSD: after a warm reboot what was read may still be volatile (L3).
  *  5. Apply the entries in seq order to the index.
  *
- * Work and memory grow with the log between tail and head, not with the SSD.  Of n headers in
- * it: 1 reads each of them once, and keeps 24 bytes of it (RP1); 2 merges chains of them, in
- * n log n steps at most, and reads the first sector of slots where it looks behind; 3 reads
- * what is not known to be durable, which is what was in RAM at the crash; 5 reads each header
- * of the run once more.  All loops over headers let others run.
+ * Work and memory grow with the log between tail and head, not with the SSD.  With n headers in
+ * it, step 1 reads each of them once, and keeps 24 bytes of it (RP1).  Step 2 merges chains of
+ * them, in n log n steps at most, and reads the first sector of each slot that it tries.  Step 3
+ * reads what is not known to be durable, which is what was in RAM at the crash.  Step 5 reads
+ * each header of the run once more.  All loops over headers let other tasks run.
  * Nothing is written.
  */
 #include <linux/bitops.h>
@@ -69,7 +68,7 @@ struct scan {
 	struct lc_found found;
 	unsigned long *full;	/* by segment from the tail's: its chain goes to its end */
 	u64 stale_run;		/* stale segments in a row */
-	u64 end;		/* behind the last segment with a record */
+	u64 end;		/* one above the last segment with a record */
 	u32 nr_again;		/* reads repeated */
 	u32 nr_unreadable;	/* headers, but for those read ahead */
 };
@@ -247,8 +246,8 @@ static int look_behind(struct scan *s, u64 segment, u32 slot)
 
 /*
  * The chain of a segment was followed.  Of one without a first header every slot is
- * tried: the only record that tells of a life, and makes dead ones known as dead, may
- * stand behind a header that rotted (L2, L13).
+ * tried: a header that rotted may be followed by the only record that tells of a life,
+ * and by which dead records are known to be dead (L2, L13).
  */
 static int scan_settle(struct scan *s, u64 segment, const struct walk *w)
 {
@@ -411,7 +410,7 @@ static bool slot_whole(struct scan *s, const struct lc_replay_record *r, u32 i,
 	return false;
 }
 
-/* Is all data of a record there?  @raw: header page, one page of data behind it. */
+/* Is all data of a record there?  @raw: header page, then one page of data. */
 static int verify_record(struct scan *s, const struct lc_replay_record *r, void *raw, bool *whole)
 {
 	struct lc_record_info info;

@@ -100,7 +100,7 @@ static void drop(struct lc_volume *vol)
 	forget(vol);
 }
 
-/* The volume is in the list and COMING, so nobody else touches it (E1). */
+/* The volume is in the list and COMING, so no other task touches it (E1). */
 static int bring_up(struct lc_volume *vol, struct dm_target *ti, const struct lc_params *params,
 		    struct lc_user *user, const char **error)
 {

@@ -8,25 +8,25 @@
  *  2. The mark says "abandoned", durably in both copies, with the number of lost
  *     blocks unknown: from here on this cache is never replayed (S1).
  *  3. Every dirty block that is still in RAM goes to the HDD: all that FLUSHes may
- *     wait for is there.  Only segments with a buffer are visited, so this takes as long
- *     as the buffers are large, not the SSD.
+ *     wait for is there.  Only segments with a buffer are visited, so the time depends
+ *     on the size of the buffers, not on that of the SSD.
  *  4. FLUSH the HDD (F3).
  *  5. Mode `degraded`: parked writes and all that follow go straight to the HDD
- *     (bypass.c), flushes that waited end well.  Clean copies count for nothing from
- *     here on: lc_cache_view().
+ *     (bypass.c), flushes that waited end well.  Clean copies are not used from here
+ *     on: lc_cache_view().
  *  6. While they go on, the blocks that are only on the SSD are salvaged, if it still
  *     gives them back verified (salvage.c).  In the end what the SSD does not give back
  *     is lost; it stays in the index, and its list goes into the mark (S4).
  *
- * If something that was only in RAM is refused by the HDD too, or the FLUSH of step 4
- * fails, no FLUSH may end well any more (F1): mode fail.  Step 6 comes nevertheless,
- * because after step 2 there is no other way to what is on the SSD.  A FLUSH that the
- * HDD fails in step 6 may have cost what users wrote: mode fail, too.
+ * If the HDD refuses a block that was only in RAM, or fails the FLUSH of step 4, no
+ * FLUSH may end well any more (F1): the mode is fail.  Step 6 follows nevertheless,
+ * because after step 2 there is no other way to the data on the SSD.  If the HDD fails
+ * a FLUSH in step 6, it may have dropped what users wrote: the mode is fail, too.
  *
  * Without a mark nothing could keep the SSD from being replayed when it comes back,
- * so there mode `fail` is all that is left (lc_health_ssd_failed()).
+ * so the mode is fail at once (lc_health_ssd_failed()).
  *
- * From step 5 on the index only ever shrinks, and says what the HDD does not hold:
+ * From step 5 on the index only ever shrinks.  It lists what the HDD does not hold:
  * lost sectors, and those yet to be salvaged (mask).  The list in the mark may name
  * too many blocks; it is renewed when the volume is suspended.
  */
@@ -161,7 +161,7 @@ static u32 collect(struct lc_rescue *rescue, u64 *position)
 	return nr;
 }
 
-/* Before mode degraded: nobody but us changes a mapping.  Return: whether the HDD took it. */
+/* Before mode degraded: no other task changes a mapping.  Return: whether the HDD took it. */
 static bool save_block(struct lc_rescue *rescue, const struct item *item)
 {
 	struct lc_volume *vol = rescue->vol;

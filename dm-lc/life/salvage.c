@@ -7,9 +7,9 @@
  * and made durable with one FLUSH.  Only then its blocks leave the index.
  *
  * Writes of users to a block wait while it is claimed (S-d), so a batch is claimed and copied in
- * pieces of MAX_CLAIMED blocks.  What of a claimed block users have written meanwhile is not in
- * its mapping any more, and is not copied.  After the piece is released a write may overtake the
- * FLUSH: the HDD holds something newer then, which the index need not know.
+ * pieces of MAX_CLAIMED blocks.  Sectors that users have written before the claim are not in the
+ * mapping of the block any more, and are not copied.  When the piece is released, a write may come
+ * before the FLUSH: then the HDD holds something newer, which the index need not know.
  *
  * A block that a device fails is left for the next pass.
  *
@@ -19,12 +19,12 @@
  *  S-f A block is lost only in a pass that began when the SSD had failed to give it back as it
  *      was written for ssd_patience_ms.
  *
- * After MAX_DEAD_READS slots in a row that cannot be read a pass ends; in the last one the
- * superblock is read, and if that fails, too, the SSD is gone and the others are not tried.
+ * A pass ends after MAX_DEAD_READS slots in a row that cannot be read.  In the last pass the
+ * superblock is read then: if that fails, too, the SSD is gone, and the other slots are not tried.
  *
- * A pause (suspend, other options) ends the batch behind the piece under way, and makes what
- * was copied durable.  Removal goes on for REMOVAL_PATIENCE, less if the HDD takes nothing; what
- * is not salvaged then is lost and put into the mark's list by lc_rescue_record_lost().
+ * A pause (suspend, other options) ends the batch after the piece under way, and makes what
+ * was copied durable.  A removal goes on for REMOVAL_PATIENCE, or less if the HDD takes nothing.
+ * What is not salvaged then is lost, and lc_rescue_record_lost() puts it into the mark's list.
  */
 #include <linux/jiffies.h>
 #include <linux/slab.h>

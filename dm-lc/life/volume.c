@@ -2,21 +2,22 @@
 /*
  * A volume: its rooms, and the small workers that belong to none of them.  See volume.h.
  *
- * Teardown, argued.  When the last reference is dropped no table with this volume is left, so no
- * bio, message or status call can come.  postsuspend ran for the live table, or no bio ever came
- * (lc_volume_teardown()), and device mapper waited for its bios; what may still be queued are
- * workers, and each is cancelled or flushed in the order in which they can queue one another:
+ * Teardown.  When the last reference is dropped no table with this volume is left, so no bio,
+ * message or status call can come.  postsuspend has run for the live table, or no bio ever came
+ * (lc_volume_teardown()), and device mapper has waited for its bios.  Only workers may still be
+ * queued.  Each is cancelled or flushed, in the order in which they can queue one another:
  * idle -> pace -> log -> rescue -> patient -> refill -> meter -> unpark -> commit.  A patient worker
- * parks a write that another one may end before the first has queued unpark.  Refill can wish for a
- * FLUSH in turn, but not once the log is stopped; unpark and commit find no bio by then, so that
- * the one does not start the meter's clock again, and the other does nothing.  Then the work of
- * the name is cancelled, because each of the workers before may have queued it, and the workqueues
- * of the log and of the volume are destroyed, empty, before the memory that their workers use.
+ * parks a write, and another worker may end that write before the first has queued unpark.  Refill
+ * can ask for a FLUSH in turn, but not once the log is stopped.  Unpark and commit find no bio by
+ * then, so unpark does not start the meter's clock again, and commit does nothing.  Then the work
+ * of the name is cancelled, because each of the workers before may have queued it.  The workqueues
+ * of the log and of the volume are empty then, and are destroyed before the memory that their
+ * workers use.
  *
- * A creation that fails is unwound in the reverse order (create_rooms()), and that differs: the
- * queues of the log and of the volume go after the lanes and the parked writes.  No worker has run
- * by then.  The threads and queues exist, but writeback is paused, and all else begins with a bio,
- * a kick or a resume, which the constructor of the first table comes before.
+ * A creation that fails is unwound in the reverse order (create_rooms()).  That order differs: the
+ * queues of the log and of the volume go after the lanes and the intake.  No worker has run by
+ * then: the threads and queues exist, but writeback is paused, and all other work begins with a
+ * bio, a kick or a resume, none of which comes before the first table's constructor has ended.
  */
 #include <linux/mempool.h>
 #include <linux/mm.h>
@@ -282,7 +283,7 @@ void lc_volume_teardown(struct lc_volume *vol)
 {
 	struct lc_cache *c = &vol->c;
 
-	/* Resumed, but another target of the table was not, so that nobody suspended it. */
+	/* Resumed, but another target of the table was not, so there was no postsuspend. */
 	if (vol->running) {
 		lc_writeback_pause(vol->wb);
 		WRITE_ONCE(vol->running, false);

@@ -35,8 +35,8 @@
 #include <linux/types.h>
 
 #define LC_BACKLOG_MS		50u
-#define LC_BACKLOG_SPAN		(NSEC_PER_SEC / 20)	/* a measurement takes so long, or */
-#define LC_BACKLOG_SLOTS	1024u			/* so many slots if earlier; 4 MiB */
+#define LC_BACKLOG_SPAN		(NSEC_PER_SEC / 20)	/* a measurement takes this time, or */
+#define LC_BACKLOG_SLOTS	1024u			/* this many slots if earlier; 4 MiB */
 #define LC_BACKLOG_LEAST	2u			/* segments (BL2) */
 #define LC_BACKLOG_PIECE	32u			/* slots, at least */
 

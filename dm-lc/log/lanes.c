@@ -57,7 +57,7 @@ static void cut(struct lc_lanes *lanes, bool want_durable, struct list_head *clo
 	lc_allot_cut(lanes->allot);
 }
 
-/* [all lanes locked] Number behind the last segment that anything was put into. */
+/* [all lanes locked] Number after the last segment that anything was put into. */
 static u64 used(const struct lc_lanes *lanes)
 {
 	u64 number = lanes->allot->next;
@@ -284,10 +284,10 @@ void lc_cursor_release(struct lc_cursor *cur)
 }
 
 /*
- * The slot is of another lane's segment, of this life.  If that has no buffer its record is
- * durable, so it has a lower seq than ours, which is not even written (B2).  Else its record
- * has been lane->open before it was mapped there: if it is not any more it was closed, and
- * has its seq; so it is older if ours is still open after that.
+ * The slot is in a segment that another lane has opened in this life.  If the segment has no
+ * buffer, the slot's record is durable, so it has a lower seq than ours, which is not written yet
+ * (B2).  Otherwise that record was lane->open before the slot was mapped.  If it is not lane->open
+ * any more, it was closed and has its seq, so it is older if our record is still open after that.
  */
 static enum lc_order compare_lanes(const struct lc_cursor *cur, const struct lc_segment *seg,
 				   u32 slot, struct lc_cursor *other)
@@ -299,7 +299,7 @@ static enum lc_order compare_lanes(const struct lc_cursor *cur, const struct lc_
 	if (!rcu_access_pointer(seg->buf))
 		return LC_ORDER_OLDER;
 	rcu_read_lock();	/* as in try_reserve() */
-	/* Pairs with the releases of lane->open; our own state is read behind it. */
+	/* Pairs with the releases of lane->open; the state of our own record is read after it. */
 	rec = smp_load_acquire(&lane->open);
 	joined = rec && lc_record_join(rec, seg->number, slot, NULL);
 	rcu_read_unlock();

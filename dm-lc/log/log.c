@@ -39,7 +39,7 @@ struct lc_log {
 	u64 last_seq;			/* lock */
 	u64 written_seq;		/* lock */
 	u64 durable_seq;		/* lock */
-	u64 want_seq;			/* be durable up to here, nobody waits; lock */
+	u64 want_seq;			/* to become durable up to here, without a waiter; lock */
 	u64 relief_seq;			/* last_seq at the last wish that holds (G6); lock */
 	u64 flush_seq;			/* written_seq when the running FLUSH began; lock */
 	u32 flush_round;		/* round then; lock */
@@ -355,7 +355,7 @@ void lc_log_end_flushes(struct lc_log *log, blk_status_t status)
 		lc_io_end(io, status);
 }
 
-/* The very last access of a completion: the log may be freed right behind it. */
+/* The very last access of a completion: the log may be freed right afterwards. */
 static void write_over(struct lc_log *log)
 {
 	unsigned long flags;
@@ -530,7 +530,7 @@ static void extend_written(struct lc_log *log, struct lc_record *rec)
 	}
 }
 
-/* The write of a record is over.  Log and record may be gone right behind it. */
+/* The write of a record is over.  Log and record may be gone right afterwards. */
 static void record_written(struct lc_log *log, struct lc_record *rec, blk_status_t status)
 {
 	LIST_HEAD(ios);

@@ -43,7 +43,7 @@ int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc
 	s64 state;
 
 	do {
-		/* Each time: a failed cmpxchg would not order what follows behind the state. */
+		/* Read anew each time: a failed cmpxchg would not order the reads that follow. */
 		state = atomic64_read_acquire(&rec->state);
 		if (refuse && READ_ONCE(*refuse))
 			return -EAGAIN;
@@ -67,7 +67,7 @@ bool lc_record_join(struct lc_record *rec, u64 segment, u32 slot, const bool *re
 	s64 state;
 
 	do {
-		/* As above; what is read behind it is of this incarnation, or the cmpxchg fails. */
+		/* As above; what is read next is of this incarnation, or the cmpxchg fails. */
 		state = atomic64_read_acquire(&rec->state);
 		if (refuse && READ_ONCE(*refuse))
 			return false;

@@ -73,7 +73,7 @@ static bool refill_segment(struct lc_refill *refill)
 	u64 position;
 
 	if (!refill->taken) {
-		/* Pairs with relog_wait(): it is opened behind the wish (B5). */
+		/* Pairs with relog_wait(): relog_wanted is set before a lane opens it (B5). */
 		bool starved = smp_load_acquire(&allot->relog_starved) && !lc_allot_ready(allot);
 
 		if (!lc_ring_take(c->ring, starved ? 0 : READ_ONCE(c->ring->reserve),
@@ -108,7 +108,7 @@ static bool paced(struct lc_refill *refill)
 	wait = refill->ops->pace(refill->owner);
 	if (elapsed >= wait)
 		return false;
-	/* Instead of what was to be waited for before: that may have been longer. */
+	/* Replaces the wait that was set before, which may be longer. */
 	mod_delayed_work(c->env.wq, &refill->pace_work, wait - elapsed);
 	return true;
 }

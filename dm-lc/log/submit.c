@@ -7,11 +7,11 @@
  * own, so that a record can always be written.  The task that waits for a small record sends it
  * itself, and must not sleep for memory: it takes one of a few bios that exist for that.
  *
- * Workers do not send all records at once.  A FLUSH may wait in the SSD behind all writes that
- * got there before it, and until it ends no buffer is free.  So at most a twentieth of what the
- * buffers hold, or two records, is on its way; of a slow SSD what it writes soon, or one record
+ * Workers do not send all records at once.  In the SSD a FLUSH may wait for all writes that got
+ * there before it, and until it ends no buffer is free.  So at most a twentieth of what the
+ * buffers hold, or two records, is on its way; to a slow SSD, what it writes soon, or one record
  * (SU1).  Other records wait for their turn in the order in which they came.  A record that is
- * written again does not wait: without it hardly any of those that wait can become durable.
+ * written again does not wait: until it is written, hardly any record after it can be durable.
  */
 #include <linux/bio.h>
 #include <linux/ktime.h>
@@ -42,14 +42,14 @@ struct lc_submit {
 	struct lc_pool *pool;
 	struct lc_sums *sums;
 	u32 nr_lanes;
-	/* Constant behind lc_submit_bind(). */
+	/* Constant after lc_submit_bind(). */
 	const struct lc_submit_ops *ops;
 	struct lc_log *log;
 	struct workqueue_struct *wq;
 
 	u32 piece;			/* blocks of a record, at most; 0: all; READ_ONCE() */
 	struct bio_set bios;
-	struct direct *direct;		/* NR_DIRECT; each is his who set its bit */
+	struct direct *direct;		/* NR_DIRECT; each belongs to the task that set its bit */
 	unsigned long busy;		/* bits */
 	spinlock_t lock;		/* in completion context too */
 	struct list_head waiting;	/* records; lock */

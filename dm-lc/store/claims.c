@@ -74,7 +74,7 @@ static void let(struct lc_claims *claims, struct lc_claim *claim)
 	if (!claim->holds)
 		return;
 	claim->holds = false;
-	/* Pairs with lc_claims_holding(): a write that sees none goes behind what came before. */
+	/* Pairs with lc_claims_holding(): a write that sees none also sees what was done before. */
 	smp_store_release(&claims->nr_holding, claims->nr_holding - 1);
 }
 

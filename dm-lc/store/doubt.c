@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Sampled blocks in which the HDD may show what it does not hold.  See doubt.h. */
+/* The doubtful sectors of the sampled blocks.  See doubt.h. */
 #include <linux/string.h>
 
 #include "format/sample.h"

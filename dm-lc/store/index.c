@@ -302,7 +302,7 @@ bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc
 	WRITE_ONCE(*head, map->slot);
 	WRITE_ONCE(n->flags, NODE_LINKED | (map->dirty ? NODE_DIRTY : 0) |
 		   (map->refused ? NODE_REFUSED : 0));
-	/* Behind the new node: the block is cached all the time (I4). */
+	/* After the new node is linked: the block is cached all the time (I4). */
 	if (replaced)
 		unlink_node(index, link == head ? &n->next : link, old);
 	count(&index->cached, !replaced);

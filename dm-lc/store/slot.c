@@ -51,7 +51,7 @@ static int find_record(struct lc_cache *c, u32 slot, struct lc_record_header *he
 			error = ret;
 			nr_bad++;
 		}
-		/* One that rotted, or cannot be read, does not hide those behind it (L13). */
+		/* One that rotted, or cannot be read, does not hide those after it (L13). */
 		if (ret || lc_chain_step(&chain, &c->sb, header, info, NULL)) {
 			lc_chain_skip(&chain);
 			continue;

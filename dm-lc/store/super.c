@@ -3,10 +3,10 @@
  * The superblock of the SSD.  See super.h.
  *
  * The two front copies are written one after the other, each with PREFLUSH and FUA:
- * whatever was written before is durable before the superblock says so.  A write may be
- * torn, so the copy that is known to be whole is written last (super->whole): one is
- * whole at any moment, also if the crash before left only one.  The copy with the higher
- * sb_seq wins; a newer one whose twin was not written yet is believed harmlessly, because
+ * what was written before is durable before the superblock says so.  A write may be
+ * torn, so the copy that is known to be whole is written last (super->whole).  So one is
+ * whole at any moment, also if an earlier crash has left only one.  The copy with the higher
+ * sb_seq wins.  A newer copy whose twin was not written yet may be believed, because
  * nothing that depends on it happens before both are durable.
  */
 #include <linux/blkdev.h>

@@ -2,8 +2,8 @@
 /*
  * Listing what a segment holds that the HDD does not.
  *
- * Which slots are dirty the index knows; what they should hold, their checksums and their
- * sectors, is in the headers of the segment's records on the SSD.
+ * The index knows which slots are dirty.  The record headers of the segment, on the SSD, say what
+ * each slot should hold: block, sectors and checksum.
  */
 #include <linux/sort.h>
 
@@ -67,7 +67,7 @@ static void collect_record(struct lc_cache *c, struct lc_wb_list *list,
 }
 
 /*
- * Read what should be a header, @tries times at most, and go behind it.  Return: 0, -EBADMSG if
+ * Read what should be a header, @tries times at most, and step past it.  Return: 0, -EBADMSG if
  * it is none of this segment, -EREMOTEIO if the SSD fails it, or -EINTR.
  */
 static int read_header(struct lc_cache *c, const struct lc_wb_source *source,
@@ -90,11 +90,11 @@ static int read_header(struct lc_cache *c, const struct lc_wb_source *source,
 }
 
 /*
- * Follow the headers of a segment and collect its dirty slots.  What ends the chain
- * is not told from damage here (see collect_orphans()), and behind our last record
- * there may be one that a crash killed: nothing is mapped to its slots.  But where dirty
- * slots follow there was a header, and one that does not come back may do so later: its
- * slots are not given up before the SSD has had its time (L18).
+ * Follow the headers of a segment and collect its dirty slots.  The end of the chain
+ * looks like damage here (see collect_orphans()).  After the last record there may be one
+ * that a crash killed, to whose slots nothing is mapped.  But where dirty slots follow
+ * there was a header.  It may be readable later, so its slots are given up only when the
+ * SSD has had its time (L18).
  */
 static int walk_segment(struct lc_cache *c, const struct lc_wb_source *source,
 			struct lc_wb_list *list)
@@ -116,7 +116,7 @@ static int walk_segment(struct lc_cache *c, const struct lc_wb_source *source,
 		}
 		if (ret == -EINTR || (ret == -EREMOTEIO && source->patient))
 			return ret;
-		/* Damage, or the end.  A header behind it still names its slots (L13). */
+		/* Damage, or the end.  A header after it still names its slots (L13). */
 		if (!slots_left(c, source->number, chain.slot))
 			break;
 		if (source->patient)

@@ -12,15 +12,15 @@
  * would not keep it free for them: its head is at the writes whenever a read comes.  Pauses do.
  *
  * Invariant
- *  Y  While others read the HDD, no run is started behind `depth` others before a rest is
- *     over, or no read has come or ended for YIELD_CALM.  It takes how.backoff() jiffies, one
- *     more or less, and ends within YIELD_STEP when that becomes 0, or the batch is to be given up.
- *     A run counts as many as would be without stripes.
+ *  Y  While others read the HDD, writeback rests after each `depth` runs that it has started.
+ *     A rest takes how.backoff() jiffies, one more or less.  It ends within YIELD_STEP if
+ *     no read has come or ended for YIELD_CALM, if how.backoff() becomes 0, or if the batch is
+ *     to be given up.  A run counts as the number of runs that it would be without stripes.
  *
- * A run only records its error; lc_wbcopy_run() returns one, the HDD's first, after all
- * runs have ended.  A slot that does not verify is read once more; it is never written to
- * the HDD.  That, and errors, end the batch, or, when told to judge, the worker of the run
- * goes through its blocks one by one to find those that fail.
+ * A run only records its error.  lc_wbcopy_run() returns one error when all runs have ended:
+ * one of the HDD if there is any, else the first one.  A slot that does not verify is read once
+ * more; it is never written to the HDD.  Such a slot, or an error, ends the batch; or, if
+ * how.judge says so, the worker of the run tries its blocks one by one to find those that fail.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -41,7 +41,7 @@
 #include "writeback/stripe.h"
 
 #define YIELD_CALM	(HZ / 4 ?: 1)
-#define YIELD_STEP	(HZ / 100 ?: 1)	/* how often it is looked whether there is still reason */
+#define YIELD_STEP	(HZ / 100 ?: 1)	/* how often a rest checks its reasons */
 
 struct run {
 	struct lc_wbcopy *copy;
@@ -52,7 +52,7 @@ struct run {
 	atomic_t pending;		/* bios of the phase, and its starter */
 	blk_status_t status;		/* any of them failed */
 	bool writing;			/* the phase */
-	struct work_struct work;	/* behind a phase */
+	struct work_struct work;	/* when a phase has ended */
 	struct page **pages;		/* of its blocks; copy->most pointers */
 };
 
@@ -75,7 +75,7 @@ struct lc_wbcopy {
 	atomic_t nr_bad;		/* slots the SSD does not give back */
 	wait_queue_head_t wait;
 	u32 streak;			/* runs started since the last rest; thread only */
-	u32 streak_moves;		/* of them not right behind another; thread only */
+	u32 streak_moves;		/* of them not adjacent to the one before; thread only */
 	u32 streak_blocks;		/* thread only */
 	unsigned long rested;		/* jiffies, in this batch; thread only */
 	u32 depth;
@@ -94,7 +94,7 @@ static void run_end(struct run *run, int error)
 	/* One of the HDD counts most: nothing of the batch is believed then (W3). */
 	if (error && (!copy->error || error == -EIO))
 		WRITE_ONCE(copy->error, error);
-	/* Behind the error: who waits for a claim looks at that, too. */
+	/* After the error is set: a task that waits for a claim looks at that, too. */
 	lc_claims_drop(copy->c->claims, &run->claim);
 	memcpy(copy->spare + copy->nr_spare, run->pages, run->nr * sizeof(*run->pages));
 	copy->nr_spare += run->nr;
@@ -429,7 +429,7 @@ static bool run_given_up(const void *run)
 }
 
 /*
- * Wait for discards of its blocks, and keep those that come behind it out (C5).  Blocks of one
+ * Wait for discards of its blocks, and keep out those that come later (C5).  Blocks of one
  * stripe may have others between them, which are claimed, too, for as long as the run takes.
  */
 static void run_claim(struct run *run)
@@ -480,7 +480,7 @@ static void yield_to_reads(struct lc_wbcopy *copy)
 	if (copy->streak < copy->depth || copy->how.judge == LC_WB_SKIP)
 		return;
 	while (!given_up(copy) && reads_come(copy->c)) {
-		/* Behind a rest the head has to come back. */
+		/* After a rest the head has to come back. */
 		rest = copy->how.backoff(copy->how.arg, copy->streak_moves ?: 1,
 					  copy->streak_blocks);
 		if (elapsed >= rest)

@@ -11,12 +11,12 @@
  *     neighbouring blocks, verify each, write them to the HDD in one go.
  *  4. FLUSH the HDD, once.
  *  5. Under each block's bucket lock, if the slot is still its newest copy, mark
- *     it clean.  What cannot be: lost sectors, slots that turned out damaged, blocks
- *     the HDD refused, is logged again at the head, so that it pins nothing.
- *  6. Make the whole log durable: a copy we skipped because it was overwritten is
- *     not needed only once what overwrote it is durable (L5).
- *  7. Superblock with the new tail, then the segments are free.  The tail moves from cut to
- *     cut (segment.h): what is drained behind the last one waits for the next.
+ *     it clean.  Blocks that cannot be clean (lost sectors, a damaged slot, refused by
+ *     the HDD) are logged again at the head, so that they do not hold the tail.
+ *  6. Make the whole log durable: a copy that was skipped because it was overwritten is
+ *     needed until the newer copy is durable (L5).
+ *  7. Write the superblock with the new tail, then the segments are free.  The tail moves
+ *     from cut to cut (segment.h): what is drained after the last cut waits for the next.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -125,8 +125,8 @@ static bool should_run(struct lc_writeback *wb)
 /* --- step 1: collect ---------------------------------------------------- */
 
 /*
- * Blocks of a batch at most.  The more, the better their order; but segments are freed when
- * all of it is through, and so long the rest of the log has to do (pace.h).
+ * Blocks of a batch at most.  The more, the better their order; but its segments are freed
+ * only at its end, and until then the rest of the log has to suffice (pace.h).
  */
 static u32 batch_max(const struct lc_writeback *wb)
 {
@@ -136,9 +136,9 @@ static u32 batch_max(const struct lc_writeback *wb)
 }
 
 /*
- * The reserve is small: while it is used the tail must move as soon as it can, or it is used
- * up for what lies behind.  And a batch frees no larger part of the log than its blocks would
- * fill: of blocks that are overwritten all the time few fill many segments.
+ * The reserve is small: while it is in use, the tail must move as soon as it can, before blocks of
+ * later segments use the reserve up.  And a batch frees no more than an eighth of the log: with
+ * blocks that are overwritten all the time, few blocks to copy are spread over many segments.
  */
 static bool must_end_soon(const struct lc_writeback *wb, const struct lc_wb_batch *b, u64 number)
 {
@@ -149,7 +149,7 @@ static bool must_end_soon(const struct lc_writeback *wb, const struct lc_wb_batc
 	       number - b->first >= c->sb.geo.nr_segments / 8;
 }
 
-/* Behind what holds something already, only if the tail could not move there. */
+/* A batch with blocks goes on to segment @number only if the tail could not move there. */
 static bool may_go_on(struct lc_writeback *wb, const struct lc_wb_batch *b, u64 number)
 {
 	u64 seq;
@@ -213,9 +213,9 @@ static u64 room(const struct lc_writeback *wb)
 }
 
 /*
- * How long may a batch rest for the sake of reads?  Not at all if somebody waits for it, or would:
- * it was told to drain, the log is filling up in spite of it, or kept for relogging, or other
- * options are to be taken over.
+ * How long may a batch rest for the sake of reads?  Not at all if a task waits for the batch, or
+ * soon would: after a drain message, while the log fills up in spite of the batch or is kept for
+ * relogging, and while other options are to be taken over.
  */
 static unsigned long backoff(const void *arg, u32 runs, u32 blocks)
 {
