@@ -51,7 +51,7 @@ static void whole(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, slot, sb->geo.seg_slots);
 }
 
-/* A header that does not decode leaves the walk where it is; it can go on behind (L13). */
+/* A header that does not decode leaves the walk where it is; it can go on after it (L13). */
 static void broken(struct kunit *test)
 {
 	struct lc_sb *sb = example_sb_alloc(test, LC_CSUM_XXH64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Who has its turn at which places of the HDD (CL1, CL2), and who holds writes back. */
+/* Which claim has its turn (CL1, CL2), and which ones hold writes back. */
 #include "../store/claims.h"
 #include "example.h"
 
@@ -70,7 +70,7 @@ static void free_way(struct kunit *test)
 	claims_destroy(claims);
 }
 
-/* A copy that waits for a discard comes before a discard that was added behind it. */
+/* A copy that waits for a discard comes before a discard that was added after it. */
 static void first_come(struct kunit *test)
 {
 	struct lc_claims *claims = claims_create(test);

@@ -53,7 +53,7 @@ static void record_short_sum(struct kunit *test)
 			raw->bytes[bit / 8] ^= 1 << bit % 8;
 		}
 		KUNIT_EXPECT_EQ(test, decode_record(raw, sb), 0);
-		/* Of a number of entries that cannot be, nothing is read behind the last one. */
+		/* With an impossible number of entries, nothing is read after the last one. */
 		raw->record.nr_entries = cpu_to_le16(0xffff);
 		KUNIT_EXPECT_EQ(test, decode_record(raw, sb), -EBADMSG);
 		raw->record.csum = cpu_to_le64(lc_record_csum(&raw->record, sb));

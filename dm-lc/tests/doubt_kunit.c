@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Sampled blocks in which the HDD may show what it does not hold. */
+/* The doubtful sectors of the sampled blocks. */
 #include <kunit/test.h>
 
 #include "../store/doubt.h"
@@ -9,7 +9,7 @@
 
 static struct lc_doubt doubt;
 
-/* Behind a start with a mark. */
+/* After a start with a mark. */
 static void begin_life(void)
 {
 	lc_doubt_init(&doubt, BLOCKS);
@@ -106,7 +106,7 @@ static void in_part(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, lc_doubt_any(&doubt));
 }
 
-/* A discard is sent, and makes nothing certain; one that ends during a FLUSH may be behind it. */
+/* A discard is sent, and makes nothing certain; one that ends during a FLUSH may come after it. */
 static void discards(struct kunit *test)
 {
 	begin_life();

@@ -406,7 +406,7 @@ static inline bool fake_feed(struct fake *fake)
 
 /*
  * What device mapper lays around a clone, as far as finding one from the other
- * goes: a magic number behind the per-bio data says that a bio follows.
+ * goes: a magic number after the per-bio data says that a bio follows.
  */
 struct fake_io {
 	struct lc_io io;

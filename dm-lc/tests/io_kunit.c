@@ -53,7 +53,7 @@ static int odd_init(struct kunit *test)
 	return 0;
 }
 
-/* The next piece lies @gap bytes behind the last one. */
+/* The next piece lies @gap bytes after the last one. */
 static void add_piece(struct odd *odd, u32 *at, u32 gap, u32 len)
 {
 	void *memory = odd->memory + *at + gap;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lanes in a storm: several writers, somebody who seals, closes segments and
+ * Lanes under load: several writers, a thread that seals, closes segments and
  * logs tombstones, a log whose every record is looked at when it is submitted.
  *
  * Checked all the time: no slot is handed out twice, no record is submitted while
@@ -178,7 +178,7 @@ static int writer_thread(void *data)
 	return 0;
 }
 
-/* As the refill worker, with a tail that follows a few dozen segments behind. */
+/* As the refill worker, with a tail that stays a few dozen segments below the head. */
 static int feeder_thread(void *data)
 {
 	struct storm *storm = data;

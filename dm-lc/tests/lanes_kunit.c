@@ -319,13 +319,13 @@ static void joined(struct kunit *test)
 		lc_cursor_release(&cur);
 		KUNIT_EXPECT_TRUE(test, c->lanes->lane[i]->open->owed);
 	}
-	/* The next slot is the one behind: none was used. */
+	/* The next slot is the one after it: none was used. */
 	KUNIT_EXPECT_EQ(test, put(fake, 0, 3, 3), slots[0] + 1);
 	/* As for who wants a slot (B5). */
 	WRITE_ONCE(c->allot->relog_wanted, true);
 	KUNIT_EXPECT_FALSE(test, lc_cursor_join(c->lanes, slots[0], &cur));
 	WRITE_ONCE(c->allot->relog_wanted, false);
-	/* Closed, with another one open behind it; then durable. */
+	/* Closed, with another one open after it; then durable. */
 	KUNIT_EXPECT_EQ(test, lc_lane_seal(c->lanes->lane[0], false, false), 1);
 	put(fake, 0, 4, 4);
 	KUNIT_EXPECT_FALSE(test, lc_cursor_join(c->lanes, slots[0], &cur));

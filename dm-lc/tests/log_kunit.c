@@ -162,7 +162,7 @@ static void flush_covers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fio->ended, 0);
 }
 
-/* Waiters that come in another order than their seqs: each is let go by its own, none behind. */
+/* Waiters that come in another order than their seqs: each is let go by its own seq. */
 static void late_waiters(struct kunit *test)
 {
 	static const u64 order[] = { 2, 3, 1, 3, 2, 1 };
@@ -339,7 +339,7 @@ static void fua_alone(struct kunit *test)
 	fake_expect_flushes(fake, 0);
 }
 
-/* F4: not behind something that is not durable, then one FLUSH for both. */
+/* F4: no FUA while an earlier record is not durable; then one FLUSH for both. */
 static void fua_not_alone(struct kunit *test)
 {
 	struct fake_options options = { .fua = true };
@@ -637,7 +637,7 @@ static void stopped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_flush(fake)->ended, 0);
 }
 
-/* What ends well behind the stop counts no more: only RAM is known to give it back (G5). */
+/* A write that ends well after the stop does not count: only RAM is known to give it back (G5). */
 static void stopped_midway(struct kunit *test, bool fua)
 {
 	struct fake_options options = { .fua = fua };
@@ -672,7 +672,7 @@ static void stopped_flush(struct kunit *test)
 	stopped_midway(test, false);
 }
 
-/* Nor does what was durable before leave RAM behind it. */
+/* Nor does what was durable before the stop leave RAM after it. */
 static void stopped_close(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* How long writeback puts up with devices that fail. */
+/* When writeback gives up on a device that fails. */
 #include <kunit/test.h>
 
 #include "../writeback/patience.h"

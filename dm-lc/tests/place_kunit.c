@@ -17,7 +17,7 @@ static void make(struct lc_place *place, u64 volume_sectors, u64 data_offset, u6
 	lc_place_init(place, &sb);
 }
 
-/* Behind the mark, or at byte 0 without a moved head: one piece. */
+/* After the mark, or at byte 0 without a moved head: one piece. */
 static void one_piece(struct kunit *test)
 {
 	struct lc_place place;
@@ -33,7 +33,7 @@ static void one_piece(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lc_place_run(&place, 2047, 2), 2);
 }
 
-/* The first MiB behind the end, everything else where it was, all sectors apart. */
+/* The first MiB after the end, everything else where it was, all sectors apart. */
 static void moved_head(struct kunit *test)
 {
 	u64 volume = 8 * MIB_SECTORS + 8, s;

@@ -412,7 +412,7 @@ static void close_segment(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->c.lanes), 2);
 	fake_write(fake, 10, 2);
 	KUNIT_EXPECT_EQ(test, seal(fake), 2);
-	/* The open record behind it is untouched: taken back, then the segment closes. */
+	/* The open record after it is untouched: taken back, then the segment closes. */
 	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->c.lanes->lane[0], true, false), 2);
 	fake_write(fake, 20, 1);
 	KUNIT_EXPECT_EQ(test, seal(fake), 3);
@@ -603,7 +603,7 @@ static void range_in_last_slot(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 
-	/* Still open when the RANGE comes, and one slot is left behind it. */
+	/* Still open when the RANGE comes, and one slot is left after it. */
 	fake_write(fake, 0, DATA - 1);
 	fake_feed(fake);
 	KUNIT_EXPECT_EQ(test, append(fake, 9), 0);

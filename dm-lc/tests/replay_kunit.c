@@ -198,7 +198,7 @@ static void torn_tail(struct kunit *test)
 	expect(log, 0, 6, 3);
 }
 
-/* Unflushed records behind the gap are gone, whatever they hold. */
+/* Unflushed records after the gap are gone, whatever they hold. */
 static void gap(struct kunit *test)
 {
 	struct log *log = log_create(test, 1, 1, 1, 1);
@@ -254,7 +254,7 @@ static void below_tail(struct kunit *test)
 	add(log, 1, 9, 1);
 	expect(log, 0, 9, 4);
 	KUNIT_EXPECT_EQ(test, log->result.nr_kept, 5);
-	/* Segment numbers go on behind the tail's even if nothing is kept. */
+	/* Segment numbers go on from the tail's even if nothing is kept. */
 	log = log_create(test, 1, 1, 10, 9);
 	log->durable = 8;
 	add(log, 1, 9, 1);
@@ -433,7 +433,7 @@ static void leftovers(struct kunit *test)
 	add(log, 5, 7, 2);		/* and there again */
 	expect(log, -EUCLEAN, 3, 2);	/* 4 was in that segment: its life's copy is gone */
 	life(log, 1, 1, 3);
-	add(log, 4, 4, 3);		/* behind it neither */
+	add(log, 4, 4, 3);		/* after it neither */
 	expect(log, -EUCLEAN, 3, 2);
 	add(log, 4, 4, 1);		/* but if it lies before it, too */
 	expect(log, 0, 7, 3);
@@ -517,7 +517,7 @@ static void wrap(struct kunit *test)
 	}
 }
 
-/* A durable seq too far ahead for what is kept of it: still behind the end, and never within. */
+/* A durable seq too far ahead for what is kept of it: still after the end, and never within. */
 static void far_ahead(struct kunit *test)
 {
 	static const u64 ahead[] = { 9, (1ULL << 32) - 2, 1ULL << 32, (1ULL << 32) + 3 };

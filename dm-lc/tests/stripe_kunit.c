@@ -64,12 +64,12 @@ static void no_stripes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, length(&place, 0, 0, 9), 2);
 }
 
-/* Neighbours are cut where a stripe ends on the disk, behind the mark and in a partition. */
+/* Neighbours are cut where a stripe ends on the disk, after the mark and in a partition. */
 static void cut_at_a_stripe(struct kunit *test)
 {
 	struct lc_place place;
 
-	/* The volume begins 256 blocks behind the start of the disk, 16 into a stripe of 48. */
+	/* The volume begins 256 blocks after the start of the disk, 16 into a stripe of 48. */
 	make_place(&place, 100000, LC_MARK_BYTES, 0);
 	make_neighbours(0);
 	KUNIT_EXPECT_EQ(test, length(&place, 0, 16, 0), 64);
@@ -77,7 +77,7 @@ static void cut_at_a_stripe(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, length(&place, 0, 48, 32), 48);
 	KUNIT_EXPECT_EQ(test, length(&place, 0, 384, 0), 128);
 	KUNIT_EXPECT_EQ(test, length(&place, 0, 384, 128), 384);
-	/* A partition that begins 8 blocks behind a stripe's start. */
+	/* A partition that begins 8 blocks after a stripe's start. */
 	KUNIT_EXPECT_EQ(test, length(&place, 8 * LC_BLOCK_SECTORS, 48, 0), 24);
 	/* The end of what there is cuts nothing off. */
 	KUNIT_EXPECT_EQ(test, length(&place, 0, 48, NR - 30), 30);
@@ -114,7 +114,7 @@ static void ends_at_the_seam(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, length(&place, 0, 0, 0), 20);
 	KUNIT_EXPECT_EQ(test, length(&place, 0, 0, 20), LC_RUN_BLOCKS);
 	KUNIT_EXPECT_EQ(test, length(&place, 0, 48, 0), 20);
-	/* The head is behind block 100000, which is 16 behind a stripe's start. */
+	/* The head is after block 100000, which is 16 after a stripe's start. */
 	make_neighbours(0);
 	KUNIT_EXPECT_EQ(test, length(&place, 0, 48, 0), 32);
 	make_neighbours(seam);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Records that are sent by the task that waits for them, those that wait for their turn (W of
- * submit.c), and those that are durable once they are written (G2 of log.h): an SSD without
+ * Records that are sent by the task that waits for them, those that wait for their turn (SU1 of
+ * submit.h), and those that are durable once they are written (G2 of log.h): an SSD without
  * a volatile cache.
  */
 #include <kunit/test.h>
@@ -112,7 +112,7 @@ static void direct_not_last(struct kunit *test)
 	KUNIT_EXPECT_PTR_NE(test, READ_ONCE(fake->sender), current);
 }
 
-/* G5: nothing is sent behind the stop, and no place is lost over it. */
+/* G5: nothing is sent after the stop, and none stays counted in on_way. */
 static void direct_stopped(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
