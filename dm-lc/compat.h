@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Force-included.  The source is written for the newest kernel.  What an older
- * kernel lacks is defined here, and kernel versions are tested only here.
+ * Force-included.  The source is written for the newest kernel; whatever an
+ * older one lacks is made up for here, and only here is a version tested.
  */
 #ifndef LC_COMPAT_H
 #define LC_COMPAT_H

@@ -92,8 +92,8 @@ static u32 next_generation(struct lc_bypass *bypass)
 	u32 before = bypass->generation;
 
 	/*
-	 * The one that begins has none on their way: it ended when it was waited for, and
-	 * none has joined it since.
+	 * The generation that begins is empty: it was waited for, and no write has joined it
+	 * since.
 	 */
 	bypass->generation = !before;
 	return before;

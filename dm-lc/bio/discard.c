@@ -69,7 +69,7 @@
 #define BIOS		16	/* always there; more if there is memory */
 #define DISCARDS	16	/* the same */
 
-/* Blocks of all discards whose bios have ended early; each counts for some at least. */
+/* Bound on the blocks of discards whose bios have ended early; each counts EARLY_LEAST or more. */
 #define EARLY_BLOCKS	(1u << 20)
 #define EARLY_LEAST	(EARLY_BLOCKS / 1024)
 
@@ -137,7 +137,7 @@ static bool visit_block(struct lc_cache *c, u64 block, bool drop)
 	return found;
 }
 
-/* By block or by slot, whichever is less work.  @drop: otherwise only look for the first one. */
+/* By block or by slot, as is less work.  Without @drop, only look whether there is one. */
 static bool visit_range(struct lc_cache *c, const struct lc_claim *claim, bool drop)
 {
 	u64 nr_slots = c->sb.geo.nr_slots;
@@ -165,8 +165,8 @@ static bool visit_range(struct lc_cache *c, const struct lc_claim *claim, bool d
 /* --- the end ----------------------------------------------------------------- */
 
 /*
- * No buffer, or no log any more: a discard is a hint, and dropping it is an answer that loses
- * nothing.
+ * Without a buffer, or without a log, a discard is dropped and ends well: it is a hint, and nothing
+ * is lost.
  */
 static blk_status_t status_of(const struct lc_cache *c, int ret)
 {
@@ -263,7 +263,7 @@ static void send_below(struct discard *one)
 
 /* --- look_work ----------------------------------------------------------------- */
 
-/* Nothing is discarded any more: the HDD is to be left alone (S3), or all that is written fails. */
+/* Do discards end without effect?  The SSD was given up (S3), or the mode is not rw. */
 static bool over(const struct lc_cache *c)
 {
 	return lc_ssd_failed(&c->health) || lc_mode(&c->health) != LC_MODE_RW;
@@ -290,7 +290,7 @@ static u64 blocks_of(const struct bio *bio, u64 *first)
 	return end - min(end, *first);
 }
 
-/* Step 1.  Waits for memory, or until another discard has ended, which does not depend on us. */
+/* Step 1.  Waits for memory, or for the end of another discard, which does not depend on this. */
 static struct discard *new_discard(struct lc_discards *d, struct lc_io *io)
 {
 	struct discard *one = mempool_alloc(&d->pool, GFP_NOIO);
@@ -313,7 +313,7 @@ static void end_early(struct lc_discards *d, struct discard *one)
 		return;
 	atomic_add(weight(one), &d->early);
 	one->bio = NULL;
-	/* First: what is sent when the bio has ended must find that. */
+	/* Before the end of the bio: a write that is sent afterwards must find this. */
 	lc_claims_hold(d->c->claims, &one->claim);
 	bio_end(d->c, bio, 0);
 }
@@ -330,7 +330,7 @@ static void look(struct lc_discards *d, struct lc_io *io)
 		return;
 	}
 	one = new_discard(d, io);
-	/* A copy that appears from here on is of a write that came before we end: it is newer. */
+	/* A copy that is added from here on is newer: the discard's bio has not ended yet. */
 	one->cached = visit_range(c, &one->claim, false);
 	turn = lc_claims_turn(c->claims, &one->claim);
 	if (turn && !one->cached) {
@@ -372,7 +372,7 @@ static bool take_pass(struct lc_discards *d, struct list_head *pass)
 	list_for_each_entry_safe(one, next, &d->waiting, list) {
 		if (nr == PASS_DISCARDS)
 			break;
-		/* If not, the copy that it waits for queues us. */
+		/* If not, the copy that it waits for queues this work (CL4). */
 		if (!lc_claims_turn(d->c->claims, &one->claim))
 			continue;
 		list_move_tail(&one->list, pass);

@@ -68,7 +68,7 @@ static void commit_late(struct work_struct *work)
 
 /*
  * May the bio wait for others?  Only in a worker that is bound to its CPU, as commit_work's
- * is.  Of a lone writer each write is preceded by one FLUSH.
+ * is.  With a lone writer there is one FLUSH before each write.
  */
 static bool others_come(struct lc_flush *flush)
 {
@@ -156,7 +156,7 @@ struct lc_flush *lc_flush_create(struct lc_cache *c)
 	INIT_WORK(&flush->commit_work, commit_work);
 	INIT_DELAYED_WORK(&flush->commit_late, commit_late);
 	INIT_DELAYED_WORK(&flush->idle_work, idle_work);
-	/* As device mapper's own: see above. */
+	/* As device mapper's workqueue, so that both have the same pool of workers: see above. */
 	flush->commit_wq = alloc_workqueue("lc-commit", WQ_MEM_RECLAIM | WQ_PERCPU, 0);
 	if (flush->commit_wq)
 		return flush;

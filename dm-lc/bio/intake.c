@@ -108,7 +108,7 @@ static void blocks_of(const struct lc_io *io, u64 *first, u64 *last)
 	*last = (io->iter.bi_sector + (io->iter.bi_size >> 9) - 1) >> LC_BLOCK_SHIFT;
 }
 
-/* Has a discard ended that what is left of a write might be taken to be older than? (CL3) */
+/* Does a discard whose bio has ended hold the write back (CL3)? */
 static bool held(struct lc_intake *intake, const struct lc_io *io)
 {
 	u64 first, last;
@@ -133,8 +133,8 @@ static bool overlaps(struct lc_intake *intake, const struct lc_io *io)
 }
 
 /*
- * Does a write have to be parked before anything of it is written?  io->iter is all of it.  What
- * is parked at the same time may be before it or after it.
+ * Does a write have to be parked before anything of it is written?  io->iter is all of it.  A write
+ * that is parked at the same time may go before it or after it.
  */
 static bool must_park(struct lc_intake *intake, struct lc_io *io)
 {
@@ -153,8 +153,8 @@ static bool must_park(struct lc_intake *intake, struct lc_io *io)
 }
 
 /*
- * [lock] Device mapper takes bios back only while it suspends; an aborted one
- * ends that before it tells us.
+ * [lock] Device mapper takes bios back only while it suspends.  If a suspend is
+ * aborted, this ends before the target is told.
  */
 static bool give_back(const struct lc_intake *intake)
 {
@@ -328,7 +328,7 @@ static int unpark(struct lc_intake *intake, struct lc_io *io)
 	u32 before = io->iter.bi_size;
 	int ret;
 
-	/* The discard kicks us.  It has come first, and depends on nothing that is parked. */
+	/* The discard kicks this work when it lets writes go on.  It waits for no parked write. */
 	if (held(intake, io))
 		return -EBUSY;
 	if (READ_ONCE(intake->passed)) {
@@ -351,7 +351,7 @@ static int unpark(struct lc_intake *intake, struct lc_io *io)
 	return ret;
 }
 
-/* A write has left the worker's hands.  FUA writes that are continued in one go are one record. */
+/* The worker is done with a write.  FUA writes that are continued in one go share a record. */
 static void passed_on(struct lc_intake *intake, enum lc_class class, u64 slots, u32 *others)
 {
 	bool more;
@@ -492,7 +492,7 @@ void lc_intake_rest(struct lc_intake *intake)
 
 void lc_intake_stop(struct lc_intake *intake)
 {
-	/* The other does not start it again: nothing is parked. */
+	/* intake->work does not start the clock again: nothing is parked. */
 	cancel_delayed_work_sync(&intake->meter_work);
 	cancel_work_sync(&intake->work);
 }

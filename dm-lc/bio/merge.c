@@ -69,7 +69,7 @@ static int merge_try(struct lc_cache *c, struct lc_io *io, bool last)
 	return ret;
 }
 
-/* Errors may pass, also a slot that reads as something else: the SSD has its time (L18). */
+/* Errors may pass, and so may wrong data: the slot is read again for ssd_patience_ms (L18). */
 static void merge_work(struct work_struct *work)
 {
 	struct lc_io *io = container_of(work, struct lc_io, work);

@@ -7,14 +7,14 @@
 
 #include "bio/queue.h"
 
-/* What one slot moves the clock of a class on by: shares of 8, 4 and 1 in 13. */
+/* How far one slot advances the clock of a class: shares of 8, 4 and 1 in 13. */
 static const u32 costs[LC_NR_CLASSES] = {
 	[LC_CLASS_COMMIT] = 1,
 	[LC_CLASS_SYNC] = 2,
 	[LC_CLASS_BACKGROUND] = 8,
 };
 
-/* In the same measure: a commit is often several bios, a sync write seldom many. */
+/* In the same unit: a commit is often several bios, a sync write seldom many. */
 static const u32 leads[LC_NR_CLASSES] = {
 	[LC_CLASS_COMMIT] = 256,
 	[LC_CLASS_SYNC] = 64,

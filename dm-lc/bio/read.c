@@ -72,7 +72,7 @@ static enum place find_place(const struct lc_mapping *map, bool found, bool in_r
 	return in_ram ? PLACE_RAM : PLACE_SSD;
 }
 
-/* [bucket locked] The mapping keeps the segment as it is until then. */
+/* [bucket locked] Until it is unlocked, the mapping keeps the segment from being reused. */
 static void enter_segment(struct lc_cache *c, struct run *run, u32 slot)
 {
 	run->segment = READ_ONCE(lc_ring_segment(c->ring, slot)->number);
@@ -208,9 +208,9 @@ static int read_piece(struct lc_cache *c, struct bio *bio, struct bvec_iter *ite
 }
 
 /*
- * Errors of the SSD may pass, and if it is being given up, the block may be saved:
- * then it is on the HDD, or lost, soon.  Once it was given up, what it fails to give
- * back is lost: who is told so must find it in the list.
+ * Errors of the SSD may pass.  While the SSD is being given up, the block may be saved:
+ * soon it is on the HDD, or lost.  Once the SSD was given up, a block that it fails to
+ * give back is lost.  The index lists it before the reader gets the error.
  */
 static int read_piece_patiently(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter)
 {
@@ -227,7 +227,7 @@ static int read_piece_patiently(struct lc_cache *c, struct bio *bio, struct bvec
 		ret = read_piece(c, bio, iter, &p);
 		if (!ret || p.place != PLACE_SSD)
 			return ret;
-		/* What would be lost for good is asked for again, also if it does not fit (S-f). */
+		/* Before a block is lost for good it is read again, also after -EBADMSG (S-f). */
 		if (pause > PAUSE_LAST || mode == LC_MODE_FAIL ||
 		    (ret == -EBADMSG && mode != LC_MODE_DEGRADED)) {
 			if (mode != LC_MODE_DEGRADED || !p.map.dirty ||
@@ -423,8 +423,8 @@ int lc_read_map(struct lc_cache *c, struct bio *bio)
 static bool reused(struct lc_cache *c, const struct lc_io *io)
 {
 	/*
-	 * If the data is of the new content, its number is seen: it was stored before a writer
-	 * got slots there, and what was written is sent after the full barrier of lc_record_put().
+	 * If the data is of the new content, the new number is seen.  It was stored before a writer
+	 * got slots there, and the record was sent after the full barrier in lc_record_put().
 	 */
 	smp_rmb();
 	return READ_ONCE(lc_ring_segment(c->ring, io->position)->number) != io->segment;

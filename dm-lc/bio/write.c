@@ -147,7 +147,7 @@ static int write_block(struct lc_cache *c, struct lc_io *io, struct lc_cursor *c
 	found = lc_index_lookup(c->index, bucket, block, &old);
 	if (!cur->rec)
 		order = find_cursor(c, blocks_left(io) - last, cur, found ? &old : NULL);
-	/* Also of slots reserved just now: the block may be in a record that is open since. */
+	/* Also with slots reserved just now: the block may be in a record opened since then. */
 	if (found && order == LC_ORDER_OLDER)
 		order = lc_cursor_compare(cur, old.slot, &other);
 	if (order < 0)

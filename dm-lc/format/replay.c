@@ -203,7 +203,7 @@ struct run {
 	u32 first, last;
 };
 
-/* What is found in order, as the records of a segment are, is a chain to begin with. */
+/* Records that were found in order, as those of a segment are, form the first chains. */
 static struct run take_run(const struct lc_replay_log *log, u32 first)
 {
 	struct run run = { first, first };
@@ -254,7 +254,7 @@ static struct run merge_runs(const struct lc_replay_log *log, struct run a, stru
 	return merged;
 }
 
-/* Of a chain of all records make their order. */
+/* Move all records into the order of the chain that holds them all. */
 static void put_in_order(const struct lc_replay_log *log, u32 first)
 {
 	struct lc_replay_record *r, *here, moved;
@@ -262,7 +262,7 @@ static void put_in_order(const struct lc_replay_log *log, u32 first)
 
 	for (i = 0; i < log->nr; i++) {
 		let_others_run(i);
-		/* What stood in a place that is settled has moved to where its next says. */
+		/* A place below @i is final: the record that was there has moved to its next. */
 		while (first < i)
 			first = lc_replay_at(log, first)->next;
 		r = lc_replay_at(log, first);
@@ -331,9 +331,9 @@ bool lc_replay_has(const struct lc_replay_log *log, const struct lc_record_info 
 /* --- the run --------------------------------------------------------------- */
 
 /*
- * The first seq of life @epoch, which a header says is @first_seq.  @lives: how many of the
- * superblock's are below the life before; now: below this one.  @limit: lowest first seq
- * of the epochs above this one.
+ * Return: the first seq of @epoch, from the superblock if that lists the epoch, else @first_seq,
+ * which is from a header.  Called for falling epochs.  *@lives: how many epochs of the superblock
+ * are below the last one visited.  *@limit: the lowest first seq of all epochs above.
  */
 static u64 enter_life(const struct lc_sb *sb, u64 epoch, u64 first_seq, u32 *lives, u64 *limit)
 {

@@ -93,7 +93,7 @@ static int stream_add(struct stream *s, const struct lc_ckpt_item *item)
 	return stream_end_block(s);
 }
 
-/* The cut that a segment of this log, which ends below @head, is, if it is one. */
+/* Add the cut of the segment that begins at @slot, if it is one of a log that ends below @head. */
 static int add_cut(struct stream *s, u32 slot, u64 head, u64 *nr_entries)
 {
 	const struct lc_cache *c = s->c;

@@ -43,8 +43,8 @@
 
 #define WINDOW	32	/* segments scanned, or headers fetched, at a time */
 /*
- * A read that fails is repeated so often, a quarter of a second apart, and all of a start
- * together MAX_AGAIN times: errors may pass, and an error that does not ends the log.
+ * How often a read that fails is repeated, a quarter of a second apart, and how often all reads
+ * of a start together (MAX_AGAIN).  Errors may pass; one that does not ends the log.
  */
 #define AGAIN		4
 #define MAX_AGAIN	40

@@ -55,7 +55,7 @@
 
 #define MAX_ITEMS	4096	/* at least a segment's slots */
 #define MAX_TRIES	5	/* of a write to the HDD, a second apart */
-#define MAX_HOPELESS	16	/* blocks that all of them did not help */
+#define MAX_HOPELESS	16	/* blocks for which all tries fail; then one try each */
 #define MAX_RANGES	16384	/* lost ones, before neighbours are joined */
 
 struct item {
@@ -85,13 +85,13 @@ static int compare_items(const void *a, const void *b)
 
 /* --- step 3 -------------------------------------------------------------- */
 
-/* Without patience with the SSD (ssd_patience_ms is 0) there is none here. */
+/* With ssd_patience_ms 0 nothing is tried again here either. */
 static u32 max_tries(const struct lc_rescue *rescue)
 {
 	return READ_ONCE(rescue->vol->c.env.params.ssd_patience_ms) ? MAX_TRIES : 1;
 }
 
-/* The HDD has no copy of it: be patient, but not with each of many blocks. */
+/* The HDD has no copy of the block: try again, but not for each of many blocks. */
 static int write_patiently(struct lc_rescue *rescue, u64 block, u8 mask, void *data)
 {
 	u32 tries = rescue->hopeless < MAX_HOPELESS ? max_tries(rescue) : 1;
@@ -286,7 +286,7 @@ void lc_rescue_record_lost(struct lc_volume *vol, bool ending)
 
 /* --- the whole ----------------------------------------------------------- */
 
-/* Half a mark is the worst: the cache is refused, but nothing was saved. */
+/* A mark in one copy only is the worst case: the cache is refused, but nothing was saved. */
 static int abandon(struct lc_rescue *rescue)
 {
 	u32 tries = max_tries(rescue);
@@ -311,7 +311,7 @@ static int save_and_abandon(struct lc_rescue *rescue)
 	/* Mode fail may have come meanwhile: then the SSD stays as it is, for the next start. */
 	ret = lc_mode(&vol->c.health) == LC_MODE_RW ? abandon(rescue) : -EIO;
 	if (!ret) {
-		/* From here on what is only there has no other chance. */
+		/* From here on only the salvage can save what is only on the SSD. */
 		lc_salvage_begin(rescue->salvage);
 		save_ram(rescue);
 		ret = lc_io_flush(vol->c.env.backing);

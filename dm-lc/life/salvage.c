@@ -180,15 +180,15 @@ static u32 piece_size(const struct lc_salvage *salvage)
 /* --- a batch --------------------------------------------------------------- */
 
 /*
- * Make durable what was copied.  A FLUSH that the HDD failed, ours or a user's that
- * came across it, may have cost what a later one finds nothing of (F3).
+ * Make durable what was copied.  If the HDD fails a FLUSH, ours or a user's at the same
+ * time, it may have dropped data, and a later FLUSH does not report that (F3).
  */
 static int flush_saved(struct lc_volume *vol, u32 failed_before)
 {
 	int ret = lc_io_flush(vol->c.env.backing);
 
 	if (ret) {
-		/* Also what users wrote, and their FLUSHes would not be told. */
+		/* It may have dropped what users wrote, too, and their FLUSHes would end well. */
 		lc_health_hdd_failed(&vol->c.health);
 		return ret;
 	}
@@ -291,7 +291,7 @@ static void list_segment(struct lc_salvage *salvage, u64 number, struct lc_wb_li
 	u32 from = list->nr, i, kept = from;
 
 	if (lc_wbcollect_segment(&vol->c, &source, list)) {
-		/* All of it, for all we know: again in the next pass. */
+		/* Any of its blocks may be affected: list it again in the next pass. */
 		list->nr = from;
 		salvage->nr_unread++;
 		salvage->dead_reads++;

@@ -127,7 +127,7 @@ void lc_volume_presuspend_undo(struct lc_volume *vol)
 	lc_intake_resume(vol->intake);
 }
 
-/* The log is durable and nothing runs: this life goes on no more. */
+/* End this life.  The log is durable and nothing runs. */
 static void end_life(struct lc_volume *vol)
 {
 	lockdep_assert_held(&vol->life_lock);

@@ -102,7 +102,7 @@ static void flush_failed(void *arg)
 
 /* --- creation ------------------------------------------------------------ */
 
-/* No bio is left that the queues could find, and no worker that has something for them. */
+/* No bio is left in the queues, and no worker that would queue work there. */
 static void destroy_queues(struct lc_volume *vol)
 {
 	destroy_workqueue(vol->event_wq);
@@ -278,7 +278,7 @@ destroy_cache:
 	return -ENOMEM;
 }
 
-/* Nobody uses the volume.  Ends each worker before what it uses goes; see above. */
+/* No table uses the volume.  Ends each worker before what the worker uses is freed; see above. */
 void lc_volume_teardown(struct lc_volume *vol)
 {
 	struct lc_cache *c = &vol->c;
@@ -304,7 +304,7 @@ void lc_volume_teardown(struct lc_volume *vol)
 	destroy_queues(vol);
 	/* After all workers that may have queued its works. */
 	lc_flush_destroy(vol->flush);
-	/* All that might say something has ended. */
+	/* All tasks that log lines of the volume have ended. */
 	lc_name_stop(&c->env.name);
 	lc_log_destroy(c->log);
 	lc_submit_destroy(c->submit);

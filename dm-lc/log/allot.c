@@ -14,11 +14,11 @@
 #include "store/segment.h"
 
 /*
- * At the end of a round each lane leaves the rest of its segment unused: half of one, if all
- * write alike.  So that costs one in 32.
+ * At the end of a round each lane leaves the rest of its segment unused: on average half a segment
+ * of a round, which is one slot in 32.
  */
 #define ROUND_SEGMENTS	16	/* for each lane */
-#define ROUND_SHARE	16	/* one in so many of the ring, or if that is less */
+#define ROUND_SHARE	16	/* a round is at most one in so many segments of the ring */
 
 struct lc_allot *lc_allot_create(struct lc_env *env, struct lc_ring *ring, struct lc_log *log,
 				 u32 nr_lanes)
@@ -83,8 +83,8 @@ void lc_allot_add(struct lc_allot *allot, u64 number)
 }
 
 /*
- * [lock] The buffer gets the next number.  Writeback looks without a lock at what is below
- * allot->next and has no buffer: that must not be this segment before it has one.
+ * [lock] Give the buffer the next number.  Writeback takes a segment below allot->next that has no
+ * buffer for durable, without a lock.  So the buffer is set before allot->next rises.
  */
 static void take(struct lc_allot *allot, u32 lane, struct lc_buffer *buf)
 {
@@ -137,7 +137,7 @@ u64 lc_allot_cut_seq(struct lc_allot *allot, u64 number)
 	else if (allot->round_len && number == allot->cut)
 		seq = allot->cut_seq;
 	else if (!allot->round_len && number >= allot->next)
-		/* Nothing is open, and opening needs this lock: the next record is in it. */
+		/* Nothing is open, and opening needs this lock: the next record will be there. */
 		seq = lc_log_last_seq(allot->log) + 1;
 	spin_unlock(&allot->lock);
 	return seq;

@@ -198,7 +198,7 @@ static int try_reserve(const struct lc_lane *lane, u32 want, bool relog, struct 
 	const bool *refuse = relog ? NULL : &lane->allot->relog_wanted;
 	int ret;
 
-	/* Without a reference yet, its buffer may be retired and freed. */
+	/* Until there is a reference, the record's buffer may be retired and freed. */
 	rcu_read_lock();
 	/* Pairs with the releases of lane->open. */
 	*rec = smp_load_acquire(&lane->open);

@@ -78,7 +78,7 @@ static u64 used(const struct lc_lanes *lanes)
 	return number;
 }
 
-/* [all lanes locked] As above, but for nothing but segments without a record. */
+/* [all lanes locked] As cut(), if any segment since the last cut holds a record. */
 static void cut_used(struct lc_lanes *lanes, struct list_head *closed)
 {
 	u32 i;
@@ -105,8 +105,8 @@ u64 lc_lanes_used(struct lc_lanes *lanes)
 }
 
 /*
- * Begin the next round, if that is due.  @relog: for what is logged again; others must not close
- * what that is at work in (B5).  No lane is locked.
+ * Begin the next round, if that is due.  @relog: for what is logged again; no other caller may
+ * close the segment that is used for that (B5).  No lane is locked.
  */
 static void new_round(struct lc_lanes *lanes, bool relog)
 {
@@ -151,7 +151,7 @@ static u64 close_open(struct lc_lanes *lanes, bool all, bool direct)
 	for (i = 0; i < lanes->nr; i++) {
 		struct lc_lane *lane = lanes->lane[i];
 
-		/* Not after it is sent: by then others may have got higher ones. */
+		/* lc_lane_seal() reads the seq before it sends: later, others may have got more. */
 		if (all || lc_lane_owes(lane))
 			seq = lc_lane_seal(lane, false, direct);
 		else
@@ -355,7 +355,7 @@ enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc
 
 /* --- life -------------------------------------------------------------------- */
 
-/* Whose lane is a node's?  With fewer lanes some share one, with more it goes by task. */
+/* Give each node a lane.  With fewer lanes than nodes some share one, with more it goes by task. */
 static void assign_nodes(struct lc_lanes *lanes, struct lc_pool *pool)
 {
 	u32 i = 0;

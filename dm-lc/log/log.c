@@ -40,7 +40,7 @@ struct lc_log {
 	u64 written_seq;		/* lock */
 	u64 durable_seq;		/* lock */
 	u64 want_seq;			/* to become durable up to here, without a waiter; lock */
-	u64 relief_seq;			/* last_seq at the last wish that holds (G6); lock */
+	u64 relief_seq;			/* last_seq at the last request that holds (G6); lock */
 	u64 flush_seq;			/* written_seq when the running FLUSH began; lock */
 	u32 flush_round;		/* round then; lock */
 	bool flushing;			/* lock */
@@ -112,7 +112,7 @@ static bool lacks_flush(const struct lc_buffer *buf)
 	return buf->closed && !buf->unwritten && buf->undurable;
 }
 
-/* [lock] One more is as good as free: the refill worker looks (refill.c). */
+/* [lock] If one more is free after a FLUSH, the refill worker looks (crowded()). */
 static void count_unflushed(struct lc_log *log, struct lc_buffer *buf, int change)
 {
 	struct lc_home *home = &buf->pool->homes[buf->home];
@@ -149,7 +149,7 @@ void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf)
 
 /* --- flush -------------------------------------------------------------- */
 
-/* [lock] Is there anything a FLUSH now would make durable for someone? */
+/* [lock] Would a FLUSH now make something durable that is waited for? */
 static bool flush_wanted(struct lc_log *log)
 {
 	lockdep_assert_held(&log->lock);
@@ -157,7 +157,7 @@ static bool flush_wanted(struct lc_log *log)
 		return false;
 	if (log->want_seq > log->durable_seq && log->want_seq <= log->written_seq)
 		return true;
-	/* Buffers are short: what is written now, others are on their way (G6, SU1). */
+	/* Buffers are short: flush what is written now, while others are on their way (G6). */
 	if (log->relief_seq > log->durable_seq)
 		return true;
 	return lc_waiters_due(&log->waiters, log->written_seq);
@@ -196,7 +196,7 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 		}
 	}
 	if (!list_empty(bufs))
-		log->relief_seq = log->durable_seq;	/* still short?  refill_work sees (G6) */
+		log->relief_seq = log->durable_seq;	/* if still short, refill asks again (G6) */
 	lc_waiters_take(&log->waiters, log->durable_seq, ios);
 }
 
@@ -484,10 +484,10 @@ void lc_log_quiesce(struct lc_log *log)
 		cancel_delayed_work_sync(&log->retry_work);
 		flush_workqueue(log->wq);
 		wait_event(log->wait, quiet(log));
-		/* What has failed just now must not come again either. */
+		/* A record that has failed just now must not be sent again either. */
 	} while (cancel_delayed_work_sync(&log->retry_work) || !quiet(log));
 	flush_workqueue(log->wq);
-	/* If that was all, no retry is left to say so; the next glitch is the first one (S2). */
+	/* If nothing has failed, the trouble is over: the next error counts as the first (S2). */
 	spin_lock_irq(&log->lock);
 	if (!log->nr_failed)
 		WRITE_ONCE(log->trouble, false);

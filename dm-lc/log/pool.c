@@ -58,7 +58,7 @@ static int buffer_alloc_chunks(struct lc_buffer *buf, u32 nr_slots, int node)
 
 		while (order && (1u << order) > nr_slots - slot)
 			order--;
-		/* Nobody is to be killed for the single pages either. */
+		/* No process is to be killed for the single pages either. */
 		gfp |= order ? __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
 		page = alloc_pages_node(node, gfp, order);
 		if (!page) {

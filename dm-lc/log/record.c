@@ -32,7 +32,7 @@ struct lc_record_header *lc_record_image(const struct lc_record *rec)
 
 void lc_record_owe(struct lc_record *rec, const struct lc_cursor *cur)
 {
-	/* Shared with all who write to the record: set once. */
+	/* All writers to the record read this cache line: write it only once. */
 	if (cur->owes && !READ_ONCE(rec->owed))
 		WRITE_ONCE(rec->owed, true);
 }
@@ -154,7 +154,7 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
 	WRITE_ONCE(rec->owed, false);
 	rec->type = type;
 	rec->stage = LC_RECORD_OPEN;
-	/* That of the first one is clear: lane->lock is not held for it each time. */
+	/* The header of the first record was cleared before, without lane->lock. */
 	if (first)
 		memset(lc_record_image(rec), 0, LC_SLOT_BYTES);
 	/* Readers of the state see all of the above. */

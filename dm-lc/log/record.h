@@ -10,8 +10,8 @@
  *  B1 The image of a record changes only while a writer holds a reference, which
  *     can be taken only while the record is open (C1).
  *  B4 Slots handed out but not used become holes: entry NONE, bytes zero (C8).
- *  B5 While allot->relog_wanted, nobody but lc_lanes_relog() opens a segment or gets a
- *     slot, and the segment it is at work in is not closed before it is full (D1).
+ *  B5 While allot->relog_wanted is set, only lc_lanes_relog() opens a segment or gets a
+ *     slot, and the segment that it fills is not closed before it is full (D1).
  *  B6 A block that is in an open record, of any lane, is overwritten there: of
  *     two records open at once none is the newer one yet.  A writer looks for it before it
  *     reserves slots: once others have reserved the next ones, its own become holes (B4).
@@ -118,7 +118,7 @@ void lc_record_shut(struct lc_record *rec);
  * lc_record_retract() - take an open record back, as if it had never been opened
  * @rec: the last one of its buffer
  *
- * Under lane->lock.  Return: false if somebody has been at it.
+ * Under lane->lock.  Return: false if a writer has reserved slots or holds a reference.
  */
 bool lc_record_retract(struct lc_record *rec);
 

@@ -96,7 +96,7 @@ static bool refill_segment(struct lc_refill *refill)
 
 /*
  * Must writes wait for their next segment although there is one?  Then pace_work looks
- * again.  Not while suspended: so it rests once postsuspend has waited for it.
+ * again.  Never while suspended, so that pace_work rests once postsuspend has waited for it.
  */
 static bool paced(struct lc_refill *refill)
 {
@@ -114,12 +114,13 @@ static bool paced(struct lc_refill *refill)
 }
 
 /*
- * Must writes to a lane wait for their next segment until more is on the SSD?  What is not
- * written yet has half of its buffers; the others are for what waits for a FLUSH.  So writes go on
- * meanwhile, as fast as the SSD takes them, and a FLUSH or suspend has to wait for no more
- * than that half.  An SSD without a volatile cache needs no FLUSH for a buffer, so that
- * writes may have all of them.  In both cases no more than @most, which is what a slow SSD writes
- * soon (D23).  When the last record of a closed buffer is written, refill_work is queued (log.c).
+ * Must writes to a lane wait for their next segment until more is on the SSD?  Buffers that are not
+ * written yet may take half of the lane's share.  The other half is for buffers that are written
+ * and wait for a FLUSH.  So writes go on during a FLUSH, as fast as the SSD takes them, and a FLUSH
+ * or suspend has at most half of the buffers to write.  An SSD without a volatile cache needs no
+ * FLUSH for a buffer, so writes may take all of them.  In both cases they take no more than @most,
+ * which is what a slow SSD writes soon (D23).  When the last record of a closed buffer is written,
+ * refill_work is queued (log.c).
  */
 static bool crowded(struct lc_cache *c, const struct lc_lane *lane, u32 most)
 {
@@ -133,7 +134,7 @@ static bool crowded(struct lc_cache *c, const struct lc_lane *lane, u32 most)
 	return used - min(used, READ_ONCE(home->nr_unflushed)) >= most;
 }
 
-/* With fewer than there may be at hand, half of that is plenty, too (M2). */
+/* If fewer segments may be ready, half of these is plenty for the meter (M2). */
 static void set_most_ready(struct lc_cache *c, u32 most)
 {
 	u64 ready = (most - 1ull) * c->nr_lanes;
@@ -179,7 +180,7 @@ static void refill_work(struct work_struct *work)
 		}
 		added = true;
 	}
-	/* One for each call: what logging again leaves over is lost to writes. */
+	/* At most one of the reserve in a run: writes cannot use what relogging leaves over. */
 	if (lc_allot_ready(c->allot))
 		WRITE_ONCE(c->allot->relog_starved, false);
 	if (added)

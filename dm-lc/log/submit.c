@@ -275,7 +275,7 @@ static void seal(struct lc_submit *submit, struct lc_record *rec)
 
 	sum_slots(submit, rec);
 	if (!rec->nr_slots) {
-		/* A tombstone, or every slot was given back: then a hole stands for nothing. */
+		/* A tombstone, or all slots were given back: then its one entry is NONE. */
 		info.type = LC_RECORD_RANGE;
 		info.nr_entries = max(rec->nr_ranges, 1u);
 	}
@@ -311,7 +311,7 @@ static void direct_end(struct bio *bio)
 	submit->ops->end(submit->log, rec, status);
 }
 
-/* What is in the record is not its sender's alone. */
+/* The record holds data of other tasks, too. */
 static struct bio *direct_get(struct lc_submit *submit)
 {
 	struct direct *direct;

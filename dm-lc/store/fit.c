@@ -15,7 +15,7 @@ static bool ssd_is_stricter(struct block_device *ssd, struct block_device *hdd)
 	if (bdev_logical_block_size(ssd) > bdev_logical_block_size(hdd) ||
 	    bdev_dma_alignment(ssd) & ~bdev_dma_alignment(hdd))
 		return true;
-	/* Where the HDD may be hit by a gap, the SSD may be, too. */
+	/* A boundary of the SSD that is none of the HDD's. */
 	if (queue_virt_boundary(s) & ~queue_virt_boundary(h))
 		return true;
 	return queue_max_segments(s) < queue_max_segments(h) ||

@@ -165,7 +165,7 @@ static u32 bucket_of(const struct lc_index *index, u64 block)
 
 bool lc_index_absent(const struct lc_index *index, u64 block)
 {
-	/* Pairs with unlink_node(): why a block could go, the HDD holds it, is seen, too. */
+	/* Pairs with unlink_node(): a task that sees the block gone sees that the HDD holds it. */
 	return smp_load_acquire(&index->heads[bucket_of(index, block)]) == LC_NO_SLOT;
 }
 

@@ -12,12 +12,12 @@
 #include "store/segment.h"
 
 /*
- * One is used up when the power goes while blocks are logged again, because the next life
- * does not go on in it; another one if they need more records than they lay in.
+ * One is lost if the power goes while blocks are logged again, because the next life does
+ * not go on in it.  Another one is needed if the blocks take more records than before.
  */
 #define MOST_RESERVE	4
 
-/* For logging all of a round again, wherever in another one that begins; but not much more. */
+/* Enough to log one whole round again, even if that begins in the middle of another round. */
 static u64 room_for(const struct lc_ring *ring, u64 round)
 {
 	u64 nr = clamp_t(u64, ring->nr / 16, 1, MOST_RESERVE);

@@ -125,7 +125,7 @@ static void write_done(struct run *run)
 	} else if (run->copy->how.judge >= LC_WB_JUDGE_HDD) {
 		queue_work(run->copy->wq, &run->work);
 	} else {
-		/* Whatever it says: other codes are the SSD's here, MEDIUM would be ENODATA. */
+		/* All errors of the HDD are -EIO: others are the SSD's, and MEDIUM is -ENODATA. */
 		run_end(run, -EIO);
 	}
 }
@@ -408,7 +408,7 @@ static bool all_idle(struct lc_wbcopy *copy)
 	return idle;
 }
 
-/* Stretches of neighbours that begin in a run, but for its first block. */
+/* How many stretches of neighbours begin in a run after its first block? */
 static u32 inner_moves(const struct lc_wb_item *items, u32 nr)
 {
 	u32 moves = 0, i;

@@ -110,7 +110,7 @@ static int relog(struct lc_writeback *wb, const struct lc_wb_item *item)
 	return min(ret, 0);
 }
 
-/* There are slots for all below segment @end: what that frees spares the reserve. */
+/* All blocks below segment @end have got slots: end the batch there, to free these segments. */
 static int shorten_batch(struct lc_writeback *wb, struct lc_wb_batch *b, u64 end)
 {
 	u64 seq;

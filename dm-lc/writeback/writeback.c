@@ -77,7 +77,7 @@ static bool segment_settled(struct lc_cache *c, u64 number)
 {
 	struct lc_segment *seg = &c->ring->segments[lc_ring_position(c->ring, number)];
 
-	/* Pairs with take(): what is below has its buffer, if it has one. */
+	/* Pairs with take(): the buffer of a segment is set before allot->next passes it. */
 	return number < smp_load_acquire(&c->allot->next) && !rcu_access_pointer(seg->buf);
 }
 
@@ -277,7 +277,7 @@ static void note_failure(struct lc_writeback *wb, int ret)
 	pause_after(wb, ret);
 }
 
-/* Step 7 did: it is the SSD that fails. */
+/* Step 7 ended with an error: the SSD fails. */
 static void note_tail_failure(struct lc_writeback *wb, int ret)
 {
 	if (lc_patience_sb(&wb->patience))
@@ -287,7 +287,7 @@ static void note_tail_failure(struct lc_writeback *wb, int ret)
 		pause_after(wb, ret);
 }
 
-/* Patience is over: are these a few slots, or is nothing to be read any more? */
+/* After ssd_patience_ms: is the whole SSD unreadable, and not only some slots? */
 static bool cache_unreadable(struct lc_writeback *wb)
 {
 	return lc_wb_judge(wb) == LC_WB_JUDGE_BOTH &&
@@ -332,17 +332,17 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	return ret ? ret : lc_wb_mark_clean(wb, b);
 }
 
-/* No slot to log a block again in: the next segment is ours alone (D1, B5). */
+/* No slot to log a block again in: the next segment is for relogging only (D1, B5). */
 static void relog_wait(struct lc_writeback *wb)
 {
 	struct lc_cache *c = wb->c;
 
 	WRITE_ONCE(c->allot->relog_wanted, true);
-	/* Pairs with refill_segment(): it takes nothing kept back before the wish. */
+	/* Pairs with refill_segment(): it takes the reserve only after relog_wanted is set. */
 	smp_store_release(&c->allot->relog_starved, true);
 	lc_kick(&c->env.refill);
 	lc_refill_wait(c->refill);
-	/* A device that is slow or fails is not the log's lack of room. */
+	/* While a device is slow or fails, there may be room later. */
 	if (lc_log_in_trouble(c->log) || lc_ssd_failed(&c->health) ||
 	    READ_ONCE(c->ring->waiting))
 		lc_patience_relogged(&wb->patience);
@@ -352,8 +352,9 @@ static void relog_wait(struct lc_writeback *wb)
 }
 
 /*
- * A batch is through.  Writes go on once all the segments kept back are there again: they
- * would use up what is left over.  But not never, if the log is full of what pins it.
+ * A batch has ended.  Writes go on once the reserve is complete again: before, they would use
+ * up what is left of it.  They go on in any case after ring->nr batches, because the log may be
+ * full of blocks that hold the tail.
  */
 static void relog_done(struct lc_writeback *wb)
 {
@@ -372,7 +373,7 @@ static void relog_done(struct lc_writeback *wb)
 
 /*
  * Nothing is left to drain before the segments that are being filled, and the tail is short
- * of the next cut.  Make one if there is time, or somebody waits for it.
+ * of the next cut.  Make a cut if the volume is idle, or a drain waits for it.
  */
 static void await_cut(struct lc_writeback *wb)
 {
