@@ -23,8 +23,8 @@ struct lc_status {
 };
 
 /*
- * A mapped device.  It keeps its number, but may be renamed at any time: so what is asked of it
- * after dm_facts() goes by the number, and @name follows.
+ * A mapped device.  It keeps its number, but may be renamed at any time.  So functions that take
+ * these facts use the number, and update @name.
  */
 struct dm_facts {
 	char name[128];

@@ -31,8 +31,8 @@ unsigned int identity_partitions(const struct identity *id, struct blkpg_partiti
 /* "model, serial 123, wwn ..." for people, in a static buffer. */
 const char *identity_text(const struct identity *id);
 /*
- * Best guess who holds a device, ": mounted on /home" or "".  A partition can be held through
- * its disk.
+ * Best guess of what keeps a device busy, ": mounted on /home" or "".  A partition can be held
+ * through its disk.
  */
 void identity_explain_busy(dev_t devno, char *text, size_t len);
 

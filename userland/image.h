@@ -34,11 +34,11 @@ struct mark_pair {
 int image_read(struct image *img, const struct device *dev);
 /* The superblock to believe, NULL if there is none. */
 const struct lc_sb *image_sb(const struct image *img);
-/* Does any copy begin as one of ours, whatever is wrong with it? */
+/* Does any copy have our magic, even if it is damaged? */
 bool image_any_magic(const struct image *img);
 /* Can a front copy not be read, so that nothing proves that there is none? */
 bool image_unreadable(const struct image *img);
-/* Did a newer version write a copy?  Then its data is that version's, whatever the others say. */
+/* Did a newer version write a copy?  Then the data is of that version, even if others are older. */
 bool image_newer(const struct image *img);
 /* Write one copy and make it durable.  0, or a negative errno after complaining. */
 int image_write_sb(const struct device *dev, const struct lc_sb *sb, unsigned int copy);

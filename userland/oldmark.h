@@ -13,8 +13,9 @@ struct old_marks {
 };
 
 /*
- * Looks at the start, at the end, and, because the device may have grown since, where what is on
- * it ends.  @known_end: of a file system or table on it, 0 if unknown.  0 or a negative errno.
+ * Looks at the start and at the end of the device, and, because it may have grown since, at the end
+ * of its contents.  @known_end: of a file system or table on it, 0 if unknown.  0 or a negative
+ * errno.
  */
 int old_marks_find(const struct device *dev, u64 known_end, struct old_marks *marks);
 

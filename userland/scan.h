@@ -10,7 +10,7 @@
 
 enum scan_mode {
 	SCAN_LOG,		/* as replay: up to where the log ends */
-	SCAN_RING,		/* the whole ring, whatever is damaged in between */
+	SCAN_RING,		/* the whole ring, also past damage */
 };
 
 /* A slot that should have held a header but does not. */

@@ -13,7 +13,7 @@
  *     and a new commit waits for no more than the commits before it and one bio (D12).
  *  Q2 Order: a write never goes before an earlier one that waits and has a block in common with
  *     it.  If its turn comes first, the earlier one is written instead, and charged to its own
- *     class.  Writes wait for earlier ones only, so no two wait for each other.
+ *     class.  Writes wait for earlier ones only, so there is no cycle of waits.
  *
  * A write waits from lc_queue_add() to lc_queue_remove(), also while the worker writes it.
  */

@@ -11,8 +11,8 @@
  *  R2 Among records of one seq the higher epoch wins.
  *  R3 Seqs below the superblock's tail are ignored.
  *  R4 The run starts at the tail seq and ends before the first missing seq.  A
- *     record that no chain of headers leads to is missing: whether it is found
- *     depends on where somebody looks, and must not decide what the log is.
+ *     record that no chain of headers leads to counts as missing: whether it is found
+ *     depends on which slots are tried, and must not decide what the log is.
  *  R5 durable_seq is believed from every record that exists after R1, also
  *     beyond the break.  A run that ends below it is damage, not a torn tail.
  *  R6 A record of an epoch above the superblock's proves that the superblock is
@@ -188,7 +188,7 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 void lc_replay_find_cuts(struct lc_replay_log *log);
 
 /**
- * lc_replay_next_life() - a life begins: its numbers, and what is to be known of earlier ones
+ * lc_replay_next_life() - a life begins: its numbers, and the earlier lives that R1 needs
  * @sb: tail fields are set already
  * @first_seq: of the life
  *

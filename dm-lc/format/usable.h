@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What kind of device the target cannot use, as SSD or as hard disk.  Pure: the constructor
- * and the tools fill in the facts and ask the same function, so that lc-format refuses whatever
- * the kernel would refuse later.  Any context.
+ * and the tools fill in the facts and ask the same function, so that lc-format refuses every
+ * device that the kernel would refuse later.  Any context.
  *
  * Not asked for, because nothing has to be refused:
  *  - an integrity profile, such as T10 PI.  The volume has none, and the block layer adds and

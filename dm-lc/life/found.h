@@ -5,7 +5,7 @@
  *
  * Invariants
  *
- *  FD1 No chunk is taken that leaves less than a sixteenth of the RAM available, and nobody
+ *  FD1 No chunk is taken that leaves less than a sixteenth of the RAM available, and no process
  *      is killed for one.
  *  FD2 If a chunk cannot be had, all are given back at once, and the headers to come are only
  *      counted: so the refusal can say what the start would have taken.

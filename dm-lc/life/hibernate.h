@@ -13,8 +13,8 @@
  *      suspend without flush: the log is durable, nothing is under way, and bios that come wait
  *      in device mapper.
  *  HB2 A volume goes on only if superblock and mark are those that the memory knows.  Otherwise
- *      somebody has used the pair since the snapshot, which is a later life: nothing is read or
- *      written any more (mode `fail`), and the devices stay as that life left them.
+ *      the pair was used since the snapshot, in a later life: nothing is read or written any
+ *      more (mode `fail`), and the devices stay as that life left them.
  *  HB3 No image is restored over a kernel in which the life of a volume has begun: the image
  *      knows an earlier life.  The kernel goes on as after a power cut.
  *

@@ -31,10 +31,10 @@ void lc_salvage_begin(struct lc_salvage *salvage);
 /* Is there anything left to salvage?  Any context. */
 bool lc_salvage_active(const struct lc_salvage *salvage);
 
-/* Nothing of ours is on its way afterwards.  Return: whether it was at work before. */
+/* Pause, and wait until none of its I/O is in flight.  Return: whether it was at work before. */
 bool lc_salvage_pause(struct lc_salvage *salvage);
 void lc_salvage_resume(struct lc_salvage *salvage);
-/* For a minute at most, what can be salvaged; afterwards nothing is on its way. */
+/* Salvage for a minute at most; none of its I/O is in flight afterwards. */
 void lc_salvage_finish(struct lc_salvage *salvage);
 
 #endif /* LC_SALVAGE_H */

@@ -135,10 +135,10 @@ u64 lc_lane_activity(const struct lc_lane *lane);
 void lc_lane_put(struct lc_record *rec, struct bio_list *direct);
 
 /**
- * lc_lane_close_record() - close the open record, or take it back if nobody touched it
+ * lc_lane_close_record() - close the open record, or take it back if no writer has touched it
  * @lane: the lane
  * @want_durable: a flush waits for it
- * @closed: gets it, by rec->turn, to be put when no lane is locked
+ * @closed: gets it, by rec->turn; the caller puts it when no lane is locked
  *
  * Under lane->lock.
  */

@@ -97,7 +97,7 @@ void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf);
 void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq);
 
 /**
- * lc_log_want_durable() - make a seq durable soon, nobody waits for it
+ * lc_log_want_durable() - make a seq durable soon, without waiting for it
  * @log: the log
  * @seq: sequence number
  */

@@ -97,7 +97,7 @@ struct lc_pool {
 	struct lc_env *env;
 	struct lc_ring *ring;
 	struct lc_submit *submit;	/* writes what is in them, opaque here; set once by it */
-	/* Written for each buffer; what is above is read for each block. */
+	/* Written for each buffer.  In another cache line than the above, read for each block. */
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* below, and homes but nr_unflushed */
 	struct list_head all;
 	u32 nr;				/* in all; READ_ONCE() */

@@ -41,7 +41,7 @@ void lc_refill_wait(struct lc_refill *refill);
 void lc_refill_resume(struct lc_refill *refill);
 /* Wait until the worker and its timer do not run; the next kick starts the worker.  May sleep. */
 void lc_refill_quiesce(struct lc_refill *refill);
-/* The worker ends for good: nobody kicks it any more.  After lc_refill_quiesce().  May sleep. */
+/* End the worker for good: no room kicks it any more.  After lc_refill_quiesce().  May sleep. */
 void lc_refill_stop(struct lc_refill *refill);
 
 /* How many buffers each lane has at hand, and how many segments are evicted for them. */

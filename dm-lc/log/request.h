@@ -13,7 +13,7 @@
 
 enum lc_class {
 	LC_CLASS_COMMIT,	/* journals, metadata, and all that is to be durable at once */
-	LC_CLASS_SYNC,		/* others that somebody waits for, and swap */
+	LC_CLASS_SYNC,		/* others that a task waits for, and swap */
 	LC_CLASS_BACKGROUND,
 	LC_NR_CLASSES,
 };

@@ -46,7 +46,7 @@ struct lc_submit_ops {
  * lc_submit_create() - allocate the bios
  * @env: of the volume
  * @ring: of the segments
- * @pool: of the buffers whose records are written; learns who writes them
+ * @pool: of the buffers whose records are written; its field submit is set
  * @sums: of the slots
  * @nr_lanes: how many share the SSD
  *
@@ -56,11 +56,11 @@ struct lc_submit *lc_submit_create(struct lc_env *env, struct lc_ring *ring, str
 				   struct lc_sums *sums, u32 nr_lanes);
 
 /**
- * lc_submit_bind() - say who is told of records
+ * lc_submit_bind() - set the operations, which the log provides
  * @submit: the room; no record came yet
- * @ops: what is called
- * @log: for that
- * @wq: whose workers send records
+ * @ops: of the log
+ * @log: their first argument
+ * @wq: its workers send records
  */
 void lc_submit_bind(struct lc_submit *submit, const struct lc_submit_ops *ops, struct lc_log *log,
 		    struct workqueue_struct *wq);

@@ -111,7 +111,7 @@ void lc_claims_wait(struct lc_claims *claims, const struct lc_claim *claim,
  */
 void lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim);
 
-/* Have those who wait look whether they are to give up.  Any context. */
+/* Have the waiters of lc_claims_wait() look at @give_up again.  Any context. */
 void lc_claims_wake(struct lc_claims *claims);
 
 /**

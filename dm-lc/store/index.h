@@ -13,11 +13,11 @@
  *
  * Invariants
  *  I1 A node is linked in exactly one chain, that of its block, or in none.
- *  I2 No two linked nodes have the same block, but for a moment within lc_index_set().
+ *  I2 No two linked nodes have the same block, except for a moment within lc_index_set().
  *  I3 Chain and node change only under the lock of the node's bucket.
  *  I4 A block that stays cached never leaves its bucket's head empty: a new node is
  *     linked before the old one goes.  lc_index_absent() looks without the lock.
- *  I5 lost counts the linked nodes whose field lost is not 0.  Nobody else counts them.
+ *  I5 lost counts the linked nodes whose field lost is not 0.  No other room counts them.
  */
 #ifndef LC_INDEX_H
 #define LC_INDEX_H
@@ -47,13 +47,13 @@ struct lc_mapping {
 struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots);
 
 /**
- * lc_index_destroy() - free an index nobody uses any more
+ * lc_index_destroy() - free an index that no room uses any more
  * @index: the index
  */
 void lc_index_destroy(struct lc_index *index);
 
 /**
- * lc_index_clear() - empty an index nobody else uses
+ * lc_index_clear() - empty an index that no other task uses
  * @index: the index
  *
  * May sleep.

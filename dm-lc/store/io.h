@@ -51,7 +51,7 @@ struct lc_io_read {
 int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len);
 
 /**
- * lc_io_sync_told() - lc_io_sync() for a FLUSH whose failure others must know of
+ * lc_io_sync_told() - lc_io_sync() that reports a failure in completion context
  * @bdev: the device
  * @opf: operation and flags
  * @address: bytes

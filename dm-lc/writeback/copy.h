@@ -37,7 +37,7 @@ struct lc_wb_how {
 	const bool *stop;	/* give up early when this becomes true */
 	/*
 	 * For how many jiffies may the batch rest for the sake of reads?  @runs of neighbours it
-	 * has started since it rested last, with @blocks in them.  0: somebody waits for the batch.
+	 * has started since it rested last, with @blocks in them.  0: a task waits for the batch.
 	 * Called by the task that copies; does not sleep.  NULL with LC_WB_SKIP, which never rests.
 	 */
 	unsigned long (*backoff)(const void *arg, u32 runs, u32 blocks);
