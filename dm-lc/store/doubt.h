@@ -10,9 +10,9 @@
  * sampled block has a doubtful sector.  Other blocks are not tracked.
  *
  * Invariants
- *  DB1 Each sector of a sample that is sent to the HDD, by any sender and with any result, is
- *      added to `sent`.  When a FLUSH of the HDD begins, `sent` becomes `covered`.  If the FLUSH
- *      fails, `covered` is added to `doubtful`; in either case `covered` becomes empty.  A life
+ *  DB1 A sector of a sample that is sent to the HDD, by any sender and with any result, is in
+ *      `sent` until a FLUSH of the HDD begins after the end of the write.  It is in `covered`
+ *      until that FLUSH ends, and in `doubtful` from then on if the FLUSH has failed.  A life
  *      begins with all sectors in `sent`, because an earlier life may have left them in the
  *      HDD's cache.  The mark is written with a FLUSH, and `sent` is empty afterwards.
  *  DB2 A sector leaves `doubtful` only when the HDD has taken a write of it that began after the
