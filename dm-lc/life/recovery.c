@@ -121,7 +121,7 @@ static int walk_on(struct scan *s, struct walk *w)
 	if (ret) {
 		w->ended = true;
 		w->stale = !w->chain.slot;
-		/* It counts only if the scan comes here: windows reach behind the end. */
+		/* It counts only if the scan comes here: windows reach past the end. */
 		if (ret == -EOPNOTSUPP && !w->unreadable) {
 			w->error = ret;
 			w->why = why;
