@@ -14,27 +14,27 @@
 #include "store/fit.h"
 
 /* The sectors after the seam come again as a bio of their own (A2). */
-static void cut_at_seam(struct lc_volume *vol, struct bio *bio)
+static void split_at_seam(struct lc_volume *vol, struct bio *bio)
 {
 	u64 n = lc_place_run(&vol->c.env.place, bio->bi_iter.bi_sector, bio_sectors(bio));
 
-	/* Device mapper takes no part of a discard: they are cut where they are sent. */
+	/* Device mapper takes no part of a discard: they are split where they are sent. */
 	if (n < bio_sectors(bio) && bio_op(bio) != REQ_OP_DISCARD)
 		dm_accept_partial_bio(bio, n);
 }
 
 int lc_map_bio(struct lc_volume *vol, struct bio *bio, bool alone)
 {
-	struct lc_io *io = lc_bio_io(bio);
+	struct lc_request *io = lc_bio_request(bio);
 
 	if (unlikely(READ_ONCE(vol->outdated)))
 		return DM_MAPIO_KILL;
 	io->on_ssd = false;
 	io->on_hdd = false;
-	io->heals = false;
-	io->flight = 0;
+	io->hdd_becomes_valid = false;
+	io->in_flight = 0;
 	if (bio_sectors(bio))
-		cut_at_seam(vol, bio);
+		split_at_seam(vol, bio);
 	if (lc_mode(&vol->c.health) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
 		return lc_bypass_map(vol->bypass, bio);
 	if (bio->bi_opf & REQ_PREFLUSH)

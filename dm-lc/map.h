@@ -16,7 +16,7 @@ struct lc_volume;
 /**
  * lc_map_bio() - device mapper's map()
  * @vol: the volume
- * @bio: a clone with struct lc_io as its per-bio data; its sectors are those of the volume
+ * @bio: a clone with struct lc_request as its per-bio data; its sectors are those of the volume
  * @alone: the volume is all of the mapped device; counts for a FLUSH only
  *
  * Task context.  Does no I/O and allocates nothing, but a FLUSH or FUA bio may send a record.

@@ -14,7 +14,7 @@
 #include "log/pool.h"
 #include "status.h"
 #include "store/index.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "store/stats.h"
 #include "store/sums.h"
 #include "writeback/writeback.h"

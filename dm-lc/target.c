@@ -127,7 +127,7 @@ static int lc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ti->flush_supported = true;
 	ti->num_discard_bios = 1;
 	ti->discards_supported = true;
-	ti->per_io_data_size = sizeof(struct lc_io);
+	ti->per_io_data_size = sizeof(struct lc_request);
 	return 0;
 
 put_volume:

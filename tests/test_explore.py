@@ -121,7 +121,7 @@ MEMORY_MUTANTS = {
     "larger-chunks": ("u64 bytes = (u64)nr *", "u64 bytes = 2ull * nr *"),
     "chunks-are-copied": ("chunk = alloc_chunk(nr);",
                           "chunk = alloc_chunk(log->nr + nr);"),
-    "nothing-is-spared-FD1": ("available() < reserve() + bytes", "0"),
+    "nothing-is-spared-FD1": ("available() < min_available() + bytes", "0"),
     "chunks-are-kept-FD2": ("\tfree_chunks(found);\n\tfound->log.nr = 0;",
                             "\tfound->log.nr = 0;"),
     "headers-are-not-counted-FD2": ("\tfound->nr_headers++;",

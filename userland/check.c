@@ -114,7 +114,7 @@ static void old_disk(struct check *c, const struct lc_mark_info *mark, u64 seen)
 
 static void judge_mark(struct check *c, const struct lc_mark_info *mark)
 {
-	switch (mark ? lc_pairing_judge(&c->sb, mark) : LC_PAIRING_FOREIGN) {
+	switch (mark ? lc_pairing_check(&c->sb, mark) : LC_PAIRING_FOREIGN) {
 	case LC_PAIRING_FOREIGN:
 		check_damage(c, "%s does not bear the mark of this cache", c->hdd->path);
 		break;
@@ -316,7 +316,7 @@ static void check_data(struct check *c)
 			continue;
 		check_say(c, "Record %llu was not completely written before the crash: "
 			  "the log ends before it.", seq);
-		scan_cut(&c->scan, seq - 1);
+		scan_truncate(&c->scan, seq - 1);
 		break;
 	}
 	free(order);
@@ -358,7 +358,7 @@ static void check_disk(struct check *c)
 	size_t i;
 
 	if (!c->hdd || c->sb.mark_offset == LC_NO_MARK || !mark ||
-	    lc_pairing_judge(&c->sb, mark) != LC_PAIRING_FITS)
+	    lc_pairing_check(&c->sb, mark) != LC_PAIRING_FITS)
 		return;
 	for (i = 0; i < c->scan.nr; i++) {
 		if (c->scan.found[i].epoch > latest)

@@ -63,17 +63,18 @@ static const char *contradiction(const struct check *c, struct lc_ckpt_item *ite
 	return NULL;
 }
 
-/* The same of cuts. */
-static const char *cut_contradiction(const struct check *c, struct lc_ckpt_item *cuts, size_t nr)
+/* The same of boundaries. */
+static const char *boundary_contradiction(const struct check *c, struct lc_ckpt_item *boundaries,
+					  size_t nr)
 {
 	size_t i;
 
-	qsort(cuts, nr, sizeof(*cuts), compare_slots);
+	qsort(boundaries, nr, sizeof(*boundaries), compare_slots);
 	for (i = 0; i < nr; i++) {
-		if (i && cuts[i].slot == cuts[i - 1].slot)
-			return "it names a cut twice";
-		if (segment_of(c, &cuts[i]) <= c->sb.tail_segment)
-			return "a cut is not above the tail";
+		if (i && boundaries[i].slot == boundaries[i - 1].slot)
+			return "it names a boundary twice";
+		if (segment_of(c, &boundaries[i]) <= c->sb.tail_segment)
+			return "a boundary is not above the tail";
 	}
 	return NULL;
 }
@@ -131,8 +132,8 @@ static const char *check_item(struct check *c, const struct position *p,
 
 /* What a checkpoint lists. */
 struct listed {
-	struct lc_ckpt_item *blocks, *cuts;
-	size_t nr_blocks, nr_cuts;
+	struct lc_ckpt_item *blocks, *boundaries;
+	size_t nr_blocks, nr_boundaries;
 };
 
 static void check_blocks(struct check *c, const struct listed *l)
@@ -174,8 +175,8 @@ static void check_listed(struct check *c, struct listed *l)
 	check_say(c, "Stopped cleanly: %zu blocks in the checkpoint.", l->nr_blocks);
 	if (l->nr_blocks)
 		why = contradiction(c, l->blocks, l->nr_blocks);
-	if (l->nr_cuts && !why)
-		why = cut_contradiction(c, l->cuts, l->nr_cuts);
+	if (l->nr_boundaries && !why)
+		why = boundary_contradiction(c, l->boundaries, l->nr_boundaries);
 	if (!why) {
 		check_blocks(c, l);
 		return;
@@ -196,12 +197,13 @@ static const char *add_items(const struct check *c, const struct lc_ckpt_block *
 
 		if (lc_ckpt_item_decode(raw, &c->sb, i, item))
 			return "an entry is out of bounds";
-		if (!(item->flags & LC_CKPT_ENTRY_CUT)) {
+		if (!(item->flags & LC_CKPT_ENTRY_BOUNDARY)) {
 			l->nr_blocks++;
 			continue;
 		}
-		l->cuts = xrealloc(l->cuts, l->nr_cuts + 1, sizeof(*l->cuts));
-		l->cuts[l->nr_cuts++] = *item;
+		l->boundaries = xrealloc(l->boundaries, l->nr_boundaries + 1,
+					 sizeof(*l->boundaries));
+		l->boundaries[l->nr_boundaries++] = *item;
 	}
 	return NULL;
 }
@@ -229,5 +231,5 @@ void check_checkpoint(struct check *c)
 		check_listed(c, &l);
 	}
 	free(l.blocks);
-	free(l.cuts);
+	free(l.boundaries);
 }

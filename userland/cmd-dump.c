@@ -37,7 +37,7 @@ static void add_log(json_object *top, const struct device *dev, const struct lc_
 	if (args->segments)
 		json_object_object_add(top, "segments", dump_segments(&scan, sb));
 	if (args->segments && sb->flags & LC_SB_CLEAN && sb->incompat & LC_INCOMPAT_LANES)
-		json_object_object_add(top, "cuts", dump_cuts(dev, sb));
+		json_object_object_add(top, "cuts", dump_boundaries(dev, sb));
 	if (args->records || args->entries)
 		json_object_object_add(top, "records",
 				       dump_records(&scan, dev, sb, args->entries));

@@ -193,7 +193,7 @@ json_object *dump_segments(const struct scan *scan, const struct lc_sb *sb)
 	return array;
 }
 
-json_object *dump_cuts(const struct device *dev, const struct lc_sb *sb)
+json_object *dump_boundaries(const struct device *dev, const struct lc_sb *sb)
 {
 	json_object *array = json_object_new_array();
 	struct lc_ckpt_block raw;
@@ -209,7 +209,7 @@ json_object *dump_cuts(const struct device *dev, const struct lc_sb *sb)
 			json_object *obj;
 
 			if (lc_ckpt_item_decode(&raw, sb, i, &item) ||
-			    !(item.flags & LC_CKPT_ENTRY_CUT))
+			    !(item.flags & LC_CKPT_ENTRY_BOUNDARY))
 				continue;
 			obj = json_object_new_object();
 			add_u64(obj, "segment",
@@ -276,7 +276,7 @@ json_object *dump_records(const struct scan *scan, const struct device *dev,
 		add_u64(obj, "entries", r->nr_entries);
 		add_u64(obj, "slots", r->nr_slots);
 		add_u64(obj, "lane", r->lane);
-		add_u64(obj, "cut", r->cut);
+		add_u64(obj, "cut", r->boundary);
 		add_u64(obj, "tail_seq", r->tail_seq);
 		add_u64(obj, "durable_seq", r->durable_seq);
 		add_text(obj, "written", time_text(r->wall_clock));

@@ -174,15 +174,15 @@ bool exists_seq(const struct existing *e, u64 seq)
 	return i < e->nr && e->record[i]->seq == seq;
 }
 
-u64 exists_cut(const struct existing *e, const struct lc_record_info *r)
+u64 exists_boundary(const struct existing *e, const struct lc_record_info *r)
 {
-	return e->lanes && r->cut ? r->cut : r->segment;
+	return e->lanes && r->boundary ? r->boundary : r->segment;
 }
 
 u64 exists_lowest_segment(const struct existing *e, u64 seq)
 {
 	size_t at = exists_at_or_above(e, seq);
-	u64 lowest = at ? exists_cut(e, e->record[at - 1]) : 0;
+	u64 lowest = at ? exists_boundary(e, e->record[at - 1]) : 0;
 
 	return lowest > e->c->sb.tail_segment ? lowest : e->c->sb.tail_segment;
 }

@@ -41,7 +41,7 @@ bool exists_seq(const struct existing *e, u64 seq);
  */
 struct life exists_life_of(const struct existing *e, u64 seq);
 /* The lowest segment that any record of a higher seq can be in, as a record that exists tells. */
-u64 exists_cut(const struct existing *e, const struct lc_record_info *r);
+u64 exists_boundary(const struct existing *e, const struct lc_record_info *r);
 /*
  * The lowest segment that a record of a seq, or of any above it, can be in, as the record before
  * it tells.

@@ -243,7 +243,7 @@ static bool read_checkpoint(struct extract *x, const struct lc_sb *sb)
 		for (i = 0; i < nr; i++) {
 			if (lc_ckpt_item_decode(&raw, sb, i, &item))
 				return false;
-			if (item.flags & LC_CKPT_ENTRY_CUT ||
+			if (item.flags & LC_CKPT_ENTRY_BOUNDARY ||
 			    !(item.flags & LC_CKPT_ENTRY_DIRTY || item.lost))
 				continue;
 			copy = find(x, item.block);

@@ -65,7 +65,7 @@ static int refuse(const struct device *hdd, bool quiet, const char *fmt, ...)
 static int judge_mark(const struct lc_sb *sb, const struct lc_mark_info *mark,
 		      const struct device *hdd, bool quiet)
 {
-	switch (lc_pairing_judge(sb, mark)) {
+	switch (lc_pairing_check(sb, mark)) {
 	case LC_PAIRING_FOREIGN:
 		return refuse(hdd, quiet,
 			      "belongs to cache %s, this one is %s; name the right disk",

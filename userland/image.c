@@ -145,7 +145,7 @@ static int checkpoint_dirty(const struct image *img, const struct lc_sb *sb, con
 		for (i = 0; i < nr; i++) {
 			if (lc_ckpt_item_decode(&raw, sb, i, &item))
 				return 1;
-			if (item.flags & LC_CKPT_ENTRY_CUT ||
+			if (item.flags & LC_CKPT_ENTRY_BOUNDARY ||
 			    !(item.flags & LC_CKPT_ENTRY_DIRTY || item.lost))
 				continue;
 			*why = "it holds data that is not on its hard disk yet";

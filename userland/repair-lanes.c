@@ -28,7 +28,7 @@ enum round {
 u64 lanes_seq_before(const struct existing *e, size_t i)
 {
 	const struct lc_record_info *r = &e->c->scan.found[i], *p;
-	u64 cut = exists_cut(e, r);
+	u64 boundary = exists_boundary(e, r);
 	size_t k;
 
 	for (p = r; p > e->c->scan.found && p[-1].segment == r->segment; p--) {
@@ -36,7 +36,7 @@ u64 lanes_seq_before(const struct existing *e, size_t i)
 			return p[-1].seq;
 	}
 	for (k = e->nr; k--; ) {
-		if (e->record[k]->segment < cut)
+		if (e->record[k]->segment < boundary)
 			return e->record[k]->seq;
 	}
 	return 0;

@@ -57,7 +57,7 @@ static int write_placeholder(const struct existing *e, u64 segment, u32 slot, u3
 	struct lc_record_header raw;
 
 	if (e->lanes)
-		info.cut = lowest < segment ? lowest : segment;
+		info.boundary = lowest < segment ? lowest : segment;
 	memset(&raw, 0, sizeof(raw));	/* all entries are LC_ENTRY_NONE */
 	lc_record_seal(&raw, &c->sb, &info);
 	repair_say(c, "record %llu, which cannot be read, becomes an empty one "

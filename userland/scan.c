@@ -187,7 +187,7 @@ static int compare_place(const void *a, const void *b)
  * Hidden headers are looked for from there on.
  */
 struct end {
-	u64 cut, segment;
+	u64 boundary, segment;
 	u32 slot;
 };
 
@@ -227,7 +227,7 @@ static int add_visible(struct scan *scan, struct end end, struct lc_replay_log *
 		if (!info->first_slot)
 			with_first = info->segment;
 		scan->seen[i] = !scan->hidden[i] || info->segment != with_first ||
-				(info->segment >= end.cut &&
+				(info->segment >= end.boundary &&
 				 (info->segment != end.segment || info->first_slot > end.slot));
 		if (!scan->seen[i])
 			continue;
@@ -256,7 +256,8 @@ static int select_run(struct scan *scan, const struct lc_sb *sb, struct lc_repla
 		const struct lc_replay_record *r = lc_replay_at(log, i);
 
 		if (r->keep && r->seq == scan->run.last_seq)
-			end = (struct end) { lc_replay_told_cut(log, r), lc_replay_segment(log, r),
+			end = (struct end) { lc_replay_told_boundary(log, r),
+					    lc_replay_segment(log, r),
 					     lc_replay_slot(log, r) };
 	}
 	free_log(log);
@@ -302,7 +303,7 @@ void scan_select(struct scan *scan, const struct lc_sb *sb)
 	free_log(&log);
 }
 
-void scan_cut(struct scan *scan, u64 last_seq)
+void scan_truncate(struct scan *scan, u64 last_seq)
 {
 	size_t i;
 

@@ -52,7 +52,7 @@ void scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *s
 /* Let the replay rules decide which of them exist: fills in seen[], kept[], run and verdict. */
 void scan_select(struct scan *scan, const struct lc_sb *sb);
 /* Drop the records above @last_seq from the run: their data is torn. */
-void scan_cut(struct scan *scan, u64 last_seq);
+void scan_truncate(struct scan *scan, u64 last_seq);
 /*
  * The first header that is whole but beyond this version, or NULL.  The kernel does not start from
  * such a log: more may have been meant by it.

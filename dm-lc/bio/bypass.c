@@ -41,8 +41,8 @@ struct lc_bypass {
 	const u64 *claimed;		/* sorted block numbers */
 	u32 nr_claimed;
 	u32 generation;			/* of writes that come: 0 or 1 */
-	u64 flying[2];			/* writes on their way */
-	struct list_head waiting;	/* struct lc_io, first come first served */
+	u64 in_flight[2];		/* writes in flight */
+	struct list_head waiting;	/* struct lc_request, first come first served */
 	wait_queue_head_t wait;
 	atomic_t failed_flushes;	/* of users; lockless */
 };
@@ -81,7 +81,7 @@ static bool all_ended(struct lc_bypass *bypass, u32 generation)
 	bool ended;
 
 	spin_lock_irq(&bypass->lock);
-	ended = !bypass->flying[generation];
+	ended = !bypass->in_flight[generation];
 	spin_unlock_irq(&bypass->lock);
 	return ended;
 }
@@ -111,7 +111,7 @@ void lc_bypass_claim(struct lc_bypass *bypass, const u64 *blocks, u32 nr)
 	wait_event_idle(bypass->wait, all_ended(bypass, before));
 }
 
-void lc_bypass_settle(struct lc_bypass *bypass)
+void lc_bypass_wait_in_flight(struct lc_bypass *bypass)
 {
 	u32 before;
 
@@ -123,7 +123,7 @@ void lc_bypass_settle(struct lc_bypass *bypass)
 
 void lc_bypass_release(struct lc_bypass *bypass)
 {
-	struct lc_io *io, *next;
+	struct lc_request *io, *next;
 	LIST_HEAD(waiting);
 
 	spin_lock_irq(&bypass->lock);
@@ -166,19 +166,19 @@ static bool is_claimed(const struct lc_bypass *bypass, u64 first, u64 end)
 	return low < bypass->nr_claimed && bypass->claimed[low] < end;
 }
 
-static u64 first_block(const struct lc_io *io)
+static u64 first_block(const struct lc_request *io)
 {
 	return io->iter.bi_sector >> LC_BLOCK_SHIFT;
 }
 
-static u64 end_block(const struct lc_io *io)
+static u64 end_block(const struct lc_request *io)
 {
 	return (io->iter.bi_sector + (io->iter.bi_size >> 9) + LC_BLOCK_SECTORS - 1) >>
 	       LC_BLOCK_SHIFT;
 }
 
 /* Count a write, unless it has to wait; then it is in the list, or @nowait. */
-static bool set_out(struct lc_bypass *bypass, struct lc_io *io, bool nowait)
+static bool write_start(struct lc_bypass *bypass, struct lc_request *io, bool nowait)
 {
 	unsigned long flags;
 	bool out = true;
@@ -189,24 +189,24 @@ static bool set_out(struct lc_bypass *bypass, struct lc_io *io, bool nowait)
 		if (!nowait)
 			list_add_tail(&io->list, &bypass->waiting);
 	} else if (bypass->watching) {
-		io->flight = 1 + bypass->generation;
-		bypass->flying[bypass->generation]++;
+		io->in_flight = 1 + bypass->generation;
+		bypass->in_flight[bypass->generation]++;
 	}
 	spin_unlock_irqrestore(&bypass->lock, flags);
 	return out;
 }
 
-static void arrive(struct lc_bypass *bypass, struct lc_io *io)
+static void write_end(struct lc_bypass *bypass, struct lc_request *io)
 {
 	unsigned long flags;
 
-	if (!io->flight)
+	if (!io->in_flight)
 		return;
 	spin_lock_irqsave(&bypass->lock, flags);
-	if (!--bypass->flying[io->flight - 1])
+	if (!--bypass->in_flight[io->in_flight - 1])
 		wake_up_all(&bypass->wait);
 	spin_unlock_irqrestore(&bypass->lock, flags);
-	io->flight = 0;
+	io->in_flight = 0;
 }
 
 /* The sectors of @block that the bio covers. */
@@ -220,7 +220,7 @@ static u8 covered(const struct bvec_iter *iter, u64 block)
 }
 
 /* Does the write cover sectors that the HDD does not hold? */
-static bool covers_missing(struct lc_cache *c, const struct lc_io *io)
+static bool covers_missing(struct lc_cache *c, const struct lc_request *io)
 {
 	u64 block = first_block(io), end = end_block(io);
 	struct lc_mapping map;
@@ -240,61 +240,62 @@ static bool covers_missing(struct lc_cache *c, const struct lc_io *io)
 }
 
 /* The HDD holds what was written: now it may be read there. */
-static void heal(struct lc_cache *c, const struct lc_io *io)
+static void mark_hdd_valid(struct lc_cache *c, const struct lc_request *io)
 {
 	u64 block = first_block(io), end = end_block(io);
 	u32 bucket;
 
 	for (; block < end; block++) {
 		bucket = lc_index_lock(c->index, block);
-		lc_index_narrow(c->index, bucket, block, covered(&io->iter, block));
+		lc_index_hdd_has(c->index, bucket, block, covered(&io->iter, block));
 		lc_index_unlock(c->index, bucket);
 	}
 }
 
-static void heal_work(struct work_struct *work)
+static void hdd_valid_work(struct work_struct *work)
 {
-	struct lc_io *io = container_of(work, struct lc_io, work);
-	struct lc_bypass *bypass = io->room;
+	struct lc_request *io = container_of(work, struct lc_request, work);
+	struct lc_bypass *bypass = io->owner;
 
-	heal(bypass->c, io);
-	arrive(bypass, io);
-	lc_io_end_again(lc_io_bio(io));
+	mark_hdd_valid(bypass->c, io);
+	write_end(bypass, io);
+	lc_io_end_again(lc_request_bio(io));
 }
 
 /* io->iter is where the bio goes.  Return: false if it has to wait. */
-static bool aim_at_hdd(struct lc_bypass *bypass, struct bio *bio, struct lc_io *io, bool nowait)
+static bool aim_at_hdd(struct lc_bypass *bypass, struct bio *bio, struct lc_request *io,
+		       bool nowait)
 {
 	struct lc_cache *c = bypass->c;
 
 	/* FLUSHes, too: those that fail count before they have ended. */
 	if (bio_op(bio) == REQ_OP_WRITE) {
-		if (!set_out(bypass, io, nowait))
+		if (!write_start(bypass, io, nowait))
 			return false;
 		/* After that: what is missing may only become less until the write ends. */
-		io->heals = (io->flight || lc_index_lost(c->index)) &&
-			    covers_missing(c, io);
+		io->hdd_becomes_valid = (io->in_flight || lc_index_lost(c->index)) &&
+					covers_missing(c, io);
 	}
 	bio->bi_iter = io->iter;
 	bio_set_dev(bio, c->env.backing);
 	if (io->iter.bi_size)
 		bio->bi_iter.bi_sector = lc_place_sector(&c->env.place, io->iter.bi_sector);
 	/* After bio_set_dev(), which looks for the sender's cgroup (S-g). */
-	if (io->flight)
+	if (io->in_flight)
 		lc_io_disown(bio);
 	return true;
 }
 
 static void submit_work(struct work_struct *work)
 {
-	submit_bio_noacct(lc_io_bio(container_of(work, struct lc_io, work)));
+	submit_bio_noacct(lc_request_bio(container_of(work, struct lc_request, work)));
 }
 
 /*
  * A claim may wait for this write (S-g).  Device mapper would put what map() hands back into its
  * sender's cgroup again.
  */
-static void send_counted(struct lc_cache *c, struct bio *bio, struct lc_io *io)
+static void send_counted(struct lc_cache *c, struct bio *bio, struct lc_request *io)
 {
 	if (lc_io_may_send(bio)) {
 		lc_io_leave_plug();
@@ -319,7 +320,7 @@ static void leave_head(struct lc_cache *c, struct bio *bio)
 int lc_bypass_map(struct lc_bypass *bypass, struct bio *bio)
 {
 	struct lc_cache *c = bypass->c;
-	struct lc_io *io = lc_bio_io(bio);
+	struct lc_request *io = lc_bio_request(bio);
 	bool nowait = bio->bi_opf & REQ_NOWAIT;
 
 	if (bio_op(bio) == REQ_OP_DISCARD && !bdev_max_discard_sectors(c->env.backing)) {
@@ -334,15 +335,15 @@ int lc_bypass_map(struct lc_bypass *bypass, struct bio *bio)
 			bio_wouldblock_error(bio);
 		return DM_MAPIO_SUBMITTED;
 	}
-	if (!io->flight)
+	if (!io->in_flight)
 		return DM_MAPIO_REMAPPED;
 	send_counted(c, bio, io);
 	return DM_MAPIO_SUBMITTED;
 }
 
-void lc_bypass_submit(struct lc_bypass *bypass, struct lc_io *io)
+void lc_bypass_submit(struct lc_bypass *bypass, struct lc_request *io)
 {
-	struct bio *bio = lc_io_bio(io);
+	struct bio *bio = lc_request_bio(io);
 
 	if (aim_at_hdd(bypass, bio, io, false))
 		submit_bio_noacct(bio);
@@ -350,17 +351,17 @@ void lc_bypass_submit(struct lc_bypass *bypass, struct lc_io *io)
 
 int lc_bypass_end(struct lc_bypass *bypass, struct bio *bio, blk_status_t *error)
 {
-	struct lc_io *io = lc_bio_io(bio);
+	struct lc_request *io = lc_bio_request(bio);
 
-	if (io->heals && !*error) {
-		io->heals = false;
-		io->room = bypass;
-		INIT_WORK(&io->work, heal_work);
+	if (io->hdd_becomes_valid && !*error) {
+		io->hdd_becomes_valid = false;
+		io->owner = bypass;
+		INIT_WORK(&io->work, hdd_valid_work);
 		queue_work(bypass->c->env.wq, &io->work);
 		return DM_ENDIO_INCOMPLETE;
 	}
 	if (*error && bio->bi_opf & (REQ_PREFLUSH | REQ_FUA))
 		atomic_inc(&bypass->failed_flushes);
-	arrive(bypass, io);
+	write_end(bypass, io);
 	return DM_ENDIO_DONE;
 }

@@ -13,16 +13,16 @@
 struct bio;
 struct lc_bypass;
 struct lc_cache;
-struct lc_io;
+struct lc_request;
 
-/* @c: outlives the room.  May sleep.  Return: the room or NULL. */
+/* @c: outlives the bypass.  May sleep.  Return: the bypass or NULL. */
 struct lc_bypass *lc_bypass_create(struct lc_cache *c);
 /* No bio and no claim is left.  @bypass or NULL. */
 void lc_bypass_destroy(struct lc_bypass *bypass);
 
 /**
  * lc_bypass_watch() - there will be claims, or none any more
- * @bypass: the room
+ * @bypass: the bypass
  * @on: before mode degraded is entered; off when nothing is claimed
  *
  * Any context.
@@ -31,7 +31,7 @@ void lc_bypass_watch(struct lc_bypass *bypass, bool on);
 
 /**
  * lc_bypass_claim() - keep writes away from some blocks (S-d)
- * @bypass: the room; nothing is claimed
+ * @bypass: the bypass; nothing is claimed
  * @blocks: sorted; the caller's until lc_bypass_release()
  * @nr: how many
  *
@@ -40,16 +40,16 @@ void lc_bypass_watch(struct lc_bypass *bypass, bool on);
 void lc_bypass_claim(struct lc_bypass *bypass, const u64 *blocks, u32 nr);
 
 /**
- * lc_bypass_settle() - wait for the writes and FLUSHes that are on their way
- * @bypass: the room
+ * lc_bypass_wait_in_flight() - wait for the writes and FLUSHes in flight
+ * @bypass: the bypass
  *
  * May sleep, as above.  Not at the same time as a claim.
  */
-void lc_bypass_settle(struct lc_bypass *bypass);
+void lc_bypass_wait_in_flight(struct lc_bypass *bypass);
 
 /**
  * lc_bypass_release() - let writes to all blocks go on
- * @bypass: the room
+ * @bypass: the bypass
  *
  * Process context.
  */
@@ -57,7 +57,7 @@ void lc_bypass_release(struct lc_bypass *bypass);
 
 /**
  * lc_bypass_failed_flushes() - how many FLUSHes of users did the HDD fail?
- * @bypass: the room
+ * @bypass: the bypass
  *
  * After each of them it may have dropped what was written before (F3).  Any context.
  */
@@ -65,7 +65,7 @@ u32 lc_bypass_failed_flushes(struct lc_bypass *bypass);
 
 /**
  * lc_bypass_flush() - make durable what was written to the HDD
- * @bypass: the room; the volume is degraded
+ * @bypass: the bypass; the volume is degraded
  *
  * May sleep.  Return: 0 or a negative errno.
  */
@@ -73,7 +73,7 @@ int lc_bypass_flush(struct lc_bypass *bypass);
 
 /**
  * lc_bypass_map() - map anything but a read straight to the HDD
- * @bypass: the room; the volume is degraded
+ * @bypass: the bypass; the volume is degraded
  * @bio: device mapper's clone
  *
  * From map(): does not sleep.  Return: as lc_map_bio().
@@ -82,16 +82,16 @@ int lc_bypass_map(struct lc_bypass *bypass, struct bio *bio);
 
 /**
  * lc_bypass_submit() - send what is left of a write that waited to the HDD
- * @bypass: the room; the volume is degraded
+ * @bypass: the bypass; the volume is degraded
  * @io: io->iter is what is left
  *
  * Process context.
  */
-void lc_bypass_submit(struct lc_bypass *bypass, struct lc_io *io);
+void lc_bypass_submit(struct lc_bypass *bypass, struct lc_request *io);
 
 /**
  * lc_bypass_end() - end_io of a bio that may have gone straight to the HDD
- * @bypass: the room
+ * @bypass: the bypass
  * @bio: device mapper's clone
  * @error: the bio's status
  *

@@ -63,7 +63,7 @@
 #include "store/claims.h"
 #include "store/doubt.h"
 #include "store/index.h"
-#include "store/segment.h"
+#include "store/ring.h"
 
 #define PASS_DISCARDS	LC_RECORD_ENTRIES
 #define BIOS		16	/* always there; more if there is memory */
@@ -87,7 +87,7 @@ struct discard {
 struct lc_discards {
 	struct lc_cache *c;
 	spinlock_t lock;		/* the lists */
-	struct list_head fresh;		/* struct lc_io, first come first served */
+	struct list_head fresh;		/* struct lc_request, first come first served */
 	struct list_head waiting;	/* struct discard, for a pass, in the same order */
 	struct list_head below;		/* struct discard, for step 6, in the same order */
 	struct work_struct look_work;
@@ -197,7 +197,7 @@ static void discard_end(struct discard *one, int ret)
 	rcu_read_lock();
 	if (!bio)
 		atomic_sub(weight(one), &d->early);
-	/* Without a bio, nothing but RCU keeps the room from here on. */
+	/* Without a bio, nothing but RCU keeps the discards from here on. */
 	lc_claims_drop(c->claims, &one->claim);
 	mempool_free(one, &d->pool);
 	rcu_read_unlock();
@@ -269,12 +269,12 @@ static bool over(const struct lc_cache *c)
 	return lc_ssd_failed(&c->health) || lc_mode(&c->health) != LC_MODE_RW;
 }
 
-static struct lc_io *next_fresh(struct lc_discards *d)
+static struct lc_request *next_fresh(struct lc_discards *d)
 {
-	struct lc_io *io;
+	struct lc_request *io;
 
 	spin_lock(&d->lock);
-	io = list_first_entry_or_null(&d->fresh, struct lc_io, list);
+	io = list_first_entry_or_null(&d->fresh, struct lc_request, list);
 	if (io)
 		list_del(&io->list);
 	spin_unlock(&d->lock);
@@ -291,13 +291,13 @@ static u64 blocks_of(const struct bio *bio, u64 *first)
 }
 
 /* Step 1.  Waits for memory, or for the end of another discard, which does not depend on this. */
-static struct discard *new_discard(struct lc_discards *d, struct lc_io *io)
+static struct discard *new_discard(struct lc_discards *d, struct lc_request *io)
 {
 	struct discard *one = mempool_alloc(&d->pool, GFP_NOIO);
 	u64 first, nr;
 
 	one->d = d;
-	one->bio = lc_io_bio(io);
+	one->bio = lc_request_bio(io);
 	nr = blocks_of(one->bio, &first);
 	lc_claim_init(&one->claim, LC_CLAIM_DISCARD, first, nr);
 	lc_claims_add(d->c->claims, &one->claim);
@@ -319,14 +319,14 @@ static void end_early(struct lc_discards *d, struct discard *one)
 }
 
 /* Steps 1 and 2. */
-static void look(struct lc_discards *d, struct lc_io *io)
+static void look(struct lc_discards *d, struct lc_request *io)
 {
 	struct lc_cache *c = d->c;
 	struct discard *one;
 	bool turn;
 
 	if (over(c)) {
-		bio_end(c, lc_io_bio(io), -EIO);
+		bio_end(c, lc_request_bio(io), -EIO);
 		return;
 	}
 	one = new_discard(d, io);
@@ -349,7 +349,7 @@ static void look_work(struct work_struct *work)
 {
 	struct lc_discards *d = container_of(work, struct lc_discards, look_work);
 	struct blk_plug plug;
-	struct lc_io *io;
+	struct lc_request *io;
 
 	/* Neighbours become one command. */
 	blk_start_plug(&plug);
@@ -516,7 +516,7 @@ int lc_discard_map(struct lc_discards *d, struct bio *bio)
 		return DM_MAPIO_SUBMITTED;
 	}
 	spin_lock(&d->lock);
-	list_add_tail(&lc_bio_io(bio)->list, &d->fresh);
+	list_add_tail(&lc_bio_request(bio)->list, &d->fresh);
 	spin_unlock(&d->lock);
 	queue_work(d->wq, &d->look_work);
 	return DM_MAPIO_SUBMITTED;

@@ -16,7 +16,7 @@ struct lc_discards;
 
 /*
  * @c: set up to the log, and the claims.  Sets the kick of the claims.  May sleep.
- * Return: the room or NULL.
+ * Return: the discards or NULL.
  */
 struct lc_discards *lc_discard_create(struct lc_cache *c);
 /* No bio, no discard and no copy is left.  @d or NULL.  May sleep. */
@@ -24,7 +24,7 @@ void lc_discard_destroy(struct lc_discards *d);
 
 /**
  * lc_discard_map() - map a discard
- * @d: the room
+ * @d: the discards
  * @bio: device mapper's clone
  *
  * From map(): does not sleep.  The bio completes here or later.  Return: as lc_map_bio().
@@ -33,8 +33,8 @@ int lc_discard_map(struct lc_discards *d, struct bio *bio);
 
 /**
  * lc_discard_settle() - wait until no discard is on its way, whether its bio has ended or not
- * @d: the room; writeback rests.  No bio is in flight, or the SSD is being given up and the
- *	log stopped
+ * @d: the discards; writeback is quiesced.  No bio is in flight, or the SSD is being given up and
+ *	the log stopped
  *
  * May sleep, for as long as SSD and HDD need.  If the SSD is given up, those that wait end without
  * effect, as do those that still come (S3).

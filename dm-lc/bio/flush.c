@@ -45,7 +45,7 @@ struct lc_flush {
 void lc_flush_commit(struct lc_flush *flush)
 {
 	struct llist_node *ios = llist_reverse_order(llist_del_all(&flush->commits));
-	struct lc_io *io, *next;
+	struct lc_request *io, *next;
 	u64 seq;
 
 	/* The other work has taken them; the volume may be suspended by now. */
@@ -77,7 +77,7 @@ static bool others_come(struct lc_flush *flush)
 }
 
 /* The bio ends when its data is durable.  @batch: the caller commits it soon. */
-static void commit_later(struct lc_flush *flush, struct lc_io *io, bool batch)
+static void commit_later(struct lc_flush *flush, struct lc_request *io, bool batch)
 {
 	if (!llist_add(&io->commit, &flush->commits))
 		return;
@@ -87,21 +87,21 @@ static void commit_later(struct lc_flush *flush, struct lc_io *io, bool batch)
 }
 
 /* End the bio when all that was completed so far is durable. */
-static void flush_io(struct lc_flush *flush, struct lc_io *io, bool direct)
+static void flush_io(struct lc_flush *flush, struct lc_request *io, bool direct)
 {
 	u64 seq;
 
-	direct = direct && lc_io_may_send(lc_io_bio(io));
+	direct = direct && lc_io_may_send(lc_request_bio(io));
 	if (direct)
 		lc_io_leave_plug();
-	if (lc_io_bio(io)->bi_opf & REQ_FUA)
+	if (lc_request_bio(io)->bi_opf & REQ_FUA)
 		seq = lc_lanes_close_all(flush->c->lanes, direct);
 	else
-		seq = lc_lanes_close_owed(flush->c->lanes, direct);
+		seq = lc_lanes_close_for_flush(flush->c->lanes, direct);
 	lc_log_flush_io(flush->c->log, io, seq);
 }
 
-void lc_flush_write(struct lc_flush *flush, struct lc_io *io, bool batch)
+void lc_flush_write(struct lc_flush *flush, struct lc_request *io, bool batch)
 {
 	if (batch || others_come(flush))
 		commit_later(flush, io, batch);
@@ -112,7 +112,7 @@ void lc_flush_write(struct lc_flush *flush, struct lc_io *io, bool batch)
 int lc_flush_map(struct lc_flush *flush, struct bio *bio, bool alone)
 {
 	atomic_inc(&flush->nr_flushes);
-	flush_io(flush, lc_bio_io(bio), alone);
+	flush_io(flush, lc_bio_request(bio), alone);
 	return DM_MAPIO_SUBMITTED;
 }
 

@@ -14,9 +14,9 @@
 struct bio;
 struct lc_cache;
 struct lc_flush;
-struct lc_io;
+struct lc_request;
 
-/* @c: set up to the log.  May sleep.  Return: the room or NULL. */
+/* @c: set up to the log.  May sleep.  Return: the flush state or NULL. */
 struct lc_flush *lc_flush_create(struct lc_cache *c);
 /*
  * No bio is left, nobody calls lc_flush_commit() any more, and lc_flush_quiesce() was called if the
@@ -30,7 +30,7 @@ void lc_flush_quiesce(struct lc_flush *flush);
 
 /**
  * lc_flush_map() - map an empty flush
- * @flush: the room
+ * @flush: the flush state
  * @bio: device mapper's clone
  * @alone: the volume is all of the mapped device
  *
@@ -43,13 +43,13 @@ int lc_flush_map(struct lc_flush *flush, struct bio *bio, bool alone);
 
 /**
  * lc_flush_write() - end a FUA write, all of whose data is in a lane, when it is durable
- * @flush: the room
+ * @flush: the flush state
  * @io: the write
  * @batch: the caller calls lc_flush_commit() soon
  *
  * Process context.  Without @batch, may sleep as submit_bio() does.
  */
-void lc_flush_write(struct lc_flush *flush, struct lc_io *io, bool batch);
+void lc_flush_write(struct lc_flush *flush, struct lc_request *io, bool batch);
 
 /* Make FUA writes durable that wait for others.  Process context; may sleep as submit_bio(). */
 void lc_flush_commit(struct lc_flush *flush);

@@ -2,10 +2,10 @@
 /*
  * The way of writes in.  See intake.h.
  *
- * Their turn is decided in queue.h: commits do not wait for the page cache (D12), no class
- * starves, and writes to one block keep the order in which they came.  Their rate is decided in
- * meter.h: space is freed by the segment, and each writer gets its turn (D10).  A slow SSD gets no
- * more than it writes soon (backlog.h).
+ * Their turn is decided in queue.h: commits do not wait for the page cache (D12), no class starves,
+ * and writes to one block keep the order in which they came.  Their rate is decided in throttle.h:
+ * space is freed by the segment, and each writer gets its turn (D10).  A slow SSD gets no more than
+ * it writes soon (backlog.h).
  *
  * While something is parked, other writes are parked, too.  Otherwise a write that comes at the
  * right moment would take the room that parked ones wait for (C7).  With plenty of room they pass:
@@ -46,10 +46,10 @@
 #include "bio/flush.h"
 #include "bio/intake.h"
 #include "bio/merge.h"
-#include "bio/meter.h"
 #include "bio/queue.h"
+#include "bio/throttle.h"
 #include "bio/write.h"
-#include "log/allot.h"
+#include "log/alloc.h"
 #include "log/lane.h"
 #include "log/lanes.h"
 #include "log/request.h"
@@ -75,41 +75,42 @@ struct lc_intake {
 	bool open;			/* a suspend: nobody sleeps; under lock, READ_ONCE() */
 
 	u32 most;			/* slots of a class; constant */
-	wait_queue_head_t room[LC_NR_CLASSES];	/* submitters that sleep until it has less */
+	wait_queue_head_t sleepers[LC_NR_CLASSES]; /* submitters that sleep until it has less */
 
 	struct work_struct work;
 	/* All writes queue until nothing waits and there is plenty of room; READ_ONCE() */
-	bool metered;
-	bool passed;			/* writes that the meter has not seen; READ_ONCE() */
-	struct lc_meter meter;		/* of the work only */
-	struct delayed_work meter_work;	/* queues the work while the meter holds writes back */
+	bool throttled;
+	bool passed;			/* writes that the throttle has not seen; READ_ONCE() */
+	struct lc_throttle throttle;	/* of the work only */
+	/* queues the work while the throttle holds writes back */
+	struct delayed_work throttle_work;
 };
 
 /* Segments at hand for writers. */
-static u64 room(const struct lc_cache *c)
+static u64 ready_segments(const struct lc_cache *c)
 {
 	u32 nr = 0, i;
 
 	for (i = 0; i < c->nr_lanes; i++)
 		nr += READ_ONCE(c->lanes->lane[i]->nr_ready);
-	return min_t(u64, nr, lc_allot_ready(c->allot));
+	return min_t(u64, nr, lc_alloc_ready(c->alloc));
 }
 
-static u64 most_room(const struct lc_cache *c)
+static u64 most_ready_segments(const struct lc_cache *c)
 {
-	return READ_ONCE(c->allot->most_ready);
+	return READ_ONCE(c->alloc->most_ready);
 }
 
 /* --- writers ---------------------------------------------------------------- */
 
-static void blocks_of(const struct lc_io *io, u64 *first, u64 *last)
+static void blocks_of(const struct lc_request *io, u64 *first, u64 *last)
 {
 	*first = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	*last = (io->iter.bi_sector + (io->iter.bi_size >> 9) - 1) >> LC_BLOCK_SHIFT;
 }
 
 /* Does a discard whose bio has ended hold the write back (CL3)? */
-static bool held(struct lc_intake *intake, const struct lc_io *io)
+static bool held(struct lc_intake *intake, const struct lc_request *io)
 {
 	u64 first, last;
 
@@ -119,7 +120,7 @@ static bool held(struct lc_intake *intake, const struct lc_io *io)
 	return lc_claims_held(intake->c->claims, first, last);
 }
 
-static bool overlaps(struct lc_intake *intake, const struct lc_io *io)
+static bool overlaps(struct lc_intake *intake, const struct lc_request *io)
 {
 	unsigned long flags;
 	u64 first, last;
@@ -136,18 +137,19 @@ static bool overlaps(struct lc_intake *intake, const struct lc_io *io)
  * Does a write have to be parked before anything of it is written?  io->iter is all of it.  A write
  * that is parked at the same time may go before it or after it.
  */
-static bool must_park(struct lc_intake *intake, struct lc_io *io)
+static bool must_park(struct lc_intake *intake, struct lc_request *io)
 {
-	bool any = READ_ONCE(intake->queue.nr), metered = READ_ONCE(intake->metered);
+	bool any = READ_ONCE(intake->queue.nr), throttled = READ_ONCE(intake->throttled);
 
 	if (held(intake, io))
 		return true;
 	/* A NOWAIT write takes no other's turn if none waits. */
-	if (!any && (!metered || lc_io_bio(io)->bi_opf & REQ_NOWAIT))
+	if (!any && (!throttled || lc_request_bio(io)->bi_opf & REQ_NOWAIT))
 		return false;
-	if (!lc_meter_pass(room(intake->c), most_room(intake->c)) || (any && overlaps(intake, io)))
+	if (!lc_throttle_may_pass(ready_segments(intake->c), most_ready_segments(intake->c)) ||
+	    (any && overlaps(intake, io)))
 		return true;
-	if (metered && !READ_ONCE(intake->passed))
+	if (throttled && !READ_ONCE(intake->passed))
 		WRITE_ONCE(intake->passed, true);
 	return false;
 }
@@ -178,8 +180,8 @@ static bool full(const struct lc_intake *intake, enum lc_class class, u32 limit)
 /* There may be less now.  Each sleeper that goes on wakes the next one, while there is room. */
 static void wake_next(struct lc_intake *intake, enum lc_class class)
 {
-	if (!full(intake, class, intake->most) && wq_has_sleeper(&intake->room[class]))
-		wake_up(&intake->room[class]);
+	if (!full(intake, class, intake->most) && wq_has_sleeper(&intake->sleepers[class]))
+		wake_up(&intake->sleepers[class]);
 }
 
 /* Returns when a class has less than @limit, or when it may have. */
@@ -187,10 +189,10 @@ static void wait_for_less(struct lc_intake *intake, enum lc_class class, u32 lim
 {
 	DEFINE_WAIT(wait);
 
-	prepare_to_wait_exclusive(&intake->room[class], &wait, TASK_IDLE);
+	prepare_to_wait_exclusive(&intake->sleepers[class], &wait, TASK_IDLE);
 	if (full(intake, class, limit))
 		io_schedule();
-	finish_wait(&intake->room[class], &wait);
+	finish_wait(&intake->sleepers[class], &wait);
 }
 
 /* Return: 0, -EBUSY: wait for less than @limit, -ECANCELED: device mapper wants it back. */
@@ -212,22 +214,22 @@ static int try_add(struct lc_intake *intake, struct lc_waiting *one, u32 limit)
 
 /**
  * park() - let a write wait for room
- * @intake: the room
+ * @intake: the intake
  * @io: the write, io->iter is what is left of it; io->work is not in use
  * @may_sleep: until less is parked; in process context, nothing of ours is held
  *
  * Without @may_sleep, any context.  The worker continues it, or gives it back to device mapper.
  */
-static void park(struct lc_intake *intake, struct lc_io *io, bool may_sleep)
+static void park(struct lc_intake *intake, struct lc_request *io, bool may_sleep)
 {
-	enum lc_class class = class_of(lc_io_bio(io));
+	enum lc_class class = class_of(lc_request_bio(io));
 	u32 limit = may_sleep ? intake->most : U32_MAX;
 	int ret;
 
 	blocks_of(io, &io->waiting.first, &io->waiting.last);
 	io->waiting.class = class;
 	/* Those that sleep already come first. */
-	if (may_sleep && wq_has_sleeper(&intake->room[class]))
+	if (may_sleep && wq_has_sleeper(&intake->sleepers[class]))
 		limit -= limit / 8;
 	while ((ret = try_add(intake, &io->waiting, limit)) == -EBUSY) {
 		wait_for_less(intake, class, limit);
@@ -236,7 +238,7 @@ static void park(struct lc_intake *intake, struct lc_io *io, bool may_sleep)
 	/* If it was added, the write may have ended by now. */
 	lc_stats_parked(&intake->c->stats);
 	if (ret)
-		lc_io_end(io, BLK_STS_DM_REQUEUE);
+		lc_request_end(io, BLK_STS_DM_REQUEUE);
 	else
 		lc_intake_kick(intake);
 	wake_next(intake, class);
@@ -245,20 +247,20 @@ static void park(struct lc_intake *intake, struct lc_io *io, bool may_sleep)
 /* --- what becomes of a write -------------------------------------------------- */
 
 /* All data is in a lane.  @batch: the caller commits what it has continued. */
-static void finish(struct lc_intake *intake, struct lc_io *io, bool batch)
+static void finish(struct lc_intake *intake, struct lc_request *io, bool batch)
 {
 	lc_stamp(&intake->c->env.last_write);
-	if (lc_io_bio(io)->bi_opf & REQ_FUA)
+	if (lc_request_bio(io)->bi_opf & REQ_FUA)
 		lc_flush_write(intake->flush, io, batch);
 	else
-		lc_io_end(io, BLK_STS_OK);
+		lc_request_end(io, BLK_STS_OK);
 }
 
 /*
  * See to it that a write ends.  @ret: as of lc_write_again(), or another error, which ends it.
  * Process context; from map(), or of a worker.  Without @batch, may sleep as submit_bio() does.
  */
-static void go_on(struct lc_intake *intake, struct lc_io *io, int ret, bool batch)
+static void go_on(struct lc_intake *intake, struct lc_request *io, int ret, bool batch)
 {
 	if (lc_mode(&intake->c->health) == LC_MODE_FAIL && ret == -EAGAIN)
 		ret = -EIO;
@@ -269,10 +271,10 @@ static void go_on(struct lc_intake *intake, struct lc_io *io, int ret, bool batc
 	else if (ret == -EINPROGRESS)
 		lc_merge_start(&intake->merge, io);
 	else
-		lc_io_end(io, errno_to_blk_status(ret));
+		lc_request_end(io, errno_to_blk_status(ret));
 }
 
-static void merged(struct lc_merge *merge, struct lc_io *io, int ret)
+static void merged(struct lc_merge *merge, struct lc_request *io, int ret)
 {
 	go_on(container_of(merge, struct lc_intake, merge), io, ret, false);
 }
@@ -289,7 +291,7 @@ static bool may_sleep(const struct bio *bio)
 
 int lc_intake_map(struct lc_intake *intake, struct bio *bio)
 {
-	struct lc_io *io = lc_bio_io(bio);
+	struct lc_request *io = lc_bio_request(bio);
 	int ret = -EAGAIN;
 
 	if (lc_mode(&intake->c->health) == LC_MODE_FAIL)
@@ -310,7 +312,7 @@ int lc_intake_map(struct lc_intake *intake, struct bio *bio)
 
 /* --- the worker ---------------------------------------------------------------- */
 
-static struct lc_io *first_parked(struct lc_intake *intake, bool *requeue)
+static struct lc_request *first_parked(struct lc_intake *intake, bool *requeue)
 {
 	struct lc_waiting *one;
 
@@ -318,11 +320,11 @@ static struct lc_io *first_parked(struct lc_intake *intake, bool *requeue)
 	one = lc_queue_first(&intake->queue);
 	*requeue = give_back(intake);
 	spin_unlock_irq(&intake->lock);
-	return one ? container_of(one, struct lc_io, waiting) : NULL;
+	return one ? container_of(one, struct lc_request, waiting) : NULL;
 }
 
 /* Write on what is left of it.  Return: as lc_write_again(), -EBUSY: not yet (CL3, M1, BL3). */
-static int unpark(struct lc_intake *intake, struct lc_io *io)
+static int unpark(struct lc_intake *intake, struct lc_request *io)
 {
 	struct lc_cache *c = intake->c;
 	u32 before = io->iter.bi_size;
@@ -333,20 +335,21 @@ static int unpark(struct lc_intake *intake, struct lc_io *io)
 		return -EBUSY;
 	if (READ_ONCE(intake->passed)) {
 		WRITE_ONCE(intake->passed, false);
-		lc_meter_missed(&intake->meter);
+		lc_throttle_missed(&intake->throttle);
 	}
-	if (!lc_meter_may(&intake->meter, jiffies) &&
-	    !lc_meter_may_exceed(&intake->meter, jiffies, room(c), most_room(c)))
+	if (!lc_throttle_may_admit(&intake->throttle, jiffies) &&
+	    !lc_throttle_has_spare(&intake->throttle, jiffies, ready_segments(c),
+				   most_ready_segments(c)))
 		ret = -EBUSY;
 	else
 		ret = lc_write_again(c, io);
-	lc_meter_count(&intake->meter, jiffies,
-		       DIV_ROUND_UP(before - io->iter.bi_size, LC_SLOT_BYTES));
+	lc_throttle_count(&intake->throttle, jiffies,
+			  DIV_ROUND_UP(before - io->iter.bi_size, LC_SLOT_BYTES));
 	if (ret == -EAGAIN) {
-		lc_meter_dry(&intake->meter);
-		WRITE_ONCE(intake->metered, true);
+		lc_throttle_no_space(&intake->throttle);
+		WRITE_ONCE(intake->throttled, true);
 	} else if (ret == -EBUSY) {
-		queue_delayed_work(c->env.wq, &intake->meter_work, 1);
+		queue_delayed_work(c->env.wq, &intake->throttle_work, 1);
 	}
 	return ret;
 }
@@ -376,7 +379,7 @@ static bool unpark_all(struct lc_intake *intake)
 	struct lc_cache *c = intake->c;
 	enum lc_class class;
 	u32 others = 0;
-	struct lc_io *io;
+	struct lc_request *io;
 	bool requeue;
 	u64 slots;
 	int ret;
@@ -401,7 +404,7 @@ static bool unpark_all(struct lc_intake *intake)
 		spin_unlock_irq(&intake->lock);
 		wake_next(intake, class);
 		if (ret == -ECANCELED)
-			lc_io_end(io, BLK_STS_DM_REQUEUE);
+			lc_request_end(io, BLK_STS_DM_REQUEUE);
 		else if (ret == -ENODEV)
 			lc_bypass_submit(intake->bypass, io);
 		else
@@ -417,11 +420,12 @@ static void unpark_end(struct lc_intake *intake)
 {
 	struct lc_cache *c = intake->c;
 
-	if (!intake->metered || lc_submit_piece(c->submit) ||
-	    (lc_mode(&c->health) == LC_MODE_RW && !lc_meter_plenty(room(c), most_room(c))))
+	if (!intake->throttled || lc_submit_piece(c->submit) ||
+	    (lc_mode(&c->health) == LC_MODE_RW &&
+	     !lc_throttle_plenty(ready_segments(c), most_ready_segments(c))))
 		return;
-	lc_meter_stop(&intake->meter);
-	WRITE_ONCE(intake->metered, false);
+	lc_throttle_stop(&intake->throttle);
+	WRITE_ONCE(intake->throttled, false);
 }
 
 /* A write stays in the queue while it is continued, so that later ones to its blocks wait. */
@@ -435,10 +439,10 @@ static void unpark_work(struct work_struct *work)
 		unpark_end(intake);
 }
 
-/* Look again at what the meter has held back (M1). */
-static void meter_work(struct work_struct *work)
+/* Look again at what the throttle has held back (M1). */
+static void throttle_work(struct work_struct *work)
 {
-	lc_intake_kick(container_of(to_delayed_work(work), struct lc_intake, meter_work));
+	lc_intake_kick(container_of(to_delayed_work(work), struct lc_intake, throttle_work));
 }
 
 void lc_intake_kick(struct lc_intake *intake)
@@ -468,7 +472,7 @@ void lc_intake_presuspend(struct lc_intake *intake, struct dm_target *ti)
 	WRITE_ONCE(intake->open, true);
 	spin_unlock_irq(&intake->lock);
 	for (i = 0; i < LC_NR_CLASSES; i++)
-		wake_up_all(&intake->room[i]);
+		wake_up_all(&intake->sleepers[i]);
 	lc_intake_kick(intake);
 }
 
@@ -481,19 +485,19 @@ void lc_intake_resume(struct lc_intake *intake)
 	lc_intake_kick(intake);
 }
 
-void lc_intake_rest(struct lc_intake *intake)
+void lc_intake_quiesce(struct lc_intake *intake)
 {
 	spin_lock_irq(&intake->lock);
 	intake->requeue = false;
 	spin_unlock_irq(&intake->lock);
-	cancel_delayed_work_sync(&intake->meter_work);
+	cancel_delayed_work_sync(&intake->throttle_work);
 	flush_work(&intake->work);
 }
 
 void lc_intake_stop(struct lc_intake *intake)
 {
 	/* intake->work does not start the clock again: nothing is parked. */
-	cancel_delayed_work_sync(&intake->meter_work);
+	cancel_delayed_work_sync(&intake->throttle_work);
 	cancel_work_sync(&intake->work);
 }
 
@@ -507,7 +511,7 @@ struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
 		return NULL;
 	intake->most = max(MOST_BYTES / LC_SLOT_BYTES, MOST_SEGMENTS * c->sb.geo.seg_slots);
 	for (i = 0; i < LC_NR_CLASSES; i++)
-		init_waitqueue_head(&intake->room[i]);
+		init_waitqueue_head(&intake->sleepers[i]);
 	intake->c = c;
 	intake->flush = flush;
 	intake->bypass = bypass;
@@ -515,7 +519,7 @@ struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
 	spin_lock_init(&intake->lock);
 	lc_queue_init(&intake->queue);
 	INIT_WORK(&intake->work, unpark_work);
-	INIT_DELAYED_WORK(&intake->meter_work, meter_work);
+	INIT_DELAYED_WORK(&intake->throttle_work, throttle_work);
 	c->env.unpark = (struct lc_kick){ c->env.wq, &intake->work };
 	return intake;
 }

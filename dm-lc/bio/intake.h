@@ -3,7 +3,7 @@
  * The way of writes in: they are written at once, or parked until there is room.
  *
  * Writes that find no room are parked, up to a limit, and one worker continues them in their turn.
- * The intake decides which writes wait and how many; queue.h says whose turn it is, meter.h at
+ * The intake decides which writes wait and how many; queue.h says whose turn it is, throttle.h at
  * which rate.  write.h, merge.h, flush.h and bypass.h do the work.
  */
 #ifndef LC_INTAKE_H
@@ -19,8 +19,8 @@ struct lc_flush;
 struct lc_intake;
 
 /*
- * @c: set up to the log.  @flush and @bypass outlive the room.  Sets env.unpark.  May sleep.
- * Return: the room or NULL.
+ * @c: set up to the log.  @flush and @bypass outlive the intake.  Sets env.unpark.  May sleep.
+ * Return: the intake or NULL.
  */
 struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
 				   struct lc_bypass *bypass);
@@ -47,7 +47,7 @@ u64 lc_intake_blocks(const struct lc_intake *intake);
  * lc_intake_presuspend() - a suspend begins, which waits for all tasks in map()
  * @intake: the room
  * @ti: after a noflush suspend it is asked whether device mapper still takes back what is
- *	parked; valid until lc_intake_resume() or lc_intake_rest()
+ *	parked; valid until lc_intake_resume() or lc_intake_quiesce()
  *
  * Process context.
  */
@@ -57,10 +57,10 @@ void lc_intake_presuspend(struct lc_intake *intake, struct dm_target *ti);
 void lc_intake_resume(struct lc_intake *intake);
 
 /*
- * No bio is under way; nothing of the room runs afterwards.  May sleep.  A noflush suspend is over:
- * its table, which would be asked, may be gone soon.
+ * No bio is under way; nothing of the intake runs afterwards.  May sleep.  A noflush suspend is
+ * over: its table, which would be asked, may be gone soon.
  */
-void lc_intake_rest(struct lc_intake *intake);
+void lc_intake_quiesce(struct lc_intake *intake);
 
 /* End the works for good: no bio will come, and nobody kicks any more.  May sleep. */
 void lc_intake_stop(struct lc_intake *intake);

@@ -13,13 +13,13 @@
 #include "log/request.h"
 #include "store/cache.h"
 #include "store/index.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "store/slot.h"
 
 #define MERGE_PATIENCE_MS	8000u	/* at least: sectors are at stake */
 
 /* Find the slot whose sectors the next block of the bio needs; references its segment. */
-static bool merge_find(struct lc_cache *c, struct lc_io *io, struct lc_mapping *old)
+static bool merge_find(struct lc_cache *c, struct lc_request *io, struct lc_mapping *old)
 {
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	u32 bucket = lc_index_lock(c->index, block);
@@ -43,7 +43,7 @@ static bool merge_find(struct lc_cache *c, struct lc_io *io, struct lc_mapping *
  * Read the old slot and go on.  Return: as lc_write_run(), or -EIO: the SSD does not give the
  * slot back as it was written.  @last: then its sectors are lost.
  */
-static int merge_try(struct lc_cache *c, struct lc_io *io, bool last)
+static int merge_try(struct lc_cache *c, struct lc_request *io, bool last)
 {
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	struct lc_old_slot old_slot = {};
@@ -72,8 +72,8 @@ static int merge_try(struct lc_cache *c, struct lc_io *io, bool last)
 /* Errors may pass, and so may wrong data: the slot is read again for ssd_patience_ms (L18). */
 static void merge_work(struct work_struct *work)
 {
-	struct lc_io *io = container_of(work, struct lc_io, work);
-	struct lc_merge *merge = io->room;
+	struct lc_request *io = container_of(work, struct lc_request, work);
+	struct lc_merge *merge = io->owner;
 	u32 patience = max(READ_ONCE(merge->c->env.params.ssd_patience_ms), MERGE_PATIENCE_MS);
 	unsigned long end = jiffies + msecs_to_jiffies(patience), pause = HZ / 2;
 	int ret;
@@ -85,9 +85,9 @@ static void merge_work(struct work_struct *work)
 	merge->merged(merge, io, ret);
 }
 
-void lc_merge_start(struct lc_merge *merge, struct lc_io *io)
+void lc_merge_start(struct lc_merge *merge, struct lc_request *io)
 {
-	io->room = merge;
+	io->owner = merge;
 	INIT_WORK(&io->work, merge_work);
 	queue_work(merge->c->patient_wq, &io->work);
 }

@@ -10,7 +10,7 @@
 #define LC_MERGE_H
 
 struct lc_cache;
-struct lc_io;
+struct lc_request;
 struct lc_merge;
 
 /* Embedded in the room that owns the writes; constant. */
@@ -20,10 +20,10 @@ struct lc_merge {
 	 * lc_write_run() has stopped.  Process context.  @ret: its return value.  -EINPROGRESS:
 	 * another old slot must be read, of the next block or a newer one of the same block.
 	 */
-	void (*merged)(struct lc_merge *merge, struct lc_io *io, int ret);
+	void (*merged)(struct lc_merge *merge, struct lc_request *io, int ret);
 };
 
 /* Read the old slot of the next block, and go on.  Any context; io->work is not in use. */
-void lc_merge_start(struct lc_merge *merge, struct lc_io *io);
+void lc_merge_start(struct lc_merge *merge, struct lc_request *io);
 
 #endif /* LC_MERGE_H */

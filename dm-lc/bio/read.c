@@ -28,7 +28,7 @@
 #include "store/fit.h"
 #include "store/index.h"
 #include "store/io.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "store/slot.h"
 
 enum place {
@@ -231,7 +231,7 @@ static int read_piece_patiently(struct lc_cache *c, struct bio *bio, struct bvec
 		if (pause > PAUSE_LAST || mode == LC_MODE_FAIL ||
 		    (ret == -EBADMSG && mode != LC_MODE_DEGRADED)) {
 			if (mode != LC_MODE_DEGRADED || !p.map.dirty ||
-			    lc_index_lose_slot(c->index, p.block, p.map.slot))
+			    lc_index_mark_slot_lost(c->index, p.block, p.map.slot))
 				return ret;
 			/* It was saved, or written to, just now. */
 			continue;
@@ -248,20 +248,20 @@ static int read_piece_patiently(struct lc_cache *c, struct bio *bio, struct bvec
  */
 static void slow_read_work(struct work_struct *work)
 {
-	struct lc_io *io = container_of(work, struct lc_io, work);
-	struct bio *bio = lc_io_bio(io);
+	struct lc_request *io = container_of(work, struct lc_request, work);
+	struct bio *bio = lc_request_bio(io);
 	struct bvec_iter iter = io->iter;
 	int ret = 0;
 
 	while (!ret && iter.bi_size)
-		ret = read_piece_patiently(io->room, bio, &iter);
+		ret = read_piece_patiently(io->owner, bio, &iter);
 	bio->bi_status = ret ? BLK_STS_IOERR : BLK_STS_OK;
 	lc_io_end_again(bio);
 }
 
-static void read_slowly(struct lc_cache *c, struct lc_io *io)
+static void read_slowly(struct lc_cache *c, struct lc_request *io)
 {
-	io->room = c;
+	io->owner = c;
 	INIT_WORK(&io->work, slow_read_work);
 	queue_work(c->patient_wq, &io->work);
 }
@@ -275,7 +275,7 @@ static bool whole_slots(const struct bvec_iter *iter)
 }
 
 /* A checksum is of a whole slot: cut the run so that most of it is in whole ones. */
-static u32 cut_to_slots(const struct bio *bio, u32 nr)
+static u32 trim_to_slots(const struct bio *bio, u32 nr)
 {
 	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
 
@@ -299,7 +299,7 @@ static bool check_block(struct lc_cache *c, struct bio *bio, struct bvec_iter *i
  * Keep the segment, if it is what it was when the read was mapped, and one of its blocks is
  * still mapped there.  Until the put, neither slots nor sums change.
  */
-static bool hold_segment(struct lc_cache *c, const struct lc_io *io)
+static bool hold_segment(struct lc_cache *c, const struct lc_request *io)
 {
 	struct lc_segment *seg = lc_ring_segment(c->ring, io->position);
 	u32 slot = io->position, end = slot + (io->iter.bi_size >> LC_SLOT_SHIFT), bucket;
@@ -318,7 +318,7 @@ static bool hold_segment(struct lc_cache *c, const struct lc_io *io)
 }
 
 /* Does the SSD hold all of the read as it was mapped, with the sums of the log? */
-static bool check_read(struct lc_cache *c, struct bio *bio, const struct lc_io *io)
+static bool check_read(struct lc_cache *c, struct bio *bio, const struct lc_request *io)
 {
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	struct bvec_iter iter = io->iter;
@@ -339,27 +339,27 @@ static bool check_read(struct lc_cache *c, struct bio *bio, const struct lc_io *
 
 static void verify_work(struct work_struct *work)
 {
-	struct lc_io *io = container_of(work, struct lc_io, work);
-	struct bio *bio = lc_io_bio(io);
+	struct lc_request *io = container_of(work, struct lc_request, work);
+	struct bio *bio = lc_request_bio(io);
 
-	if (check_read(io->room, bio, io))
+	if (check_read(io->owner, bio, io))
 		lc_io_end_again(bio);
 	else
-		read_slowly(io->room, io);
+		read_slowly(io->owner, io);
 }
 
 /* --- entry points ------------------------------------------------------- */
 
 static int map_to_hdd(struct lc_cache *c, struct bio *bio)
 {
-	lc_bio_io(bio)->on_hdd = true;
+	lc_bio_request(bio)->on_hdd = true;
 	lc_stamp(&c->env.last_hdd_read);
 	bio_set_dev(bio, c->env.backing);
 	bio->bi_iter.bi_sector = lc_place_sector(&c->env.place, bio->bi_iter.bi_sector);
 	return DM_MAPIO_REMAPPED;
 }
 
-static int map_to_ssd(struct lc_cache *c, struct bio *bio, struct lc_io *io,
+static int map_to_ssd(struct lc_cache *c, struct bio *bio, struct lc_request *io,
 		      const struct run *run)
 {
 	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
@@ -393,14 +393,14 @@ static bool all_absent(struct lc_cache *c, const struct bio *bio)
 
 int lc_read_map(struct lc_cache *c, struct bio *bio)
 {
-	struct lc_io *io = lc_bio_io(bio);
+	struct lc_request *io = lc_bio_request(bio);
 	struct run run = { .verify = READ_ONCE(c->env.params.verify_reads) };
 
 	if (all_absent(c, bio))
 		return map_to_hdd(c, bio);
 	find_run(c, bio, &run);
 	if (run.place == PLACE_SSD && run.verify)
-		run.nr_sectors = cut_to_slots(bio, run.nr_sectors);
+		run.nr_sectors = trim_to_slots(bio, run.nr_sectors);
 	if (run.nr_sectors < bio_sectors(bio))
 		dm_accept_partial_bio(bio, run.nr_sectors);
 	io->iter = bio->bi_iter;
@@ -420,7 +420,7 @@ int lc_read_map(struct lc_cache *c, struct bio *bio)
 }
 
 /* Has the segment been given away since the read was mapped (H1)? */
-static bool reused(struct lc_cache *c, const struct lc_io *io)
+static bool reused(struct lc_cache *c, const struct lc_request *io)
 {
 	/*
 	 * If the data is of the new content, the new number is seen.  It was stored before a writer
@@ -432,7 +432,7 @@ static bool reused(struct lc_cache *c, const struct lc_io *io)
 
 int lc_read_end(struct lc_cache *c, struct bio *bio, blk_status_t *error)
 {
-	struct lc_io *io = lc_bio_io(bio);
+	struct lc_request *io = lc_bio_request(bio);
 
 	if (io->on_hdd)
 		lc_stamp(&c->env.last_hdd_read);
@@ -440,7 +440,7 @@ int lc_read_end(struct lc_cache *c, struct bio *bio, blk_status_t *error)
 		return DM_ENDIO_DONE;
 	io->on_ssd = false;
 	if (!*error && io->verify) {
-		io->room = c;
+		io->owner = c;
 		INIT_WORK(&io->work, verify_work);
 		queue_work(c->verify_wq, &io->work);
 		return DM_ENDIO_INCOMPLETE;

@@ -13,7 +13,7 @@
 #include "store/cache.h"
 #include "store/index.h"
 #include "store/io.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "store/stats.h"
 
 static void copy_sectors(void *to, const void *from, u8 mask)
@@ -55,7 +55,8 @@ static int keep_old_sectors(struct lc_cache *c, const struct lc_mapping *old,
 }
 
 /* [bucket locked] Overwrite a block in the record we hold a reference on. */
-static void overwrite_in_place(struct lc_cache *c, struct lc_io *io, const struct lc_cursor *cur,
+static void overwrite_in_place(struct lc_cache *c, struct lc_request *io,
+			       const struct lc_cursor *cur,
 			       u32 bucket, u64 block, const struct lc_mapping *old, u8 mask)
 {
 	u32 first = __ffs(mask);
@@ -63,16 +64,16 @@ static void overwrite_in_place(struct lc_cache *c, struct lc_io *io, const struc
 
 	void *image = lc_cursor_image(cur, old->slot);
 
-	lc_io_copy_from_bio(lc_io_bio(io), &io->iter, image + (first << 9), nr << 9);
+	lc_io_copy_from_bio(lc_request_bio(io), &io->iter, image + (first << 9), nr << 9);
 	lc_stats_copy(&c->stats, image);
 	if (mask & ~old->mask) {
-		lc_index_widen(c->index, bucket, old->slot, mask);
+		lc_index_add_sectors(c->index, bucket, old->slot, mask);
 		lc_cursor_describe(cur, old->slot, block, old->mask | mask, old->lost & ~mask);
 	}
 }
 
 /* [bucket locked] Put a block into the cursor's next slot. */
-static int write_new_slot(struct lc_cache *c, struct lc_io *io, struct lc_cursor *cur,
+static int write_new_slot(struct lc_cache *c, struct lc_request *io, struct lc_cursor *cur,
 			  u32 bucket, u64 block, const struct lc_mapping *old, u8 mask,
 			  const struct lc_old_slot *old_slot)
 {
@@ -89,7 +90,7 @@ static int write_new_slot(struct lc_cache *c, struct lc_io *io, struct lc_cursor
 		if (ret)
 			return ret;
 	}
-	lc_io_copy_from_bio(lc_io_bio(io), &io->iter, image + (__ffs(mask) << 9),
+	lc_io_copy_from_bio(lc_request_bio(io), &io->iter, image + (__ffs(mask) << 9),
 			    hweight8(mask) << 9);
 	lc_stats_copy(&c->stats, image);
 	map.mask = mask | keep;
@@ -101,7 +102,7 @@ static int write_new_slot(struct lc_cache *c, struct lc_io *io, struct lc_cursor
 	return 0;
 }
 
-static u32 blocks_left(const struct lc_io *io)
+static u32 blocks_left(const struct lc_request *io)
 {
 	u64 first = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	u64 last = (io->iter.bi_sector + (io->iter.bi_size >> 9) - 1) >> LC_BLOCK_SHIFT;
@@ -130,7 +131,7 @@ static int find_cursor(struct lc_cache *c, u32 want, struct lc_cursor *cur,
  * is closed and a newer one holds the block, or may: get another cursor), -EAGAIN (no record
  * with room is open: reserve slots).
  */
-static int write_block(struct lc_cache *c, struct lc_io *io, struct lc_cursor *cur,
+static int write_block(struct lc_cache *c, struct lc_request *io, struct lc_cursor *cur,
 		       const struct lc_old_slot *old_slot, u32 last)
 {
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
@@ -171,7 +172,7 @@ static int write_block(struct lc_cache *c, struct lc_io *io, struct lc_cursor *c
  * A write that has waited takes room of any lane; others keep to their lane, so that their data
  * stays in their node.
  */
-static int reserve(struct lc_cache *c, u32 want, bool waited, struct lc_cursor *cur)
+static int reserve_slots(struct lc_cache *c, u32 want, bool waited, struct lc_cursor *cur)
 {
 	struct lc_lanes *lanes = c->lanes;
 	struct lc_lane *here = lc_lanes_here(lanes);
@@ -185,17 +186,17 @@ static int reserve(struct lc_cache *c, u32 want, bool waited, struct lc_cursor *
 }
 
 /* [held] As write_held(). */
-static int write_piece(struct lc_cache *c, struct lc_io *io, bool waited,
+static int write_piece(struct lc_cache *c, struct lc_request *io, bool waited,
 		       const struct lc_old_slot *old_slot)
 {
-	struct lc_cursor cur = { .owes = !(lc_io_bio(io)->bi_opf & REQ_FUA) };
+	struct lc_cursor cur = { .needs_flush = !(lc_request_bio(io)->bi_opf & REQ_FUA) };
 	u32 last = blocks_left(io) - min(blocks_left(io), LC_HOLD_SLOTS);
 	int ret = 0;
 
 	while (io->iter.bi_size && blocks_left(io) > last) {
 		ret = write_block(c, io, &cur, old_slot, last);
 		if (ret == -EAGAIN) {
-			ret = reserve(c, blocks_left(io) - last, waited, &cur);
+			ret = reserve_slots(c, blocks_left(io) - last, waited, &cur);
 		} else if (ret == -ESTALE || (!ret && cur.end && cur.next == cur.end)) {
 			lc_cursor_release(&cur);
 			ret = 0;
@@ -208,7 +209,7 @@ static int write_piece(struct lc_cache *c, struct lc_io *io, bool waited,
 }
 
 /* As lc_write_run(), but no more blocks than one may hold a record for (B7). */
-static int write_held(struct lc_cache *c, struct lc_io *io, bool waited,
+static int write_held(struct lc_cache *c, struct lc_request *io, bool waited,
 		      const struct lc_old_slot *old_slot)
 {
 	int ret;
@@ -219,7 +220,7 @@ static int write_held(struct lc_cache *c, struct lc_io *io, bool waited,
 	return ret;
 }
 
-int lc_write_run(struct lc_cache *c, struct lc_io *io, bool waited,
+int lc_write_run(struct lc_cache *c, struct lc_request *io, bool waited,
 		 const struct lc_old_slot *old_slot)
 {
 	int ret = 0;
@@ -229,7 +230,7 @@ int lc_write_run(struct lc_cache *c, struct lc_io *io, bool waited,
 	return ret;
 }
 
-int lc_write_again(struct lc_cache *c, struct lc_io *io)
+int lc_write_again(struct lc_cache *c, struct lc_request *io)
 {
 	int ret = 0;
 

@@ -20,7 +20,7 @@
 #include <linux/types.h>
 
 struct lc_cache;
-struct lc_io;
+struct lc_request;
 
 /* An older slot of the next block, read from the SSD; valid while its segment is referenced. */
 struct lc_old_slot {
@@ -38,7 +38,7 @@ struct lc_old_slot {
  * Process context, does not sleep.
  * Return: 0 (all), -EAGAIN (no buffer), -EINPROGRESS (an old slot must be read first).
  */
-int lc_write_run(struct lc_cache *c, struct lc_io *io, bool waited,
+int lc_write_run(struct lc_cache *c, struct lc_request *io, bool waited,
 		 const struct lc_old_slot *old_slot);
 
 /**
@@ -49,6 +49,6 @@ int lc_write_run(struct lc_cache *c, struct lc_io *io, bool waited,
  * Process context, does not sleep.  Return: as lc_write_run(), or -EBUSY: a slow SSD has enough
  * to do, and the write is no commit (BL3).
  */
-int lc_write_again(struct lc_cache *c, struct lc_io *io);
+int lc_write_again(struct lc_cache *c, struct lc_request *io);
 
 #endif /* LC_WRITE_H */

@@ -530,7 +530,7 @@ void lc_record_seal(struct lc_record_header *raw, const struct lc_sb *sb,
 	raw->seq = cpu_to_le64(info->seq);
 	raw->epoch = cpu_to_le64(info->epoch);
 	raw->epoch_first_seq = cpu_to_le64(info->epoch_first_seq);
-	raw->cut = cpu_to_le64(info->cut);
+	raw->boundary = cpu_to_le64(info->boundary);
 	raw->tail_seq = cpu_to_le64(info->tail_seq);
 	raw->durable_seq = cpu_to_le64(info->durable_seq);
 	raw->wall_clock = cpu_to_le64(info->wall_clock);
@@ -608,7 +608,7 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
 	info->seq = le64_to_cpu(raw->seq);
 	info->epoch = le64_to_cpu(raw->epoch);
 	info->epoch_first_seq = le64_to_cpu(raw->epoch_first_seq);
-	info->cut = le64_to_cpu(raw->cut);
+	info->boundary = le64_to_cpu(raw->boundary);
 	info->tail_seq = le64_to_cpu(raw->tail_seq);
 	info->durable_seq = le64_to_cpu(raw->durable_seq);
 	info->wall_clock = le64_to_cpu(raw->wall_clock);
@@ -625,7 +625,7 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
 		return bad(why, -ERANGE, "record reaches beyond its segment");
 	if (!info->seq || info->seq >= top || info->epoch >= top || !info->epoch_first_seq ||
 	    info->epoch_first_seq > info->seq || info->durable_seq >= info->seq ||
-	    info->lane >= sb->lane_limit || info->cut > segment)
+	    info->lane >= sb->lane_limit || info->boundary > segment)
 		return bad(why, -ERANGE, "record sequence out of bounds");
 	return record_check_entries(raw, sb, info, why);
 }
@@ -633,14 +633,14 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
 void lc_ckpt_encode(struct lc_ckpt_block *raw, unsigned int i, const struct lc_ckpt_item *item)
 {
 	struct lc_ckpt_entry *e = &raw->entries[i];
-	bool cut = item->flags == LC_CKPT_ENTRY_CUT;
-	u64 number = cut ? item->seq : item->block;
+	bool boundary = item->flags == LC_CKPT_ENTRY_BOUNDARY;
+	u64 number = boundary ? item->seq : item->block;
 
 	e->slot = cpu_to_le32(item->slot);
 	e->block_lo = cpu_to_le32((u32)number);
 	e->block_hi = (u8)(number >> 32);
-	e->mask = cut ? (u8)(number >> 40) : item->mask;
-	e->lost = cut ? (u8)(number >> 48) : item->lost;
+	e->mask = boundary ? (u8)(number >> 40) : item->mask;
+	e->lost = boundary ? (u8)(number >> 48) : item->lost;
 	e->flags = item->flags;
 }
 
@@ -672,7 +672,7 @@ int lc_ckpt_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb, u64 
 	return 0;
 }
 
-static bool cut_possible(const struct lc_sb *sb, const struct lc_ckpt_item *item)
+static bool boundary_possible(const struct lc_sb *sb, const struct lc_ckpt_item *item)
 {
 	return sb->incompat & LC_INCOMPAT_LANES && item->slot < sb->geo.nr_slots &&
 	       !(item->slot % sb->geo.seg_slots) && item->seq >= sb->tail_seq &&
@@ -687,9 +687,9 @@ int lc_ckpt_item_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb,
 	u64 number = (u64)e->block_hi << 32 | le32_to_cpu(e->block_lo);
 
 	*item = (struct lc_ckpt_item) { .slot = le32_to_cpu(e->slot), .flags = e->flags };
-	if (item->flags == LC_CKPT_ENTRY_CUT) {
+	if (item->flags == LC_CKPT_ENTRY_BOUNDARY) {
 		item->seq = (u64)e->lost << 48 | (u64)e->mask << 40 | number;
-		return cut_possible(sb, item) ? 0 : -ERANGE;
+		return boundary_possible(sb, item) ? 0 : -ERANGE;
 	}
 	item->block = number;
 	item->mask = e->mask;

@@ -140,14 +140,14 @@ bool lc_entry_is_range(u8 type);
 
 struct lc_ckpt_item {
 	u64 block;
-	u64 seq;		/* with LC_CKPT_ENTRY_CUT: instead of block, mask and lost */
-	u32 slot;		/* with LC_CKPT_ENTRY_CUT: the first one of the segment */
+	u64 seq;		/* with LC_CKPT_ENTRY_BOUNDARY: instead of block, mask and lost */
+	u32 slot;		/* with LC_CKPT_ENTRY_BOUNDARY: the first one of the segment */
 	u8 mask;
 	u8 lost;
 	u8 flags;
 };
 
-#define LC_CKPT_SEQ_END	(1ULL << 56)	/* seqs of cuts are below */
+#define LC_CKPT_SEQ_END	(1ULL << 56)	/* seqs of boundaries are below */
 
 /**
  * lc_ckpt_encode() - set item @i of a checkpoint block under construction

@@ -233,7 +233,7 @@ struct lc_record_header {
 	__le64 seq;			/*   56 */
 	__le64 epoch;			/*   64 */
 	__le64 epoch_first_seq;		/*   72 */
-	__le64 cut;			/*   80: lowest segment of higher seqs; 0: its own */
+	__le64 boundary;		/*   80: lowest segment of higher seqs; 0: its own */
 	__le64 tail_seq;		/*   88: at the time of sealing */
 	__le64 durable_seq;		/*   96: every seq up to this one is durable */
 	__le64 wall_clock;		/*  104: ns */
@@ -250,7 +250,7 @@ struct lc_record_header {
 
 #define LC_CKPT_ENTRY_DIRTY	1u
 /* Of a segment, not a block: all lower seqs than block_lo to lost lie in lower segments. */
-#define LC_CKPT_ENTRY_CUT	2u
+#define LC_CKPT_ENTRY_BOUNDARY	2u
 
 struct lc_ckpt_entry {
 	__le32 slot;		/* position * slots per segment + slot in the segment */

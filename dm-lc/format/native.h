@@ -104,7 +104,7 @@ struct lc_record_info {
 	u64 seq;
 	u64 epoch;
 	u64 epoch_first_seq;
-	u64 cut;		/* no lower segment holds a higher seq; 0: its own segment */
+	u64 boundary;		/* no lower segment holds a higher seq; 0: its own segment */
 	u64 tail_seq;
 	u64 durable_seq;
 	u64 wall_clock;

@@ -66,7 +66,7 @@ static inline u64 lc_pairing_seen(const struct lc_sb *sb)
 	return seen;
 }
 
-static inline enum lc_pairing lc_pairing_judge(const struct lc_sb *sb,
+static inline enum lc_pairing lc_pairing_check(const struct lc_sb *sb,
 					       const struct lc_mark_info *mark)
 {
 	if (mark->generation != sb->generation || memcmp(mark->cache_uuid, sb->cache_uuid, 16) ||

@@ -124,7 +124,7 @@ static u32 durable_distance(const struct lc_replay_log *log, u64 durable_seq)
 
 static u32 segments_back(const struct lc_record_info *info)
 {
-	u64 back = info->cut ? info->segment - info->cut : 0;
+	u64 back = info->boundary ? info->segment - info->boundary : 0;
 
 	return back < LC_REPLAY_FAR_BACK ? back : LC_REPLAY_FAR_BACK;
 }
@@ -461,7 +461,7 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 	return result->last_seq < result->durable_seq ? -EUCLEAN : 0;
 }
 
-void lc_replay_find_cuts(struct lc_replay_log *log)
+void lc_replay_find_boundaries(struct lc_replay_log *log)
 {
 	u32 lowest = LC_REPLAY_NONE, next = 0;	/* of those from here on; above all before */
 	u32 i;
@@ -472,20 +472,20 @@ void lc_replay_find_cuts(struct lc_replay_log *log)
 		let_others_run(i);
 		if (r->keep && r->place >> log->slot_shift < lowest)
 			lowest = r->place >> log->slot_shift;
-		r->cut = lowest;
+		r->boundary = lowest;
 	}
 	for (i = 0; i < log->nr; i++) {
 		struct lc_replay_record *r = lc_replay_at(log, i);
 		u32 segment = r->place >> log->slot_shift;
 
 		let_others_run(i);
-		if (r->keep && r->cut >= next) {
+		if (r->keep && r->boundary >= next) {
 			next = segment + 1;
 			continue;
 		}
 		if (r->keep && segment >= next)
 			next = segment + 1;
-		r->cut = LC_REPLAY_NONE;
+		r->boundary = LC_REPLAY_NONE;
 	}
 }
 
@@ -514,7 +514,7 @@ void lc_replay_next_life(struct lc_sb *sb, u64 first_seq)
 	memset(sb->lives + nr, 0, (LC_SB_LIVES - nr) * sizeof(sb->lives[0]));
 }
 
-void lc_replay_cut(struct lc_replay_log *log, u64 last_seq, struct lc_replay_result *result)
+void lc_replay_truncate(struct lc_replay_log *log, u64 last_seq, struct lc_replay_result *result)
 {
 	u32 i;
 

@@ -57,10 +57,11 @@ struct lc_replay_record {
 	u32 place;	/* segment and slot, from the tail's segment on: lc_replay_segment() */
 	union {
 		u32 next;	/* while they are sorted */
-		u32 cut;	/* out: of lc_replay_find_cuts(), see lc_replay_cut_segment() */
+		/* out: of lc_replay_find_boundaries(), see lc_replay_boundary_segment() */
+		u32 boundary;
 	};
 	u32 life : 20;
-	/* Segments back to the cut that its header tells; FAR_BACK and more: to the tail's. */
+	/* Segments back to the boundary that its header tells; FAR_BACK and more: to the tail's. */
 	u32 back : 10;
 	u32 hidden : 1;	/* no chain of headers leads to it: it only tells of others */
 	u32 keep : 1;	/* out: part of the run */
@@ -179,13 +180,13 @@ int lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 		     struct lc_replay_result *result);
 
 /**
- * lc_replay_find_cuts() - where may the tail move to?
+ * lc_replay_find_boundaries() - where may the tail move to?
  * @log: sorted by lc_replay_select()
  *
- * Sets cut of each kept record, or none.  The record and all higher seqs of the run are in that
- * segment or in higher ones, all lower seqs in lower segments.
+ * Sets the boundary of each kept record, or none.  The record and all higher seqs of the run are in
+ * that segment or in higher ones, all lower seqs in lower segments.
  */
-void lc_replay_find_cuts(struct lc_replay_log *log);
+void lc_replay_find_boundaries(struct lc_replay_log *log);
 
 /**
  * lc_replay_next_life() - a life begins: its numbers, and the earlier lives that R1 needs
@@ -199,12 +200,12 @@ void lc_replay_find_cuts(struct lc_replay_log *log);
 void lc_replay_next_life(struct lc_sb *sb, u64 first_seq);
 
 /**
- * lc_replay_cut() - shorten the run, its data turned out torn
+ * lc_replay_truncate() - shorten the run, its data turned out torn
  * @log: sorted by lc_replay_select()
  * @last_seq: new end of the run, at least result->durable_seq
  * @result: updated
  */
-void lc_replay_cut(struct lc_replay_log *log, u64 last_seq, struct lc_replay_result *result);
+void lc_replay_truncate(struct lc_replay_log *log, u64 last_seq, struct lc_replay_result *result);
 
 /* Record @i, in the order in which they were found; after lc_replay_select() by seq. */
 static inline struct lc_replay_record *lc_replay_at(const struct lc_replay_log *log, u32 i)
@@ -223,9 +224,9 @@ static inline u32 lc_replay_slot(const struct lc_replay_log *log, const struct l
 	return r->place & ((1u << log->slot_shift) - 1);
 }
 
-/* The cut that the header told of, or a lower segment. */
-static inline u64 lc_replay_told_cut(const struct lc_replay_log *log,
-				     const struct lc_replay_record *r)
+/* The boundary that the header told of, or a lower segment. */
+static inline u64 lc_replay_told_boundary(const struct lc_replay_log *log,
+					  const struct lc_replay_record *r)
 {
 	u32 distance = r->place >> log->slot_shift;
 
@@ -233,11 +234,11 @@ static inline u64 lc_replay_told_cut(const struct lc_replay_log *log,
 	       log->tail_segment : log->tail_segment + distance - r->back;
 }
 
-/* What lc_replay_find_cuts() found, or 0. */
-static inline u64 lc_replay_cut_segment(const struct lc_replay_log *log,
-					const struct lc_replay_record *r)
+/* What lc_replay_find_boundaries() found, or 0. */
+static inline u64 lc_replay_boundary_segment(const struct lc_replay_log *log,
+					     const struct lc_replay_record *r)
 {
-	return r->cut == LC_REPLAY_NONE ? 0 : log->tail_segment + r->cut;
+	return r->boundary == LC_REPLAY_NONE ? 0 : log->tail_segment + r->boundary;
 }
 
 #endif /* LC_REPLAY_H */

@@ -2,7 +2,7 @@
 /*
  * Checkpoint: the whole index, in slot order, as one sequential write at a clean
  * stop and one sequential read at the next start; 12 bytes a block.  For a log of several
- * lanes it holds the cuts, too, because no header there tells where the tail may move to.
+ * lanes it holds the boundaries, too, because no header there tells where the tail may move to.
  *
  * It is valid only while the superblock says clean, which ends before the first record of
  * the next life (L10).
@@ -16,7 +16,7 @@
 #include "store/cache.h"
 #include "store/index.h"
 #include "store/io.h"
-#include "store/segment.h"
+#include "store/ring.h"
 
 #define PIECE_ORDER	4
 #define PIECE_BYTES	(PAGE_SIZE << PIECE_ORDER)
@@ -93,17 +93,20 @@ static int stream_add(struct stream *s, const struct lc_ckpt_item *item)
 	return stream_end_block(s);
 }
 
-/* Add the cut of the segment that begins at @slot, if it is one of a log that ends below @head. */
-static int add_cut(struct stream *s, u32 slot, u64 head, u64 *nr_entries)
+/*
+ * Add the boundary of the segment that begins at @slot, if it is one of a log that ends below
+ * @head.
+ */
+static int add_boundary(struct stream *s, u32 slot, u64 head, u64 *nr_entries)
 {
 	const struct lc_cache *c = s->c;
 	const struct lc_segment *seg = lc_ring_segment(c->ring, slot);
 	struct lc_ckpt_item item = {
-		.slot = slot, .seq = seg->cut_seq, .flags = LC_CKPT_ENTRY_CUT,
+		.slot = slot, .seq = seg->boundary_seq, .flags = LC_CKPT_ENTRY_BOUNDARY,
 	};
 
 	if (lc_ring_slot_in_segment(c->ring, slot) ||
-	    !(c->sb.incompat & LC_INCOMPAT_LANES) || !seg->cut_seq ||
+	    !(c->sb.incompat & LC_INCOMPAT_LANES) || !seg->boundary_seq ||
 	    seg->number <= c->sb.tail_segment || seg->number >= head ||
 	    item.seq >= LC_CKPT_SEQ_END)
 		return 0;
@@ -124,7 +127,7 @@ int lc_checkpoint_write(struct lc_cache *c, u64 *nr_entries)
 	for (slot = 0; !ret && slot < c->sb.geo.nr_slots; slot++) {
 		if (!(slot & 4095))
 			cond_resched();
-		ret = add_cut(&s, slot, head, nr_entries);
+		ret = add_boundary(&s, slot, head, nr_entries);
 		if (ret || !lc_index_peek(c->index, slot, &item.block, &map))
 			continue;
 		item.slot = slot;
@@ -156,10 +159,10 @@ static int load_item(struct lc_cache *c, const struct lc_ckpt_item *item)
 	u32 bucket;
 	bool twice;
 
-	if (item->flags & LC_CKPT_ENTRY_CUT) {
-		if (seg->cut_seq || seg->number <= c->sb.tail_segment)
+	if (item->flags & LC_CKPT_ENTRY_BOUNDARY) {
+		if (seg->boundary_seq || seg->number <= c->sb.tail_segment)
 			return -EUCLEAN;
-		seg->cut_seq = item->seq;
+		seg->boundary_seq = item->seq;
 		return 0;
 	}
 	/* What is dirty is at or above the tail, or the tail would have lost it. */

@@ -8,7 +8,7 @@
 #include "store/cache.h"
 
 /* Bytes that stay available (FD1). */
-static u64 reserve(void)
+static u64 min_available(void)
 {
 	return (u64)totalram_pages() / 16 << PAGE_SHIFT;
 }
@@ -66,7 +66,7 @@ static struct lc_replay_record *alloc_chunk(u32 nr)
 {
 	u64 bytes = (u64)nr * sizeof(struct lc_replay_record);
 
-	if (available() < reserve() + bytes)
+	if (available() < min_available() + bytes)
 		return NULL;
 	return __vmalloc(bytes, GFP_NOIO | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 }
@@ -103,6 +103,6 @@ int lc_found_check(const struct lc_found *found)
 	if (!found->full)
 		return 0;
 	lc_err(&found->c->env, "the log has %llu record headers or more: a start takes %llu MiB of RAM for them, %llu MiB are to stay available, and %llu MiB are: end other programs or add memory, nothing was changed",
-	       found->nr_headers, (need + mib - 1) / mib, reserve() / mib, available() / mib);
+	       found->nr_headers, (need + mib - 1) / mib, min_available() / mib, available() / mib);
 	return -ENOMEM;
 }

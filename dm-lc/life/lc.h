@@ -14,7 +14,7 @@
  *   index bucket lock (spin)  one block's mapping and its bytes in RAM
  *   lanes->all_lock (spin)  all lanes are about to be locked
  *   lane->lock (spin)  closing a record, opening the next; several only under all_lock
- *   allot->lock (spin)  numbers of new segments
+ *   alloc->lock (spin)  numbers of new segments
  *   ring->lock (spin)  head and tail of the ring, what is kept back; innermost
  *   log->lock (spin, irqsave)  sequence numbers and what is durable
  *   submit->lock (spin, irqsave)  whose turn it is to be sent

@@ -38,7 +38,7 @@
 #include "store/index.h"
 #include "store/io.h"
 #include "store/mark.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "store/sums.h"
 
 #define WINDOW	32	/* segments scanned, or headers fetched, at a time */
@@ -344,7 +344,7 @@ static int select_run(struct scan *s, struct lc_replay_result *result)
 
 		let_others_run(i);
 		if (r->keep && r->seq == result->last_seq) {
-			first = lc_replay_told_cut(log, r);
+			first = lc_replay_told_boundary(log, r);
 			last = lc_replay_segment(log, r);
 			slot = lc_replay_slot(log, r) + LC_HEADER_SLOTS;
 		}
@@ -453,7 +453,7 @@ static int verify_tail(struct scan *s, struct lc_replay_result *result, void *ra
 		if (!whole) {
 			lc_info(&s->c->env, "record %llu was torn by the crash, the log ends before it",
 				r->seq);
-			lc_replay_cut(log, r->seq - 1, result);
+			lc_replay_truncate(log, r->seq - 1, result);
 			return 0;
 		}
 		cond_resched();
@@ -509,7 +509,7 @@ static int apply_record(struct scan *s, const struct lc_replay_record *r,
 	struct lc_cache *c = s->c;
 	const struct lc_replay_log *log = &s->found.log;
 	u64 position = lc_ring_position(c->ring, lc_replay_segment(log, r));
-	u64 cut = lc_replay_cut_segment(log, r);
+	u64 boundary = lc_replay_boundary_segment(log, r);
 	u32 base = (position << c->ring->slot_shift) + lc_replay_slot(log, r) + LC_HEADER_SLOTS;
 	struct lc_record_info info;
 	struct lc_entry_info entry;
@@ -519,8 +519,8 @@ static int apply_record(struct scan *s, const struct lc_replay_record *r,
 	ret = fetched_header(s, r, read->data, read->status, &info);
 	if (ret)
 		return ret;
-	if (cut)
-		c->ring->segments[lc_ring_position(c->ring, cut)].cut_seq = r->seq;
+	if (boundary)
+		c->ring->segments[lc_ring_position(c->ring, boundary)].boundary_seq = r->seq;
 	for (i = 0; i < info.nr_entries; i++) {
 		lc_entry_decode(read->data, i, &entry);
 		switch (entry.type) {
@@ -570,7 +570,7 @@ static int apply_log(struct scan *s)
 	u32 next = 0, nr, i;
 	int ret;
 
-	lc_replay_find_cuts(&s->found.log);
+	lc_replay_find_boundaries(&s->found.log);
 	while ((nr = fetch_window(s, &next, fetched))) {
 		for (i = 0; i < nr; i++) {
 			ret = apply_record(s, fetched[i], &s->walks[i].read);
@@ -667,13 +667,13 @@ int lc_recovery_check_clean(struct lc_cache *c)
 	return -ESTALE;
 }
 
-/* A seq that the log cannot have is of a damaged header: its segment is no cut. */
-static bool may_be_cut(const struct lc_sb *sb, u64 seq)
+/* A seq that the log cannot have is of a damaged header: its segment is no boundary. */
+static bool may_be_boundary(const struct lc_sb *sb, u64 seq)
 {
 	return seq >= sb->tail_seq && seq < sb->next_seq;
 }
 
-int lc_recovery_read_cuts(struct lc_cache *c)
+int lc_recovery_read_boundaries(struct lc_cache *c)
 {
 	u64 n = c->sb.tail_segment + 1, end = c->sb.head_segment;
 	struct lc_record_info info;
@@ -696,8 +696,8 @@ int lc_recovery_read_cuts(struct lc_cache *c)
 
 			if (!read->status &&
 			    !lc_record_decode(read->data, &c->sb, n + i, 0, &info, NULL) &&
-			    may_be_cut(&c->sb, info.seq))
-				c->ring->segments[lc_ring_position(c->ring, n + i)].cut_seq =
+			    may_be_boundary(&c->sb, info.seq))
+				c->ring->segments[lc_ring_position(c->ring, n + i)].boundary_seq =
 					info.seq;
 		}
 		cond_resched();

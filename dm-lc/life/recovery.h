@@ -21,13 +21,13 @@ struct lc_cache;
 int lc_recovery_check_clean(struct lc_cache *c);
 
 /**
- * lc_recovery_read_cuts() - find the cuts of a log of one lane
+ * lc_recovery_read_boundaries() - find the boundaries of a log of one lane
  * @c: the volume, stopped cleanly; its index is loaded
  *
  * Each segment whose first header can be read is one.  May sleep.  Only reads.
  * Return: 0 or -ENOMEM.
  */
-int lc_recovery_read_cuts(struct lc_cache *c);
+int lc_recovery_read_boundaries(struct lc_cache *c);
 
 /**
  * lc_recovery_run() - fill the empty index from the log

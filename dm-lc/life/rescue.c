@@ -2,9 +2,9 @@
 /*
  * When the SSD has failed: save what can be saved, then go on without it.
  *
- *  1. The lanes are stopped, the log stopped, writeback rests, discards have ended:
- *     nothing changes any more and no HDD I/O of ours is in flight (S3).  Writes that
- *     come are parked, flushes wait.
+ *  1. The lanes are stopped, the log stopped, writeback quiesced, discards have ended: nothing
+ *     changes any more and no HDD I/O of ours is in flight (S3).  Writes that come are parked,
+ *     flushes wait.
  *  2. The mark says "abandoned", durably in both copies, with the number of lost
  *     blocks unknown: from here on this cache is never replayed (S1).
  *  3. Every dirty block that is still in RAM goes to the HDD: all that FLUSHes may
@@ -49,7 +49,7 @@
 #include "store/index.h"
 #include "store/io.h"
 #include "store/mark.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "writeback/copy.h"
 #include "writeback/writeback.h"
 
@@ -74,7 +74,7 @@ struct lc_rescue {
 	bool ram_lost;			/* what a FLUSH was to save could not be */
 };
 
-static int compare_items(const void *a, const void *b)
+static int compare_blocks(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
 
@@ -136,7 +136,7 @@ static bool is_in_ram(struct lc_volume *vol, const struct item *item)
  * still have their buffer are looked into: the log is stopped, so no buffer comes or goes.
  * Return: how many.
  */
-static u32 collect(struct lc_rescue *rescue, u64 *position)
+static u32 collect_in_ram(struct lc_rescue *rescue, u64 *position)
 {
 	struct lc_volume *vol = rescue->vol;
 	u32 seg_slots = vol->c.sb.geo.seg_slots, nr = 0, slot, end;
@@ -157,7 +157,7 @@ static u32 collect(struct lc_rescue *rescue, u64 *position)
 			nr += map.mask && is_in_ram(vol, item);
 		}
 	}
-	sort(rescue->items, nr, sizeof(*rescue->items), compare_items, NULL);
+	sort(rescue->items, nr, sizeof(*rescue->items), compare_blocks, NULL);
 	return nr;
 }
 
@@ -176,7 +176,7 @@ static bool save_block(struct lc_rescue *rescue, const struct item *item)
 	lc_buffer_unpin(buf);
 	if (ret) {
 		rescue->ram_lost = true;
-		lc_index_lose_slot(vol->c.index, item->block, item->slot);
+		lc_index_mark_slot_lost(vol->c.index, item->block, item->slot);
 	}
 	return !ret;
 }
@@ -189,7 +189,7 @@ static void save_ram(struct lc_rescue *rescue)
 	u32 nr, i, bucket;
 
 	while (position < vol->c.ring->nr) {
-		nr = collect(rescue, &position);
+		nr = collect_in_ram(rescue, &position);
 		for (i = 0; i < nr; i++) {
 			if (save_block(rescue, &rescue->items[i])) {
 				bucket = lc_index_lock(vol->c.index, rescue->items[i].block);

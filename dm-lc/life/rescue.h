@@ -16,7 +16,7 @@ struct lc_rescue;
  * lc_rescue_create() - allocate what giving up will need
  * @vol: the volume
  *
- * May sleep.  Return: the room or NULL.
+ * May sleep.  Return: the rescue or NULL.
  */
 struct lc_rescue *lc_rescue_create(struct lc_volume *vol);
 
@@ -28,7 +28,7 @@ void lc_rescue_start(struct lc_rescue *rescue);
 
 /**
  * lc_rescue_run() - give the SSD up, if it has failed and that was not done yet
- * @rescue: the room
+ * @rescue: the rescue
  *
  * May sleep.  Under vol->life_lock; lc_health_ssd_failed() was called.
  */
@@ -39,7 +39,7 @@ void lc_rescue_wait(struct lc_rescue *rescue);
 
 /**
  * lc_rescue_pause() - salvage nothing for now
- * @rescue: the room
+ * @rescue: the rescue
  *
  * May sleep; under vol->life_lock.  Return: whether something was to be salvaged, so that
  * lc_rescue_resume() is due.
@@ -48,7 +48,7 @@ bool lc_rescue_pause(struct lc_rescue *rescue);
 
 /**
  * lc_rescue_resume() - go on salvaging, if that is not done
- * @rescue: the room
+ * @rescue: the rescue
  *
  * Under vol->life_lock.
  */
@@ -56,7 +56,7 @@ void lc_rescue_resume(struct lc_rescue *rescue);
 
 /**
  * lc_rescue_finish() - the volume is suspended
- * @rescue: the room
+ * @rescue: the rescue
  * @removing: it goes away: salvage for a minute at most
  *
  * May sleep.  What is not salvaged when it goes away is lost: lc_rescue_record_lost().  No bio

@@ -37,7 +37,7 @@
 #include "log/lanes.h"
 #include "store/index.h"
 #include "store/io.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "writeback/collect.h"
 #include "writeback/copy.h"
 #include "writeback/writeback.h"
@@ -49,7 +49,7 @@
 #define MAX_ROW		8192
 #define PAUSE_FIRST	HZ
 #define PAUSE_LAST	(30 * HZ)
-#define PAUSE_UNREAD	HZ		/* before the SSD is asked again */
+#define PAUSE_ERRORS	HZ		/* before the SSD is asked again */
 #define REMOVAL_PATIENCE (60 * HZ)	/* a removal waits no longer for it, nor through */
 #define REMOVAL_TRIES	5	/* passes of which the HDD takes nothing */
 
@@ -70,8 +70,8 @@ struct lc_salvage {
 	bool ssd_gone;			/* in the last pass: nothing more is read */
 	bool incomplete;		/* this pass was interrupted in a batch */
 	u64 next;			/* segment number this pass goes on with; 0: begin one */
-	unsigned long unread_since;	/* jiffies: the first pass that met such; 0: none */
-	u64 nr_unread;			/* in this pass: the SSD failed to give them back */
+	unsigned long read_errors_since;	/* jiffies: the first pass that met such; 0: none */
+	u64 nr_read_errors;		/* in this pass: the SSD failed to give them back */
 	u64 nr_refused;			/* in this pass: the HDD failed to take them */
 	u64 nr_saved;			/* in this pass */
 	u32 dead_reads;			/* in a row */
@@ -103,16 +103,16 @@ static void refresh(struct lc_volume *vol, struct lc_wb_item *items, u32 nr)
 	}
 }
 
-static void note_unread(struct lc_salvage *salvage, const struct lc_wb_item *item)
+static void note_read_error(struct lc_salvage *salvage, const struct lc_wb_item *item)
 {
 	struct lc_volume *vol = salvage->vol;
 
 	if (!salvage->last_pass) {
-		salvage->nr_unread++;
+		salvage->nr_read_errors++;
 		salvage->dead_reads++;
 		return;
 	}
-	lc_index_lose_slot(vol->c.index, item->block, item->slot);
+	lc_index_mark_slot_lost(vol->c.index, item->block, item->slot);
 	if (salvage->ssd_gone || ++salvage->dead_reads % MAX_DEAD_READS)
 		return;
 	salvage->ssd_gone = lc_io_sync(vol->c.env.cache, REQ_OP_READ | REQ_META, 0,
@@ -135,17 +135,17 @@ static void note_saved(struct lc_salvage *salvage)
 }
 
 /* What became of the piece.  Return: how many blocks of it the HDD took. */
-static u32 judge(struct lc_salvage *salvage, const struct lc_wb_item *items, u32 nr)
+static u32 count_results(struct lc_salvage *salvage, const struct lc_wb_item *items, u32 nr)
 {
 	u32 saved = 0, i;
 
 	for (i = 0; i < nr; i++) {
 		if (!items[i].mask)
 			continue;
-		if (items[i].fate == LC_WB_REFUSED) {
+		if (items[i].result == LC_WB_REFUSED) {
 			note_refused(salvage);
-		} else if (items[i].fate != LC_WB_COPIED) {
-			note_unread(salvage, &items[i]);
+		} else if (items[i].result != LC_WB_COPIED) {
+			note_read_error(salvage, &items[i]);
 		} else {
 			note_saved(salvage);
 			saved++;
@@ -159,7 +159,7 @@ static u32 copy_piece(struct lc_salvage *salvage, struct lc_wb_item *items, u32 
 {
 	struct lc_volume *vol = salvage->vol;
 	bool never = false;
-	struct lc_wb_how how = { .judge = LC_WB_SKIP, .stop = &never };
+	struct lc_wb_how how = { .on_error = LC_WB_SKIP, .stop = &never };
 	u32 i;
 
 	for (i = 0; i < nr; i++)
@@ -168,7 +168,7 @@ static u32 copy_piece(struct lc_salvage *salvage, struct lc_wb_item *items, u32 
 	refresh(vol, items, nr);
 	lc_wbcopy_run(lc_writeback_copy(vol->wb), items, nr, &how);
 	lc_bypass_release(vol->bypass);
-	return judge(salvage, items, nr);
+	return count_results(salvage, items, nr);
 }
 
 /* Errors may take long: then only writes to few blocks wait. */
@@ -192,7 +192,7 @@ static int flush_saved(struct lc_volume *vol, u32 failed_before)
 		lc_health_hdd_failed(&vol->c.health);
 		return ret;
 	}
-	lc_bypass_settle(vol->bypass);
+	lc_bypass_wait_in_flight(vol->bypass);
 	return lc_bypass_failed_flushes(vol->bypass) == failed_before ? 0 : -EIO;
 }
 
@@ -204,13 +204,13 @@ static void forget_saved(struct lc_volume *vol, const struct lc_wb_item *items, 
 	bool found;
 
 	for (i = 0; i < nr; i++) {
-		if (items[i].fate != LC_WB_COPIED || !items[i].mask)
+		if (items[i].result != LC_WB_COPIED || !items[i].mask)
 			continue;
 		found = lc_index_lock_slot(vol->c.index, items[i].block, items[i].slot, &bucket,
 					   &map);
 		/* Nothing is mapped anew, so its mask is within what was copied. */
 		if (found)
-			lc_index_narrow(vol->c.index, bucket, items[i].block, map.mask);
+			lc_index_hdd_has(vol->c.index, bucket, items[i].block, map.mask);
 		lc_index_unlock(vol->c.index, bucket);
 	}
 }
@@ -274,7 +274,7 @@ static void forget_clean(struct lc_volume *vol, u64 number)
 			continue;
 		found = lc_index_lock_slot(vol->c.index, block, slot, &bucket, &map);
 		if (found && !map.dirty)
-			lc_index_narrow(vol->c.index, bucket, block, ~map.lost);
+			lc_index_hdd_has(vol->c.index, bucket, block, ~map.lost);
 		lc_index_unlock(vol->c.index, bucket);
 	}
 }
@@ -293,15 +293,15 @@ static void list_segment(struct lc_salvage *salvage, u64 number, struct lc_wb_li
 	if (lc_wbcollect_segment(&vol->c, &source, list)) {
 		/* Any of its blocks may be affected: list it again in the next pass. */
 		list->nr = from;
-		salvage->nr_unread++;
+		salvage->nr_read_errors++;
 		salvage->dead_reads++;
 		return;
 	}
 	for (i = from; i < list->nr; i++) {
-		if (list->items[i].fate == LC_WB_COPIED)
+		if (list->items[i].result == LC_WB_COPIED)
 			list->items[kept++] = list->items[i];
 		else
-			note_unread(salvage, &list->items[i]);
+			note_read_error(salvage, &list->items[i]);
 	}
 	list->nr = kept;
 }
@@ -312,7 +312,7 @@ static void begin_pass(struct lc_salvage *salvage)
 			salvage->vol->c.ring->nr;
 	salvage->next = max_t(u64, salvage->next, 1);
 	salvage->incomplete = false;
-	salvage->nr_unread = 0;
+	salvage->nr_read_errors = 0;
 	salvage->nr_refused = 0;
 	salvage->nr_saved = 0;
 	salvage->dead_reads = 0;
@@ -365,22 +365,22 @@ static unsigned long work_on(struct lc_salvage *salvage)
 
 	if (!do_pass(salvage))
 		return 0;
-	if (!salvage->nr_unread && !salvage->nr_refused && !salvage->incomplete) {
+	if (!salvage->nr_read_errors && !salvage->nr_refused && !salvage->incomplete) {
 		salvage_done(salvage);
 		return 0;
 	}
-	if (!salvage->nr_unread) {
+	if (!salvage->nr_read_errors) {
 		salvage->last_pass = false;
-		salvage->unread_since = 0;
+		salvage->read_errors_since = 0;
 		if (!salvage->nr_refused)
 			return 1;
 		return salvage->hurry ? PAUSE_FIRST : PAUSE_LAST;
 	}
-	if (!salvage->unread_since)
-		salvage->unread_since = jiffies | 1;
-	salvage->last_pass = time_after_eq(jiffies, salvage->unread_since +
+	if (!salvage->read_errors_since)
+		salvage->read_errors_since = jiffies | 1;
+	salvage->last_pass = time_after_eq(jiffies, salvage->read_errors_since +
 					   msecs_to_jiffies(patience));
-	return PAUSE_UNREAD;
+	return PAUSE_ERRORS;
 }
 
 static void salvage_work(struct work_struct *work)

@@ -16,14 +16,14 @@ struct lc_salvage;
 struct workqueue_struct;
 
 /*
- * @wq: ordered, WQ_MEM_RECLAIM, outlives the room.  @done: when all is salvaged or lost, from the
- * work, or from lc_salvage_finish() under life_lock.  It may sleep, takes no life_lock, and does
- * not wait for the work.  Return: the room or NULL.
+ * @wq: ordered, WQ_MEM_RECLAIM, outlives the salvage.  @done: when all is salvaged or lost, from
+ * the work, or from lc_salvage_finish() under life_lock.  It may sleep, takes no life_lock, and
+ * does not wait for the work.  Return: the salvage or NULL.
  */
 struct lc_salvage *lc_salvage_create(struct lc_volume *vol, struct workqueue_struct *wq,
 				     void (*done)(struct lc_volume *vol));
 
-/* End the work and free the room.  @salvage or NULL.  May sleep. */
+/* End the work and free the salvage.  @salvage or NULL.  May sleep. */
 void lc_salvage_destroy(struct lc_salvage *salvage);
 
 /* The cache was abandoned: from here on there is something to salvage. */

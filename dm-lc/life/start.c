@@ -4,7 +4,7 @@
 #include "life/checkpoint.h"
 #include "life/recovery.h"
 #include "life/start.h"
-#include "log/allot.h"
+#include "log/alloc.h"
 #include "log/lanes.h"
 #include "log/log.h"
 #include "store/cache.h"
@@ -13,7 +13,7 @@
 #include "store/foreign.h"
 #include "store/index.h"
 #include "store/mark.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "store/super.h"
 
 static int load_clean(struct lc_cache *c, u64 *next_seq, u64 *next_segment)
@@ -34,7 +34,7 @@ static int load_clean(struct lc_cache *c, u64 *next_seq, u64 *next_segment)
 		/* Nothing is lost: the log from the tail on says the same. */
 		lc_warn(&c->env, "checkpoint unusable, replaying the log instead");
 		lc_index_clear(c->index);
-		lc_ring_forget_cuts(c->ring);
+		lc_ring_forget_boundaries(c->ring);
 		ret = lc_recovery_run(c, next_seq, next_segment);
 		if (!ret && *next_seq != c->sb.next_seq) {
 			/* All of it was durable: this is damage, no torn tail (L4). */
@@ -46,9 +46,9 @@ static int load_clean(struct lc_cache *c, u64 *next_seq, u64 *next_segment)
 	}
 	*next_seq = c->sb.next_seq;
 	*next_segment = c->sb.head_segment;
-	/* A log of one lane, which goes on with several: its headers tell the cuts. */
+	/* A log of one lane, which goes on with several: its headers tell the boundaries. */
 	if (c->nr_lanes > 1 && !(c->sb.incompat & LC_INCOMPAT_LANES))
-		return lc_recovery_read_cuts(c);
+		return lc_recovery_read_boundaries(c);
 	return 0;
 }
 
@@ -80,7 +80,7 @@ int lc_start(struct lc_cache *c)
 		return ret;
 	lc_super_settle_tail(c->super, next_seq, next_segment);
 	lc_ring_start(c->ring, c->sb.tail_segment, c->sb.tail_seq, next_segment);
-	lc_allot_start(c->allot, next_segment, next_seq);
+	lc_alloc_start(c->alloc, next_segment, next_seq);
 	lc_log_start(c->log, next_seq);
 	ret = lc_super_begin_epoch(c->super, c->mark, c->nr_lanes, next_seq, next_segment);
 	if (ret)

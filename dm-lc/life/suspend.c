@@ -7,8 +7,8 @@
  *   preresume     first: checks the pair, loads checkpoint or log, opens the epoch (start.c);
  *                 later: takes new options over; then everything runs
  *   presuspend    stops nothing; a noflush suspend gives parked bios back
- *   postsuspend   writeback rests, discards end, the log is made durable, no own I/O is left; if
- *                 the device is going away: checkpoint and `clean` (start.c)
+ *   postsuspend   writeback is quiesced, discards end, the log is made durable, no own I/O is left;
+ *                 if the device is going away: checkpoint and `clean` (start.c)
  *   destructor    drops its share (registry.c); never writes
  */
 #include "bio/bypass.h"
@@ -155,7 +155,7 @@ void lc_volume_postsuspend(struct lc_volume *vol, bool removing)
 	}
 	WRITE_ONCE(vol->running, false);
 	lc_refill_quiesce(vol->c.refill);
-	lc_intake_rest(vol->intake);
+	lc_intake_quiesce(vol->intake);
 	if (ret)
 		lc_err(&vol->c.env, "the log could not be made durable");
 	else if (lc_mode(&vol->c.health) == LC_MODE_DEGRADED)

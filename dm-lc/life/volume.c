@@ -5,14 +5,14 @@
  * Teardown.  When the last reference is dropped no table with this volume is left, so no bio,
  * message or status call can come.  postsuspend has run for the live table, or no bio ever came
  * (lc_volume_teardown()), and device mapper has waited for its bios.  Only workers may still be
- * queued.  Each is cancelled or flushed, in the order in which they can queue one another:
- * idle -> pace -> log -> rescue -> patient -> refill -> meter -> unpark -> commit.  A patient worker
+ * queued.  Each is cancelled or flushed, in the order in which they can queue one another: idle ->
+ * pace -> log -> rescue -> patient -> refill -> throttle -> unpark -> commit.  A patient worker
  * parks a write, and another worker may end that write before the first has queued unpark.  Refill
  * can ask for a FLUSH in turn, but not once the log is stopped.  Unpark and commit find no bio by
- * then, so unpark does not start the meter's clock again, and commit does nothing.  Then the work
- * of the name is cancelled, because each of the workers before may have queued it.  The workqueues
- * of the log and of the volume are empty then, and are destroyed before the memory that their
- * workers use.
+ * then, so unpark does not start the throttle's clock again, and commit does nothing.  Then the
+ * work of the name is cancelled, because each of the workers before may have queued it.  The
+ * workqueues of the log and of the volume are empty then, and are destroyed before the memory that
+ * their workers use.
  *
  * A creation that fails is unwound in the reverse order (create_rooms()).  That order differs: the
  * queues of the log and of the volume go after the lanes and the intake.  No worker has run by
@@ -38,7 +38,7 @@
 #include "store/claims.h"
 #include "store/index.h"
 #include "store/mark.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "store/stats.h"
 #include "store/sums.h"
 #include "store/super.h"
@@ -97,7 +97,7 @@ static void flush_failed(void *arg)
 {
 	struct lc_volume *vol = arg;
 
-	lc_log_void(vol->c.log);
+	lc_log_flush_failed(vol->c.log);
 }
 
 /* --- creation ------------------------------------------------------------ */
@@ -176,12 +176,12 @@ static int create_cache(struct lc_cache *c, u32 nr_lanes)
 	c->log = lc_log_create(&c->env, c->submit);
 	if (!c->log)
 		goto destroy_submit;
-	c->allot = lc_allot_create(&c->env, c->ring, c->log, nr_lanes);
-	if (!c->allot)
+	c->alloc = lc_alloc_create(&c->env, c->ring, c->log, nr_lanes);
+	if (!c->alloc)
 		goto destroy_log;
-	c->lanes = lc_lanes_create(&c->env, c->allot, c->log, c->submit, c->pool);
+	c->lanes = lc_lanes_create(&c->env, c->alloc, c->log, c->submit, c->pool);
 	if (!c->lanes)
-		goto destroy_allot;
+		goto destroy_alloc;
 	if (fill_pool(c))
 		goto destroy_lanes;
 	lc_refill_set_ready(c, &c->env.params);
@@ -189,8 +189,8 @@ static int create_cache(struct lc_cache *c, u32 nr_lanes)
 
 destroy_lanes:
 	lc_lanes_destroy(c->lanes);
-destroy_allot:
-	lc_allot_destroy(c->allot);
+destroy_alloc:
+	lc_alloc_destroy(c->alloc);
 destroy_log:
 	lc_log_destroy(c->log);
 destroy_submit:
@@ -218,7 +218,7 @@ exit_slot_pages:
 static void destroy_cache(struct lc_cache *c)
 {
 	lc_lanes_destroy(c->lanes);
-	lc_allot_destroy(c->allot);
+	lc_alloc_destroy(c->alloc);
 	lc_log_destroy(c->log);
 	lc_submit_destroy(c->submit);
 	lc_refill_destroy(c->refill);
@@ -315,7 +315,7 @@ void lc_volume_teardown(struct lc_volume *vol)
 	lc_claims_destroy(c->claims);
 	lc_refill_destroy(c->refill);
 	lc_lanes_destroy(c->lanes);
-	lc_allot_destroy(c->allot);
+	lc_alloc_destroy(c->alloc);
 	lc_pool_destroy(c->pool);
 	lc_ring_destroy(c->ring);
 	lc_sums_destroy(&c->sums);

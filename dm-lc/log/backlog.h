@@ -21,7 +21,7 @@
  * pieces are unwritten.
  *
  *  BL3 Writes are held back only while a closed record is on its way.  After its end the clock of
- *     the meter (M1) looks at them again, while the other piece keeps the SSD busy.
+ *     the throttle (M1) looks at them again, while the other piece keeps the SSD busy.
  *
  * Time is in ns.
  */

@@ -8,14 +8,14 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
-#include "log/allot.h"
+#include "log/alloc.h"
 #include "log/lane.h"
 #include "log/log.h"
 #include "log/pool.h"
 #include "log/record.h"
 #include "log/submit.h"
 #include "store/env.h"
-#include "store/segment.h"
+#include "store/ring.h"
 
 struct lc_lane *lc_lane_create(const struct lc_lane *how, int node)
 {
@@ -87,7 +87,7 @@ void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_h
 		return;
 	if (!lc_record_retract(rec)) {
 		lc_log_append(lane->log, rec, want_durable);
-		list_add_tail(&rec->turn, closed);
+		list_add_tail(&rec->link, closed);
 	}
 	WRITE_ONCE(lane->open, NULL);
 }
@@ -147,7 +147,7 @@ struct lc_record *lc_lane_open_next(struct lc_lane *lane, u8 type, bool relog, i
 		buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
 		if (!buf)
 			return NULL;
-		*ret = lc_allot_take(lane->allot, lane->index, relog, buf);
+		*ret = lc_alloc_take(lane->alloc, lane->index, relog, buf);
 		if (*ret)
 			return NULL;
 		list_del(&buf->list);
@@ -164,7 +164,7 @@ struct lc_record *lc_lane_open_next(struct lc_lane *lane, u8 type, bool relog, i
  */
 static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
 {
-	struct lc_allot *allot = lane->allot;
+	struct lc_alloc *alloc = lane->alloc;
 	struct lc_record *rec;
 	int ret;
 
@@ -186,7 +186,7 @@ static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
 		lc_lane_put(old, NULL);
 	lc_unhold();
 	if (READ_ONCE(lane->nr_ready) * 2 < READ_ONCE(lane->max_ready) ||
-	    lc_allot_ready(allot) * 2 < READ_ONCE(allot->max_ready))
+	    lc_alloc_ready(alloc) * 2 < READ_ONCE(alloc->max_ready))
 		lc_kick(&lane->env->refill);
 	return ret;
 }
@@ -195,7 +195,7 @@ static int advance(struct lc_lane *lane, struct lc_record *old, bool relog)
 static int try_reserve(const struct lc_lane *lane, u32 want, bool relog, struct lc_record **rec,
 		       struct lc_cursor *cur)
 {
-	const bool *refuse = relog ? NULL : &lane->allot->relog_wanted;
+	const bool *refuse = relog ? NULL : &lane->alloc->writers_held;
 	int ret;
 
 	/* Until there is a reference, the record's buffer may be retired and freed. */
@@ -239,7 +239,7 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
 	lc_hold();
 	spin_lock(&lane->lock);
 	rec = lane->open;
-	close_segment &= !READ_ONCE(lane->allot->relog_wanted);
+	close_segment &= !READ_ONCE(lane->alloc->writers_held);
 	if (close_segment && lane->buf && (lane->buf->nr_records > 1 ||
 					   (rec ? !lc_record_untouched(rec) :
 						  lane->buf->nr_records))) {
@@ -250,24 +250,24 @@ u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct)
 	}
 	seq = lc_log_last_seq(lane->log);
 	spin_unlock(&lane->lock);
-	list_for_each_entry_safe(rec, tmp, &closed, turn)
+	list_for_each_entry_safe(rec, tmp, &closed, link)
 		lc_lane_put(rec, direct ? &bios : NULL);
 	lc_unhold();
 	lc_submit_bios(&bios);
 	return seq;
 }
 
-bool lc_lane_owes(const struct lc_lane *lane)
+bool lc_lane_needs_flush(const struct lc_lane *lane)
 {
 	struct lc_record *rec;
-	bool owes;
+	bool needs_flush;
 
 	rcu_read_lock();	/* as in try_reserve() */
 	/* Pairs with the releases of lane->open. */
 	rec = smp_load_acquire(&lane->open);
-	owes = rec && READ_ONCE(rec->owed);
+	needs_flush = rec && READ_ONCE(rec->needs_flush);
 	rcu_read_unlock();
-	return owes;
+	return needs_flush;
 }
 
 u64 lc_lane_activity(const struct lc_lane *lane)

@@ -22,7 +22,7 @@
 #include "log/record.h"
 
 struct bio_list;
-struct lc_allot;
+struct lc_alloc;
 struct lc_buffer;
 struct lc_env;
 struct lc_lanes;
@@ -33,7 +33,7 @@ struct lc_submit;
 struct lc_lane {
 	struct lc_lanes *lanes;		/* all of them, opaque here */
 	struct lc_env *env;
-	struct lc_allot *allot;
+	struct lc_alloc *alloc;
 	struct lc_log *log;
 	struct lc_submit *submit;
 	u32 index;			/* among the lanes */
@@ -110,14 +110,14 @@ int lc_lane_reserve(struct lc_lane *lane, u32 want, bool relog, struct lc_cursor
 u64 lc_lane_seal(struct lc_lane *lane, bool close_segment, bool direct);
 
 /**
- * lc_lane_owes() - does a FLUSH have to close the open record?
+ * lc_lane_needs_flush() - does a FLUSH have to close the open record?
  * @lane: the lane
  *
  * Any context.  Return: false if each write without FUA that completed before the call is in a
- * record that has its seq (G7).  A record is owed before such a write in it completes, and a record
- * that is not lane->open any more is closed.
+ * record that has its seq (G7).  needs_flush of a record is set before such a write in it
+ * completes, and a record that is not lane->open any more is closed.
  */
-bool lc_lane_owes(const struct lc_lane *lane);
+bool lc_lane_needs_flush(const struct lc_lane *lane);
 
 /**
  * lc_lane_activity() - a value that changes whenever something is put into the lane
@@ -138,7 +138,7 @@ void lc_lane_put(struct lc_record *rec, struct bio_list *direct);
  * lc_lane_close_record() - close the open record, or take it back if no writer has touched it
  * @lane: the lane
  * @want_durable: a flush waits for it
- * @closed: gets it, by rec->turn; the caller puts it when no lane is locked
+ * @closed: gets it, by rec->link; the caller puts it when no lane is locked
  *
  * Under lane->lock.
  */

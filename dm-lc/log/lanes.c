@@ -5,12 +5,12 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
-#include "log/allot.h"
+#include "log/alloc.h"
 #include "log/lanes.h"
 #include "log/log.h"
 #include "log/submit.h"
 #include "store/env.h"
-#include "store/segment.h"
+#include "store/ring.h"
 
 /* --- all lanes at once ----------------------------------------------------- */
 
@@ -42,25 +42,25 @@ static void put_all(struct list_head *closed, struct bio_list *direct)
 {
 	struct lc_record *rec, *tmp;
 
-	list_for_each_entry_safe(rec, tmp, closed, turn)
+	list_for_each_entry_safe(rec, tmp, closed, link)
 		lc_lane_put(rec, direct);
 }
 
-/* [all lanes locked] Close all that is open: the next number is a cut (AL1). */
-static void cut(struct lc_lanes *lanes, bool want_durable, struct list_head *closed)
+/* [all lanes locked] Close all that is open: the next number is a boundary (AL1). */
+static void set_boundary(struct lc_lanes *lanes, bool want_durable, struct list_head *closed)
 {
 	u32 i;
 
 	lockdep_assert_held(&lanes->all_lock);
 	for (i = 0; i < lanes->nr; i++)
 		lc_lane_close_segment(lanes->lane[i], want_durable, closed);
-	lc_allot_cut(lanes->allot);
+	lc_alloc_set_boundary(lanes->alloc);
 }
 
 /* [all lanes locked] Number after the last segment that anything was put into. */
 static u64 used(const struct lc_lanes *lanes)
 {
-	u64 number = lanes->allot->next;
+	u64 number = lanes->alloc->next;
 	u32 i = 0;
 
 	lockdep_assert_held(&lanes->all_lock);
@@ -78,16 +78,16 @@ static u64 used(const struct lc_lanes *lanes)
 	return number;
 }
 
-/* [all lanes locked] As cut(), if any segment since the last cut holds a record. */
-static void cut_used(struct lc_lanes *lanes, struct list_head *closed)
+/* [all lanes locked] As set_boundary(), if any segment since the last boundary holds a record. */
+static void set_boundary_if_used(struct lc_lanes *lanes, struct list_head *closed)
 {
 	u32 i;
 
 	lockdep_assert_held(&lanes->all_lock);
 	for (i = 0; i < lanes->nr; i++)
 		lc_lane_close_record(lanes->lane[i], true, closed);
-	if (used(lanes) > lanes->allot->cut) {
-		cut(lanes, true, closed);
+	if (used(lanes) > lanes->alloc->boundary) {
+		set_boundary(lanes, true, closed);
 		return;
 	}
 	for (i = 0; i < lanes->nr; i++)
@@ -114,8 +114,8 @@ static void new_round(struct lc_lanes *lanes, bool relog)
 
 	lc_hold();
 	lock_all(lanes);
-	if (lc_allot_round_due(lanes->allot, relog))
-		cut(lanes, false, &closed);
+	if (lc_alloc_round_due(lanes->alloc, relog))
+		set_boundary(lanes, false, &closed);
 	unlock_all(lanes);
 	put_all(&closed, NULL);
 	lc_unhold();
@@ -127,18 +127,18 @@ u64 lc_lanes_close_used(struct lc_lanes *lanes, bool close_segments)
 	u64 seq = 0;
 	u32 i;
 
-	if (close_segments && lanes->allot->round_len) {
+	if (close_segments && lanes->alloc->round_len) {
 		lc_hold();
 		lock_all(lanes);
-		if (!READ_ONCE(lanes->allot->relog_wanted))
-			cut_used(lanes, &closed);
+		if (!READ_ONCE(lanes->alloc->writers_held))
+			set_boundary_if_used(lanes, &closed);
 		unlock_all(lanes);
 		put_all(&closed, NULL);
 		lc_unhold();
 	}
 	for (i = 0; i < lanes->nr; i++)
 		seq = lc_lane_seal(lanes->lane[i],
-				   close_segments && !lanes->allot->round_len, false);
+				   close_segments && !lanes->alloc->round_len, false);
 	return seq;
 }
 
@@ -152,7 +152,7 @@ static u64 close_open(struct lc_lanes *lanes, bool all, bool direct)
 		struct lc_lane *lane = lanes->lane[i];
 
 		/* lc_lane_seal() reads the seq before it sends: later, others may have got more. */
-		if (all || lc_lane_owes(lane))
+		if (all || lc_lane_needs_flush(lane))
 			seq = lc_lane_seal(lane, false, direct);
 		else
 			seq = lc_log_last_seq(lanes->log);
@@ -160,7 +160,7 @@ static u64 close_open(struct lc_lanes *lanes, bool all, bool direct)
 	return seq;
 }
 
-u64 lc_lanes_close_owed(struct lc_lanes *lanes, bool direct)
+u64 lc_lanes_close_for_flush(struct lc_lanes *lanes, bool direct)
 {
 	return close_open(lanes, false, direct);
 }
@@ -208,7 +208,7 @@ static int append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ran
 	lockdep_assert_held(&lanes->all_lock);
 	rec = lc_lane_open_next(lane, LC_RECORD_RANGE, false, &ret);
 	if (ret == -EBUSY) {
-		cut(lanes, true, closed);
+		set_boundary(lanes, true, closed);
 		rec = lc_lane_open_next(lane, LC_RECORD_RANGE, false, &ret);
 	}
 	if (!rec)
@@ -217,28 +217,28 @@ static int append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ran
 		lc_entry_encode(lc_record_image(rec), i, &ranges[i]);
 	rec->nr_ranges = nr;
 	lc_log_append(lanes->log, rec, true);
-	list_add_tail(&rec->turn, closed);
+	list_add_tail(&rec->link, closed);
 	return 0;
 }
 
 int lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ranges, u32 nr)
 {
 	struct bio_list bios = BIO_EMPTY_LIST;
-	struct lc_allot *allot = lanes->allot;
+	struct lc_alloc *alloc = lanes->alloc;
 	LIST_HEAD(closed);
 	int ret = -EAGAIN;
 	u32 i;
 
 	lc_hold();
 	lock_all(lanes);
-	if (!READ_ONCE(allot->relog_wanted)) {
+	if (!READ_ONCE(alloc->writers_held)) {
 		for (i = 0; i < lanes->nr; i++)
 			lc_lane_close_record(lanes->lane[i], true, &closed);
 		ret = append_ranges(lanes, ranges, nr, &closed);
 		for (i = 0; i < lanes->nr; i++) {
 			const struct lc_buffer *buf = lanes->lane[i]->buf;
 
-			lanes->bounds[i].segment = buf ? buf->segment : allot->next;
+			lanes->bounds[i].segment = buf ? buf->segment : alloc->next;
 			lanes->bounds[i].slot = buf ? lc_buffer_end(buf) : 0;
 			lc_lane_reopen(lanes->lane[i]);
 		}
@@ -252,8 +252,8 @@ int lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *r
 
 /* --- writers ---------------------------------------------------------------- */
 
-static int reserve(struct lc_lanes *lanes, struct lc_lane *lane, u32 want, bool relog,
-		   struct lc_cursor *cur)
+static int reserve_in_round(struct lc_lanes *lanes, struct lc_lane *lane, u32 want, bool relog,
+			    struct lc_cursor *cur)
 {
 	int ret;
 
@@ -265,12 +265,12 @@ static int reserve(struct lc_lanes *lanes, struct lc_lane *lane, u32 want, bool 
 int lc_lanes_reserve(struct lc_lanes *lanes, struct lc_lane *lane, u32 want,
 		     struct lc_cursor *cur)
 {
-	return reserve(lanes, lane, want, false, cur);
+	return reserve_in_round(lanes, lane, want, false, cur);
 }
 
 int lc_lanes_relog(struct lc_lanes *lanes, struct lc_cursor *cur)
 {
-	return reserve(lanes, lanes->lane[0], 1, true, cur);
+	return reserve_in_round(lanes, lanes->lane[0], 1, true, cur);
 }
 
 /* --- cursors ---------------------------------------------------------------- */
@@ -305,7 +305,7 @@ static enum lc_order compare_lanes(const struct lc_cursor *cur, const struct lc_
 	rcu_read_unlock();
 	if (joined) {
 		*other = (struct lc_cursor) { .rec = rec };
-		lc_record_owe(rec, cur);
+		lc_record_set_needs_flush(rec, cur);
 		return LC_ORDER_OPEN;
 	}
 	return lc_record_closed(cur->rec) ? LC_ORDER_NEWER : LC_ORDER_OLDER;
@@ -324,14 +324,14 @@ bool lc_cursor_join(const struct lc_lanes *lanes, u32 slot, struct lc_cursor *cu
 	/* Pairs with the releases of lane->open. */
 	rec = smp_load_acquire(&lanes->lane[seg->lane]->open);
 	joined = rec && lc_record_join(rec, seg->number, lc_ring_slot_in_segment(lanes->ring, slot),
-				    &lanes->allot->relog_wanted);
+				    &lanes->alloc->writers_held);
 	rcu_read_unlock();
 	if (!joined)
 		return false;
 	cur->rec = rec;
 	cur->next = 0;
 	cur->end = 0;
-	lc_record_owe(rec, cur);
+	lc_record_set_needs_flush(rec, cur);
 	return true;
 }
 
@@ -347,7 +347,7 @@ enum lc_order lc_cursor_compare(const struct lc_cursor *cur, u32 slot, struct lc
 			return LC_ORDER_OWN;
 		return in_segment > cur->rec->first_slot ? LC_ORDER_NEWER : LC_ORDER_OLDER;
 	}
-	if (lanes->nr > 1 && seg->number >= lanes->ring->life_start && seg->lane != buf->home)
+	if (lanes->nr > 1 && seg->number >= lanes->ring->life_start && seg->lane != buf->lane_pool)
 		return compare_lanes(cur, seg, in_segment, other);
 	/* Within a lane, records get their seqs in the order of their places. */
 	return seg->number > buf->segment ? LC_ORDER_NEWER : LC_ORDER_OLDER;
@@ -362,7 +362,7 @@ static void assign_nodes(struct lc_lanes *lanes, struct lc_pool *pool)
 	int node;
 
 	for (i = 0; i < lanes->nr; i++)
-		pool->homes[i].node = NUMA_NO_NODE;
+		pool->lane_pools[i].node = NUMA_NO_NODE;
 	lanes->by_task = lanes->nr > num_node_state(N_CPU);
 	if (lanes->by_task)
 		return;
@@ -372,7 +372,7 @@ static void assign_nodes(struct lc_lanes *lanes, struct lc_pool *pool)
 	for_each_node_state(node, N_CPU) {
 		lanes->lane_of_node[node] = i % lanes->nr;
 		if (i < lanes->nr)
-			pool->homes[i].node = node;
+			pool->lane_pools[i].node = node;
 		i++;
 	}
 }
@@ -384,7 +384,7 @@ static int create_each(struct lc_lanes *lanes, struct lc_lane *how, const struct
 
 	for (i = 0; i < lanes->nr; i++) {
 		how->index = i;
-		lanes->lane[i] = lc_lane_create(how, pool->homes[i].node);
+		lanes->lane[i] = lc_lane_create(how, pool->lane_pools[i].node);
 		if (!lanes->lane[i])
 			goto destroy;
 	}
@@ -396,21 +396,21 @@ destroy:
 	return -ENOMEM;
 }
 
-struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_allot *allot, struct lc_log *log,
+struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_alloc *alloc, struct lc_log *log,
 				 struct lc_submit *submit, struct lc_pool *pool)
 {
-	struct lc_lanes *lanes = kzalloc(struct_size(lanes, lane, pool->nr_homes), GFP_KERNEL);
+	struct lc_lanes *lanes = kzalloc(struct_size(lanes, lane, pool->nr_lane_pools), GFP_KERNEL);
 	struct lc_lane how = {
-		.lanes = lanes, .env = env, .allot = allot, .log = log, .submit = submit,
+		.lanes = lanes, .env = env, .alloc = alloc, .log = log, .submit = submit,
 	};
 
 	if (!lanes)
 		return NULL;
-	lanes->allot = allot;
+	lanes->alloc = alloc;
 	lanes->log = log;
 	lanes->submit = submit;
 	lanes->ring = pool->ring;
-	lanes->nr = pool->nr_homes;
+	lanes->nr = pool->nr_lane_pools;
 	spin_lock_init(&lanes->all_lock);
 	lanes->lane_of_node = kcalloc(nr_node_ids, sizeof(*lanes->lane_of_node), GFP_KERNEL);
 	if (!lanes->lane_of_node)

@@ -5,7 +5,7 @@
  * A writer takes the lane of the node it runs on, so that what it copies stays there.  Replay
  * goes by seq and does not care which lane a record was in; but a segment of a lane that is hardly
  * used holds records of very different age.  So that the tail can move, segments are opened in
- * rounds (allot.h).
+ * rounds (alloc.h).
  *
  * Invariant
  *  N4 A range record gets its seq while all lanes are locked.  So the slots that replay takes
@@ -20,7 +20,7 @@
 #include <linux/sched.h>
 #include <linux/topology.h>
 
-#include "log/allot.h"
+#include "log/alloc.h"
 #include "log/lane.h"
 
 struct lc_entry_info;
@@ -39,7 +39,7 @@ struct lc_bound {
 
 /* Constant, but for the lanes themselves and the bounds. */
 struct lc_lanes {
-	struct lc_allot *allot;
+	struct lc_alloc *alloc;
 	struct lc_log *log;
 	struct lc_submit *submit;
 	struct lc_ring *ring;
@@ -55,16 +55,16 @@ struct lc_lanes {
 /**
  * lc_lanes_create() - allocate the lanes
  * @env: of the volume
- * @allot: gives their segments
+ * @alloc: gives their segments
  * @log: gets their records
  * @submit: writes them
- * @pool: has their buffers, in a home for each lane, whose node is set here
+ * @pool: has their buffers, in a struct lc_lane_pool for each lane, whose node is set here
  *
  * May sleep.  At most 2 * nr_lanes segments in a row hold no record: those that were open when a
  * round ended, and those that were opened when the next one began.  lane_limit must allow that
  * (lc_super_begin_epoch()).  Return: the lanes or NULL.
  */
-struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_allot *allot, struct lc_log *log,
+struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_alloc *alloc, struct lc_log *log,
 				 struct lc_submit *submit, struct lc_pool *pool);
 
 /*
@@ -78,7 +78,7 @@ void lc_lanes_destroy(struct lc_lanes *lanes);
  * @lanes: all of them
  * @lane: one of them
  * @want: slots wanted, at least 1
- * @cur: gets 1..@want slots; owes is set
+ * @cur: gets 1..@want slots; needs_flush is set
  *
  * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready,
  * or writeback needs the reserve (B5).  The refill worker has been told, or writeback
@@ -93,7 +93,7 @@ int lc_lanes_reserve(struct lc_lanes *lanes, struct lc_lane *lane, u32 want,
  * @cur: gets the slot
  *
  * Process context, does not sleep.  Return: 0, or -EAGAIN: no buffer or segment is ready.
- * With allot->relog_starved set, the refill worker takes one of the reserve for it (D1).
+ * With alloc->lend_reserve set, the refill worker takes one of the reserve for it (D1).
  */
 int lc_lanes_relog(struct lc_lanes *lanes, struct lc_cursor *cur);
 
@@ -111,7 +111,7 @@ int lc_lanes_relog(struct lc_lanes *lanes, struct lc_cursor *cur);
 u64 lc_lanes_close_used(struct lc_lanes *lanes, bool close_segments);
 
 /**
- * lc_lanes_close_owed() - close what a FLUSH has to make durable
+ * lc_lanes_close_for_flush() - close what a FLUSH has to make durable
  * @lanes: all of them
  * @direct: this task may submit the bios of records itself; otherwise a worker sends them
  *
@@ -119,14 +119,14 @@ u64 lc_lanes_close_used(struct lc_lanes *lanes, bool close_segments);
  * submit_bio() does.  Return: the highest seq given so far.  Every write without FUA that
  * completed before the call is in a record of that seq or a lower one (N3, G7).
  */
-u64 lc_lanes_close_owed(struct lc_lanes *lanes, bool direct);
+u64 lc_lanes_close_for_flush(struct lc_lanes *lanes, bool direct);
 
 /**
  * lc_lanes_close_all() - close all open records on behalf of FUA writes that are in them
  * @lanes: all of them
- * @direct: as for lc_lanes_close_owed()
+ * @direct: as for lc_lanes_close_for_flush()
  *
- * Context and return as lc_lanes_close_owed(), of every write whose data is in a lane.
+ * Context and return as lc_lanes_close_for_flush(), of every write whose data is in a lane.
  */
 u64 lc_lanes_close_all(struct lc_lanes *lanes, bool direct);
 
@@ -177,7 +177,7 @@ void lc_cursor_release(struct lc_cursor *cur);
  * lc_cursor_join() - get a reference on the record that holds a mapped slot, if it is open
  * @lanes: all of them
  * @slot: slot number, over the whole SSD
- * @cur: gets the record, without slots of its own; owes is set
+ * @cur: gets the record, without slots of its own; needs_flush is set
  *
  * Under the bucket lock of the block mapped there, so that the slot stays its newest copy.
  * Return: true: the record is open, and the block is to be overwritten there (B6); false: it is

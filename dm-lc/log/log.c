@@ -26,7 +26,7 @@
 #include "store/env.h"
 #include "store/health.h"
 #include "store/io.h"
-#include "store/segment.h"
+#include "store/ring.h"
 
 #define RETRY_FIRST	(HZ / 10 ?: 1)
 #define RETRY_LAST	(4 * HZ)
@@ -40,15 +40,15 @@ struct lc_log {
 	u64 written_seq;		/* lock */
 	u64 durable_seq;		/* lock */
 	u64 want_seq;			/* to become durable up to here, without a waiter; lock */
-	u64 relief_seq;			/* last_seq at the last request that holds (G6); lock */
+	u64 want_buffers_seq;		/* last_seq at the last request that holds (G6); lock */
 	u64 flush_seq;			/* written_seq when the running FLUSH began; lock */
-	u32 flush_round;		/* round then; lock */
+	u32 flushing_gen;		/* flush_gen then; lock */
 	bool flushing;			/* lock */
 	bool failed;			/* every FLUSH ends with an error; lock */
 	bool stopped;			/* nothing is written any more; lock */
 	bool ended;			/* flushes end with end_status at once; lock */
 	blk_status_t end_status;	/* lock */
-	u32 round;			/* FLUSHes that failed; lock */
+	u32 flush_gen;			/* FLUSHes that failed; lock */
 	u32 nr_failed;			/* records in stage FAILED; lock */
 	bool trouble;			/* something failed and is not durable yet; lock */
 	unsigned long trouble_since;	/* jiffies; lock */
@@ -112,13 +112,13 @@ static bool lacks_flush(const struct lc_buffer *buf)
 	return buf->closed && !buf->unwritten && buf->undurable;
 }
 
-/* [lock] If one more is free after a FLUSH, the refill worker looks (crowded()). */
+/* [lock] If one more is free after a FLUSH, the refill worker looks (too_many_unwritten()). */
 static void count_unflushed(struct lc_log *log, struct lc_buffer *buf, int change)
 {
-	struct lc_home *home = &buf->pool->homes[buf->home];
+	struct lc_lane_pool *lane_pool = &buf->pool->lane_pools[buf->lane_pool];
 
 	lockdep_assert_held(&log->lock);
-	WRITE_ONCE(home->nr_unflushed, home->nr_unflushed + change);
+	WRITE_ONCE(lane_pool->nr_unflushed, lane_pool->nr_unflushed + change);
 	if (change > 0)
 		lc_kick(&log->env->refill);
 }
@@ -158,7 +158,7 @@ static bool flush_wanted(struct lc_log *log)
 	if (log->want_seq > log->durable_seq && log->want_seq <= log->written_seq)
 		return true;
 	/* Buffers are short: flush what is written now, while others are on their way (G6). */
-	if (log->relief_seq > log->durable_seq)
+	if (log->want_buffers_seq > log->durable_seq)
 		return true;
 	return lc_waiters_due(&log->waiters, log->written_seq);
 }
@@ -171,7 +171,7 @@ static void flush_start(struct lc_log *log)
 		return;
 	log->flushing = true;
 	log->flush_seq = log->written_seq;
-	log->flush_round = log->round;
+	log->flushing_gen = log->flush_gen;
 	queue_work(log->wq, &log->flush_work);
 }
 
@@ -196,19 +196,20 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 		}
 	}
 	if (!list_empty(bufs))
-		log->relief_seq = log->durable_seq;	/* if still short, refill asks again (G6) */
+		/* if still short, refill asks again (G6) */
+		log->want_buffers_seq = log->durable_seq;
 	lc_waiters_take(&log->waiters, log->durable_seq, ios);
 }
 
 static void release_durable(struct lc_log *log, struct list_head *ios, struct list_head *bufs)
 {
 	struct lc_buffer *buf, *tmp;
-	struct lc_io *io, *next;
+	struct lc_request *io, *next;
 
 	list_for_each_entry_safe(buf, tmp, bufs, list)
 		buffer_retire(buf);
 	list_for_each_entry_safe(io, next, ios, list)
-		lc_io_end(io, BLK_STS_OK);
+		lc_request_end(io, BLK_STS_OK);
 	wake_up_all(&log->wait);
 }
 
@@ -253,15 +254,15 @@ static void record_failed(struct lc_log *log, struct lc_record *rec)
 }
 
 /*
- * [lock] A FLUSH failed: the drive may have dropped what it had taken since the last
- * good one (F2).  Writes in flight now are told from later ones by their round.
+ * [lock] A FLUSH failed: the drive may have dropped what it had taken since the last good one (F2).
+ * Writes in flight now are told from later ones by their flush_gen.
  */
-static void void_written(struct lc_log *log)
+static void redo_undurable(struct lc_log *log)
 {
 	struct lc_record *rec;
 
 	lockdep_assert_held(&log->lock);
-	log->round++;
+	log->flush_gen++;
 	log->written_seq = log->durable_seq;
 	list_for_each_entry(rec, &log->pending, list) {
 		if (rec->stage != LC_RECORD_WRITTEN)
@@ -274,12 +275,12 @@ static void void_written(struct lc_log *log)
 	retry_later(log);
 }
 
-void lc_log_void(struct lc_log *log)
+void lc_log_flush_failed(struct lc_log *log)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&log->lock, flags);
-	void_written(log);
+	redo_undurable(log);
 	spin_unlock_irqrestore(&log->lock, flags);
 }
 
@@ -342,7 +343,7 @@ void lc_log_wait_stopped(struct lc_log *log)
 
 void lc_log_end_flushes(struct lc_log *log, blk_status_t status)
 {
-	struct lc_io *io, *next;
+	struct lc_request *io, *next;
 	unsigned long flags;
 	LIST_HEAD(ios);
 
@@ -352,7 +353,7 @@ void lc_log_end_flushes(struct lc_log *log, blk_status_t status)
 	list_splice_init(&log->waiters, &ios);
 	spin_unlock_irqrestore(&log->lock, flags);
 	list_for_each_entry_safe(io, next, &ios, list)
-		lc_io_end(io, status);
+		lc_request_end(io, status);
 }
 
 /* The very last access of a completion: the log may be freed right afterwards. */
@@ -379,8 +380,8 @@ static void log_flush_end(struct bio *bio)
 	spin_lock_irqsave(&log->lock, flags);
 	log->nr_writes++;
 	if (status)
-		void_written(log);	/* with flushing: no other FLUSH slips in (F2) */
-	else if (log->flush_round == log->round && !log->failed && !log->stopped &&
+		redo_undurable(log);	/* with flushing: no other FLUSH slips in (F2) */
+	else if (log->flushing_gen == log->flush_gen && !log->failed && !log->stopped &&
 		 log->flush_seq > log->durable_seq)
 		log->durable_seq = log->flush_seq;
 	log->flushing = false;
@@ -402,7 +403,7 @@ static void log_flush_work(struct work_struct *work)
 	submit_bio(&log->flush_bio);
 }
 
-void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq)
+void lc_log_flush_io(struct lc_log *log, struct lc_request *io, u64 seq)
 {
 	blk_status_t status = BLK_STS_OK;
 	unsigned long flags;
@@ -421,7 +422,7 @@ void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq)
 	}
 	spin_unlock_irqrestore(&log->lock, flags);
 	if (done)
-		lc_io_end(io, status);
+		lc_request_end(io, status);
 }
 
 void lc_log_want_durable(struct lc_log *log, u64 seq)
@@ -435,12 +436,12 @@ void lc_log_want_durable(struct lc_log *log, u64 seq)
 	spin_unlock_irqrestore(&log->lock, flags);
 }
 
-void lc_log_relieve(struct lc_log *log)
+void lc_log_want_buffers(struct lc_log *log)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&log->lock, flags);
-	log->relief_seq = log->last_seq;
+	log->want_buffers_seq = log->last_seq;
 	flush_start(log);
 	spin_unlock_irqrestore(&log->lock, flags);
 }
@@ -510,7 +511,7 @@ static bool durable_alone(struct lc_log *log)
 		return false;
 	list_for_each_entry(rec, &log->pending, list) {
 		if (rec->seq != log->durable_seq + 1 || rec->stage != LC_RECORD_WRITTEN ||
-		    !rec->solid)
+		    !rec->durable_when_written)
 			break;
 		log->durable_seq = rec->seq;
 	}
@@ -539,7 +540,7 @@ static void record_written(struct lc_log *log, struct lc_record *rec, blk_status
 	bool risen;
 
 	spin_lock_irqsave(&log->lock, flags);
-	if (status || rec->round != log->round) {
+	if (status || rec->flush_gen != log->flush_gen) {
 		record_failed(log, rec);
 	} else {
 		rec->stage = LC_RECORD_WRITTEN;
@@ -550,7 +551,8 @@ static void record_written(struct lc_log *log, struct lc_record *rec, blk_status
 		 * What a FLUSH sent now would do, not one sent with the write: the cache may
 		 * have been switched on, or the device exchanged, before that got there.
 		 */
-		rec->solid = rec->solid || !bdev_write_cache(log->env->cache);
+		rec->durable_when_written = rec->durable_when_written ||
+					    !bdev_write_cache(log->env->cache);
 		/* After trouble a FLUSH shows whether it is over. */
 		if (log->trouble && rec->seq > log->want_seq)
 			log->want_seq = rec->seq;
@@ -586,10 +588,10 @@ static bool record_begin(struct lc_log *log, struct lc_record *rec, bool one_com
 		record_failed(log, rec);
 	} else {
 		log->nr_writes++;
-		rec->round = log->round;
+		rec->flush_gen = log->flush_gen;
 		*fua = may_fua && record_fua(log, rec);
 		/* Without a volatile cache REQ_FUA is dropped on the way, see record_written(). */
-		rec->solid = *fua && bdev_write_cache(log->env->cache);
+		rec->durable_when_written = *fua && bdev_write_cache(log->env->cache);
 	}
 	spin_unlock_irqrestore(&log->lock, flags);
 	return !stopped;
@@ -651,6 +653,6 @@ void lc_log_start(struct lc_log *log, u64 next_seq)
 	log->written_seq = log->last_seq;
 	log->durable_seq = log->last_seq;
 	log->want_seq = log->last_seq;
-	log->relief_seq = log->last_seq;
+	log->want_buffers_seq = log->last_seq;
 	spin_unlock_irqrestore(&log->lock, flags);
 }

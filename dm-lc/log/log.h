@@ -24,13 +24,13 @@
  *     even if a write still succeeds: an SSD may take writes and not give them back.
  *     Flushes that wait are ended by the rescue, which saves what is in RAM (rescue.c), or
  *     with an error in mode fail.
- *  G6 A request for buffers, lc_log_relieve(), holds until a buffer comes back, which
+ *  G6 A request for buffers, lc_log_want_buffers(), holds until a buffer comes back, which
  *     kicks the refill worker, or until all seqs given before the request are durable (D3).
  *     Each FLUSH for it covers what is written when the FLUSH is sent.
- *  G7 rec->owed of an open record is set before a write without FUA in it completes.  A FLUSH
- *     closes the open records that are owed (F5), and no others.  A FUA write completes only
- *     when it is durable.  A block that is logged again is durable in its old slot until the
- *     tail moves, and before that the whole log is made durable (L5).
+ *  G7 rec->needs_flush of an open record is set before a write without FUA in it completes.  A
+ *     FLUSH closes the open records that need it (F5), and no others.  A FUA write completes only
+ *     when it is durable.  A block that is logged again is durable in its old slot until the tail
+ *     moves, and before that the whole log is made durable (L5).
  */
 #ifndef LC_LOG_H
 #define LC_LOG_H
@@ -40,7 +40,7 @@
 
 struct lc_buffer;
 struct lc_env;
-struct lc_io;
+struct lc_request;
 struct lc_log;
 struct lc_record;
 struct lc_submit;
@@ -90,11 +90,11 @@ void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf);
  * lc_log_flush_io() - complete a bio when a seq is durable
  * @log: the log
  * @io: of a FLUSH, or of a FUA write whose data is in the log
- * @seq: from lc_lanes_close_owed() or lc_lanes_close_all()
+ * @seq: from lc_lanes_close_for_flush() or lc_lanes_close_all()
  *
  * Does not sleep.  The bio ends here or later, well or with an error.
  */
-void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq);
+void lc_log_flush_io(struct lc_log *log, struct lc_request *io, u64 seq);
 
 /**
  * lc_log_want_durable() - make a seq durable soon, without waiting for it
@@ -104,12 +104,12 @@ void lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq);
 void lc_log_want_durable(struct lc_log *log, u64 seq);
 
 /**
- * lc_log_relieve() - buffers run short: make what is written durable
+ * lc_log_want_buffers() - few buffers are free: make what is written durable
  * @log: the log
  *
  * Does not sleep.  Holds until a buffer comes back (G6).
  */
-void lc_log_relieve(struct lc_log *log);
+void lc_log_want_buffers(struct lc_log *log);
 
 /**
  * lc_log_wait_durable() - make a seq durable and wait for it
@@ -137,12 +137,12 @@ void lc_log_quiesce(struct lc_log *log);
 void lc_log_fail(struct lc_log *log);
 
 /**
- * lc_log_void() - take records written since the last good FLUSH for not written (G4)
+ * lc_log_flush_failed() - take records written since the last good FLUSH for not written (G4)
  * @log: the log
  *
  * Called when a FLUSH of the SSD has failed that the log did not send.  Any context.
  */
-void lc_log_void(struct lc_log *log);
+void lc_log_flush_failed(struct lc_log *log);
 
 /**
  * lc_log_stop() - write nothing more to the SSD, ever

@@ -9,13 +9,13 @@
 
 #include "log/pool.h"
 #include "store/env.h"
-#include "store/segment.h"
+#include "store/ring.h"
 
 #define CHUNK_MAX_ORDER	4
 
-struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes)
+struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_lane_pools)
 {
-	struct lc_pool *pool = kzalloc(struct_size(pool, homes, nr_homes), GFP_KERNEL);
+	struct lc_pool *pool = kzalloc(struct_size(pool, lane_pools, nr_lane_pools), GFP_KERNEL);
 	u32 i;
 
 	if (!pool)
@@ -25,10 +25,10 @@ struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_
 	spin_lock_init(&pool->lock);
 	INIT_LIST_HEAD(&pool->all);
 	pool->wanted = U32_MAX;
-	pool->nr_homes = nr_homes;
-	for (i = 0; i < nr_homes; i++) {
-		INIT_LIST_HEAD(&pool->homes[i].free);
-		pool->homes[i].node = NUMA_NO_NODE;
+	pool->nr_lane_pools = nr_lane_pools;
+	for (i = 0; i < nr_lane_pools; i++) {
+		INIT_LIST_HEAD(&pool->lane_pools[i].free);
+		pool->lane_pools[i].node = NUMA_NO_NODE;
 	}
 	return pool;
 }
@@ -75,17 +75,17 @@ static int buffer_alloc_chunks(struct lc_buffer *buf, u32 nr_slots, int node)
 	return 0;
 }
 
-static struct lc_buffer *buffer_alloc(struct lc_pool *pool, u32 home)
+static struct lc_buffer *buffer_alloc(struct lc_pool *pool, u32 lane_pool)
 {
 	u32 nr_slots = 1u << pool->ring->slot_shift;
-	int node = pool->homes[home].node;
+	int node = pool->lane_pools[lane_pool].node;
 	struct lc_buffer *buf = kzalloc_node(sizeof(*buf), GFP_KERNEL, node);
 	gfp_t gfp = GFP_KERNEL | __GFP_ZERO;
 
 	if (!buf)
 		return NULL;
 	buf->pool = pool;
-	buf->home = home;
+	buf->lane_pool = lane_pool;
 	buf->slots = kvmalloc_node(nr_slots * sizeof(*buf->slots), gfp, node);
 	buf->chunks = kvcalloc(nr_slots, sizeof(*buf->chunks), GFP_KERNEL);
 	buf->orders = kvcalloc(nr_slots, sizeof(*buf->orders), GFP_KERNEL);
@@ -101,14 +101,14 @@ static struct lc_buffer *buffer_alloc(struct lc_pool *pool, u32 home)
 
 int lc_buffers_alloc(struct lc_pool *pool, u32 nr, struct list_head *list)
 {
-	u32 home = READ_ONCE(pool->nr);
+	u32 lane_pool = READ_ONCE(pool->nr);
 	LIST_HEAD(fresh);
 
 	BUILD_BUG_ON_MSG(PAGE_SIZE != LC_SLOT_BYTES, "dm-lc needs a kernel with pages of 4 KiB");
 	if ((u64)nr << pool->ring->slot_shift > totalram_pages() / 2)
 		return -ENOMEM;
 	while (nr--) {
-		struct lc_buffer *buf = buffer_alloc(pool, home++ % pool->nr_homes);
+		struct lc_buffer *buf = buffer_alloc(pool, lane_pool++ % pool->nr_lane_pools);
 
 		if (!buf) {
 			lc_buffers_free(&fresh);
@@ -147,32 +147,32 @@ void lc_pool_add(struct lc_pool *pool, struct list_head *list)
 
 	spin_lock_irqsave(&pool->lock, flags);
 	list_for_each_entry_safe(buf, tmp, list, list) {
-		struct lc_home *home = &pool->homes[buf->home];
+		struct lc_lane_pool *lane_pool = &pool->lane_pools[buf->lane_pool];
 
 		list_add(&buf->all, &pool->all);
-		list_move(&buf->list, &home->free);
-		WRITE_ONCE(home->nr_free, home->nr_free + 1);
-		WRITE_ONCE(home->nr, home->nr + 1);
+		list_move(&buf->list, &lane_pool->free);
+		WRITE_ONCE(lane_pool->nr_free, lane_pool->nr_free + 1);
+		WRITE_ONCE(lane_pool->nr, lane_pool->nr + 1);
 		WRITE_ONCE(pool->nr, pool->nr + 1);
 	}
 	spin_unlock_irqrestore(&pool->lock, flags);
 }
 
-/* [lock] Take a free buffer of a home out of the pool's count of free ones. */
-static struct lc_buffer *home_take(struct lc_home *home)
+/* [lock] Take a free buffer out of a lane's pool. */
+static struct lc_buffer *lane_pool_take(struct lc_lane_pool *lane_pool)
 {
-	struct lc_buffer *buf = list_first_entry_or_null(&home->free, struct lc_buffer, list);
+	struct lc_buffer *buf = list_first_entry_or_null(&lane_pool->free, struct lc_buffer, list);
 
 	if (buf) {
 		list_del(&buf->list);
-		WRITE_ONCE(home->nr_free, home->nr_free - 1);
+		WRITE_ONCE(lane_pool->nr_free, lane_pool->nr_free - 1);
 	}
 	return buf;
 }
 
 /*
- * Free what is free beyond the wanted number; the rest when it comes back.  Each home
- * keeps its share.
+ * Free what is free beyond the wanted number; the rest when it comes back.  Each lane's pool keeps
+ * its share.
  */
 static void pool_trim(struct lc_pool *pool)
 {
@@ -181,14 +181,16 @@ static void pool_trim(struct lc_pool *pool)
 	u32 i, share;
 
 	spin_lock_irq(&pool->lock);
-	for (i = 0; i < pool->nr_homes; i++) {
-		struct lc_home *home = &pool->homes[i];
+	for (i = 0; i < pool->nr_lane_pools; i++) {
+		struct lc_lane_pool *lane_pool = &pool->lane_pools[i];
 
-		share = pool->wanted / pool->nr_homes + (i < pool->wanted % pool->nr_homes);
-		while (pool->nr > pool->wanted && home->nr > share && (buf = home_take(home))) {
+		share = pool->wanted / pool->nr_lane_pools +
+			(i < pool->wanted % pool->nr_lane_pools);
+		while (pool->nr > pool->wanted && lane_pool->nr > share &&
+		       (buf = lane_pool_take(lane_pool))) {
 			list_add(&buf->list, &drop);
 			list_del(&buf->all);
-			WRITE_ONCE(home->nr, home->nr - 1);
+			WRITE_ONCE(lane_pool->nr, lane_pool->nr - 1);
 			WRITE_ONCE(pool->nr, pool->nr - 1);
 		}
 	}
@@ -205,14 +207,14 @@ void lc_pool_shrink(struct lc_pool *pool, u32 nr)
 	pool_trim(pool);
 }
 
-struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 home)
+struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 lane_pool)
 {
 	struct lc_buffer *buf;
 
 	if (READ_ONCE(pool->nr) > READ_ONCE(pool->wanted))
 		pool_trim(pool);
 	spin_lock_irq(&pool->lock);
-	buf = home_take(&pool->homes[home]);
+	buf = lane_pool_take(&pool->lane_pools[lane_pool]);
 	spin_unlock_irq(&pool->lock);
 	if (buf)
 		atomic_set(&buf->pins, 1);
@@ -223,22 +225,22 @@ u32 lc_pool_used(const struct lc_pool *pool)
 {
 	u32 nr = READ_ONCE(pool->nr), nr_free = 0, i;
 
-	for (i = 0; i < pool->nr_homes; i++)
-		nr_free += READ_ONCE(pool->homes[i].nr_free);
+	for (i = 0; i < pool->nr_lane_pools; i++)
+		nr_free += READ_ONCE(pool->lane_pools[i].nr_free);
 	return nr - min(nr, nr_free);
 }
 
 void lc_buffer_unpin(struct lc_buffer *buf)
 {
 	struct lc_pool *pool = buf->pool;
-	struct lc_home *home = &pool->homes[buf->home];
+	struct lc_lane_pool *lane_pool = &pool->lane_pools[buf->lane_pool];
 	unsigned long flags;
 
 	if (!atomic_dec_and_test(&buf->pins))
 		return;
 	spin_lock_irqsave(&pool->lock, flags);
-	list_add(&buf->list, &home->free);
-	WRITE_ONCE(home->nr_free, home->nr_free + 1);
+	list_add(&buf->list, &lane_pool->free);
+	WRITE_ONCE(lane_pool->nr_free, lane_pool->nr_free + 1);
 	spin_unlock_irqrestore(&pool->lock, flags);
 	lc_kick(&pool->env->refill);
 }

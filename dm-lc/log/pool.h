@@ -24,7 +24,7 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
-#include "store/segment.h"
+#include "store/ring.h"
 
 struct lc_env;
 struct lc_lane;
@@ -49,16 +49,16 @@ struct lc_record {
 	u32 nr_slots;			/* data slots it holds; set when closed */
 	u32 nr_ranges;			/* entries of a tombstone; set when closed */
 	u8 type;
-	bool owed;			/* to the next FLUSH (G7); READ_ONCE() */
+	bool needs_flush;		/* the next FLUSH must close it (G7); READ_ONCE() */
 	/* below: log->lock */
 	u8 stage;
 	bool want_durable;		/* closed on behalf of a flush */
-	bool solid;			/* durable once WRITTEN (G2) */
-	u32 round;			/* log->round when it was submitted */
+	bool durable_when_written;	/* durable once WRITTEN (G2) */
+	u32 flush_gen;			/* log->flush_gen when it was submitted */
 	u64 seq;
 	struct list_head list;		/* log->pending, in seq order */
 	union {
-		struct list_head turn;	/* submit->waiting until its turn comes; submit->lock */
+		struct list_head link;	/* submit->waiting until its turn comes; submit->lock */
 		struct work_struct work;	/* sends it when its turn has come; submit.c */
 	};
 };
@@ -72,9 +72,9 @@ struct lc_buffer {
 	u32 nr_chunks;
 	u64 segment;			/* number */
 	u64 position;
-	u64 cut;			/* allot->cut when it was opened; 0: its own segment */
+	u64 boundary;			/* alloc->boundary when it was opened; 0: its own segment */
 	struct lc_pool *pool;
-	u32 home;			/* index of the lane that uses it, and whose node has it */
+	u32 lane_pool;			/* index of the lane that uses it, and whose node has it */
 	struct lc_lane *lane;		/* that fills it, opaque here; set before it is ready */
 	atomic_t pins;			/* owner and readers; 0: free */
 	u32 nr_records;			/* opened so far; lane->lock */
@@ -85,7 +85,7 @@ struct lc_buffer {
 };
 
 /* The buffers of one lane.  The numbers are read without the lock, too: READ_ONCE() */
-struct lc_home {
+struct lc_lane_pool {
 	struct list_head free;
 	u32 nr_free;
 	u32 nr;				/* in all */
@@ -98,19 +98,19 @@ struct lc_pool {
 	struct lc_ring *ring;
 	struct lc_submit *submit;	/* writes what is in them, opaque here; set once by it */
 	/* Written for each buffer.  In another cache line than the above, read for each block. */
-	spinlock_t lock ____cacheline_aligned_in_smp;	/* below, and homes but nr_unflushed */
+	spinlock_t lock ____cacheline_aligned_in_smp;	/* below, and lane_pools but nr_unflushed */
 	struct list_head all;
 	u32 nr;				/* in all; READ_ONCE() */
 	u32 wanted;			/* more are freed when they come back; READ_ONCE() */
-	u32 nr_homes;
-	struct lc_home homes[];		/* one for each lane */
+	u32 nr_lane_pools;
+	struct lc_lane_pool lane_pools[];	/* one for each lane */
 };
 
 /*
- * @ring outlives the pool; @nr_homes: lanes.  May sleep.
+ * @ring outlives the pool; @nr_lane_pools: lanes.  May sleep.
  * Return: a pool without buffers, or NULL.
  */
-struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes);
+struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_lane_pools);
 
 /*
  * Free the pool and all its buffers, also those that were in a lane or in the log.  The lanes and
@@ -142,11 +142,11 @@ void lc_pool_shrink(struct lc_pool *pool, u32 nr);
 /**
  * lc_pool_get() - take a free buffer, pinned by its owner
  * @pool: the pool
- * @home: lane it is for
+ * @lane_pool: index of the lane it is for
  *
  * May sleep.  Return: NULL if none is free.
  */
-struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 home);
+struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 lane_pool);
 
 /* How many buffers are not free?  Any context; a hint. */
 u32 lc_pool_used(const struct lc_pool *pool);

@@ -11,7 +11,7 @@
 
 #include "log/record.h"
 #include "store/env.h"
-#include "store/segment.h"
+#include "store/ring.h"
 
 #define STATE_CLOSED		(1ULL << 63)
 #define STATE_INCARNATION_SHIFT	32
@@ -30,11 +30,11 @@ struct lc_record_header *lc_record_image(const struct lc_record *rec)
 	return rec->buf->slots[rec->first_slot];
 }
 
-void lc_record_owe(struct lc_record *rec, const struct lc_cursor *cur)
+void lc_record_set_needs_flush(struct lc_record *rec, const struct lc_cursor *cur)
 {
 	/* All writers to the record read this cache line: write it only once. */
-	if (cur->owes && !READ_ONCE(rec->owed))
-		WRITE_ONCE(rec->owed, true);
+	if (cur->needs_flush && !READ_ONCE(rec->needs_flush))
+		WRITE_ONCE(rec->needs_flush, true);
 }
 
 int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc_cursor *cur)
@@ -58,7 +58,7 @@ int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc
 	cur->rec = rec;
 	cur->next = next;
 	cur->end = next + nr;
-	lc_record_owe(rec, cur);
+	lc_record_set_needs_flush(rec, cur);
 	return 0;
 }
 
@@ -151,7 +151,7 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
 	WRITE_ONCE(rec->limit, limit);
 	rec->nr_slots = 0;
 	rec->nr_ranges = 0;
-	WRITE_ONCE(rec->owed, false);
+	WRITE_ONCE(rec->needs_flush, false);
 	rec->type = type;
 	rec->stage = LC_RECORD_OPEN;
 	/* The header of the first record was cleared before, without lane->lock. */

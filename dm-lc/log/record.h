@@ -10,7 +10,7 @@
  *  B1 The image of a record changes only while a writer holds a reference, which
  *     can be taken only while the record is open (C1).
  *  B4 Slots handed out but not used become holes: entry NONE, bytes zero (C8).
- *  B5 While allot->relog_wanted is set, only lc_lanes_relog() opens a segment or gets a
+ *  B5 While alloc->writers_held is set, only lc_lanes_relog() opens a segment or gets a
  *     slot, and the segment that it fills is not closed before it is full (D1).
  *  B6 A block that is in an open record, of any lane, is overwritten there: of
  *     two records open at once none is the newer one yet.  A writer looks for it before it
@@ -28,7 +28,7 @@
 
 #include "format/lc_format.h"
 #include "log/pool.h"
-#include "store/segment.h"
+#include "store/ring.h"
 
 struct lc_record_header;
 
@@ -40,7 +40,7 @@ struct lc_cursor {
 	struct lc_record *rec;
 	u32 next;			/* data slot index to use next */
 	u32 end;			/* one after the last; 0: none were reserved */
-	bool owes;			/* the write completes before it is durable (G7) */
+	bool needs_flush;		/* the write completes before it is durable (G7) */
 };
 
 /* The record of a mapped slot, compared with the cursor's. */
@@ -85,7 +85,7 @@ void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mas
  * @rec: the record
  * @want: slots wanted, at least 1
  * @refuse: while it is true, writers get no slots; READ_ONCE(); NULL for what is logged again
- * @cur: gets 1..@want slots; owes is set
+ * @cur: gets 1..@want slots; needs_flush is set
  *
  * Under RCU.  @refuse is read after the state.  In a record of the reserve the state is set after
  * @refuse (B5), also if @rec was an ordinary record when the caller read the pointer.
@@ -163,13 +163,14 @@ bool lc_record_owns(const struct lc_record *rec, u32 slot);
 bool lc_record_closed(const struct lc_record *rec);
 
 /**
- * lc_record_owe() - the next FLUSH has to make the record durable, if the cursor says so
+ * lc_record_set_needs_flush() - the next FLUSH has to make the record durable, if the cursor says
+ * so
  * @rec: the record
  * @cur: with a reference on it
  *
  * Any context.  A task that sees the cursor's write completed sees this, too (G7).
  */
-void lc_record_owe(struct lc_record *rec, const struct lc_cursor *cur);
+void lc_record_set_needs_flush(struct lc_record *rec, const struct lc_cursor *cur);
 
 /**
  * lc_cursor_return() - give unused slots back and drop the reference

@@ -17,7 +17,7 @@
 #include "log/submit.h"
 #include "store/cache.h"
 #include "store/index.h"
-#include "store/segment.h"
+#include "store/ring.h"
 
 #define MAX_READY	16
 
@@ -69,14 +69,14 @@ static bool refill_buffer(struct lc_cache *c, struct lc_lane *lane)
 static bool refill_segment(struct lc_refill *refill)
 {
 	struct lc_cache *c = refill->c;
-	struct lc_allot *allot = c->allot;
+	struct lc_alloc *alloc = c->alloc;
 	u64 position;
 
 	if (!refill->taken) {
-		/* Pairs with relog_wait(): relog_wanted is set before a lane opens it (B5). */
-		bool starved = smp_load_acquire(&allot->relog_starved) && !lc_allot_ready(allot);
+		/* Pairs with relog_wait(): writers_held is set before a lane opens it (B5). */
+		bool lend = smp_load_acquire(&alloc->lend_reserve) && !lc_alloc_ready(alloc);
 
-		if (!lc_ring_take(c->ring, starved ? 0 : READ_ONCE(c->ring->reserve),
+		if (!lc_ring_take(c->ring, lend ? 0 : READ_ONCE(c->ring->reserve),
 				  &refill->number))
 			return false;
 		refill->taken = true;
@@ -90,7 +90,7 @@ static bool refill_segment(struct lc_refill *refill)
 	if (!lc_segment_idle(c->ring, &c->ring->segments[position]))
 		return false;
 	refill->taken = false;
-	lc_allot_add(allot, refill->number);
+	lc_alloc_add(alloc, refill->number);
 	return true;
 }
 
@@ -98,12 +98,12 @@ static bool refill_segment(struct lc_refill *refill)
  * Must writes wait for their next segment although there is one?  Then pace_work looks
  * again.  Never while suspended, so that pace_work rests once postsuspend has waited for it.
  */
-static bool paced(struct lc_refill *refill)
+static bool must_follow_writeback(struct lc_refill *refill)
 {
 	struct lc_cache *c = refill->c;
 	unsigned long wait, elapsed = jiffies - refill->last;
 
-	if (READ_ONCE(c->allot->relog_starved) || refill->taken || !READ_ONCE(refill->running))
+	if (READ_ONCE(c->alloc->lend_reserve) || refill->taken || !READ_ONCE(refill->running))
 		return false;
 	wait = refill->ops->pace(refill->owner);
 	if (elapsed >= wait)
@@ -122,24 +122,24 @@ static bool paced(struct lc_refill *refill)
  * which is what a slow SSD writes soon (D23).  When the last record of a closed buffer is written,
  * refill_work is queued (log.c).
  */
-static bool crowded(struct lc_cache *c, const struct lc_lane *lane, u32 most)
+static bool too_many_unwritten(struct lc_cache *c, const struct lc_lane *lane, u32 most)
 {
-	const struct lc_home *home = &c->pool->homes[lane->index];
-	u32 nr = READ_ONCE(home->nr), used = nr - min(nr, READ_ONCE(home->nr_free));
+	const struct lc_lane_pool *lane_pool = &c->pool->lane_pools[lane->index];
+	u32 nr = READ_ONCE(lane_pool->nr), used = nr - min(nr, READ_ONCE(lane_pool->nr_free));
 
-	if (READ_ONCE(c->allot->relog_starved))
+	if (READ_ONCE(c->alloc->lend_reserve))
 		return false;
 	if (bdev_write_cache(c->env.cache))
 		most = min(most, nr - nr / 2);
-	return used - min(used, READ_ONCE(home->nr_unflushed)) >= most;
+	return used - min(used, READ_ONCE(lane_pool->nr_unflushed)) >= most;
 }
 
-/* If fewer segments may be ready, half of these is plenty for the meter (M2). */
+/* If fewer segments may be ready, half of these is plenty for the throttle (M2). */
 static void set_most_ready(struct lc_cache *c, u32 most)
 {
 	u64 ready = (most - 1ull) * c->nr_lanes;
 
-	WRITE_ONCE(c->allot->most_ready, min_t(u64, READ_ONCE(c->allot->max_ready), ready));
+	WRITE_ONCE(c->alloc->most_ready, min_t(u64, READ_ONCE(c->alloc->max_ready), ready));
 	lc_submit_adapt(c->submit);
 }
 
@@ -156,37 +156,38 @@ static void refill_work(struct work_struct *work)
 	struct lc_refill *refill = container_of(work, struct lc_refill, work);
 	struct lc_cache *c = refill->c;
 	u32 most = lc_submit_most(c->submit), i;
-	bool short_of = false, added = false;
+	bool want_buffers = false, added = false;
 
 	set_most_ready(c, most);
 	for (i = 0; i < c->nr_lanes; i++) {
-		const struct lc_home *home = &c->pool->homes[i];
+		const struct lc_lane_pool *lane_pool = &c->pool->lane_pools[i];
 		struct lc_lane *lane = c->lanes->lane[i];
 
-		short_of |= READ_ONCE(home->nr_unflushed) > READ_ONCE(home->nr) / 4;
+		want_buffers |= READ_ONCE(lane_pool->nr_unflushed) > READ_ONCE(lane_pool->nr) / 4;
 		while (READ_ONCE(lane->nr_ready) < READ_ONCE(lane->max_ready) &&
-		       !crowded(c, lane, most)) {
+		       !too_many_unwritten(c, lane, most)) {
 			if (!refill_buffer(c, lane)) {
-				short_of = true;
+				want_buffers = true;
 				break;
 			}
 			added = true;
 		}
 	}
-	while (lc_allot_ready(c->allot) < READ_ONCE(c->allot->max_ready) && !paced(refill)) {
+	while (lc_alloc_ready(c->alloc) < READ_ONCE(c->alloc->max_ready) &&
+	       !must_follow_writeback(refill)) {
 		if (!refill_segment(refill)) {
-			short_of = true;
+			want_buffers = true;
 			break;
 		}
 		added = true;
 	}
 	/* At most one of the reserve in a run: writes cannot use what relogging leaves over. */
-	if (lc_allot_ready(c->allot))
-		WRITE_ONCE(c->allot->relog_starved, false);
+	if (lc_alloc_ready(c->alloc))
+		WRITE_ONCE(c->alloc->lend_reserve, false);
 	if (added)
 		lc_kick(&c->env.unpark);
-	if (short_of)
-		lc_log_relieve(c->log);
+	if (want_buffers)
+		lc_log_want_buffers(c->log);
 	refill->ops->ran(refill->owner);
 }
 
@@ -197,8 +198,8 @@ void lc_refill_set_ready(struct lc_cache *c, const struct lc_params *params)
 
 	for (i = 0; i < c->nr_lanes; i++)
 		WRITE_ONCE(c->lanes->lane[i]->max_ready, nr);
-	WRITE_ONCE(c->allot->max_ready, nr * c->nr_lanes);
-	WRITE_ONCE(c->allot->most_ready, nr * c->nr_lanes);
+	WRITE_ONCE(c->alloc->max_ready, nr * c->nr_lanes);
+	WRITE_ONCE(c->alloc->most_ready, nr * c->nr_lanes);
 }
 
 void lc_refill_attach(struct lc_refill *refill, const struct lc_refill_ops *ops, void *owner)

@@ -15,7 +15,7 @@ struct lc_cache;
 struct lc_params;
 struct lc_refill;
 
-/* Operations of the room that drains the log.  Process context; neither sleeps. */
+/* Operations of writeback.  Process context; neither sleeps. */
 struct lc_refill_ops {
 	/* Return: jiffies from one segment that is taken to the next. */
 	unsigned long (*pace)(const void *owner);
@@ -25,7 +25,7 @@ struct lc_refill_ops {
 
 /*
  * @c: env.wq exists.  Sets env.refill, which must not be kicked before the rooms up to the log
- * exist and lc_refill_attach() was called.  May sleep.  Return: the room or NULL.
+ * exist and lc_refill_attach() was called.  May sleep.  Return: the refill worker or NULL.
  */
 struct lc_refill *lc_refill_create(struct lc_cache *c);
 /* After lc_refill_stop().  @refill or NULL. */

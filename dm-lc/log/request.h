@@ -32,12 +32,12 @@ struct lc_waiting {
 };
 
 /* Per-bio state; bio is the clone device mapper gave to map(). */
-struct lc_io {
+struct lc_request {
 	union {
 		struct list_head list;
 		struct llist_node commit;	/* flush->commits */
 	};
-	void *room;			/* that has queued work; the worker finds its state there */
+	void *owner;			/* of queued work: the worker finds its state there */
 	struct bvec_iter iter;		/* write: what is left; read: as submitted */
 	union {
 		struct work_struct work;
@@ -51,24 +51,24 @@ struct lc_io {
 	bool on_ssd;			/* read: mapped there */
 	bool verify;			/* and to be checked when it has ended */
 	bool on_hdd;			/* read: mapped there */
-	bool heals;			/* bypassed write: covers what the HDD does not hold */
-	u8 flight;			/* bypassed write: 1 + generation, or 0: not counted */
+	bool hdd_becomes_valid;		/* bypassed write: covers what the HDD does not hold */
+	u8 in_flight;			/* bypassed write: 1 + generation, or 0: not counted */
 };
 
-static inline struct bio *lc_io_bio(struct lc_io *io)
+static inline struct bio *lc_request_bio(struct lc_request *io)
 {
-	return dm_bio_from_per_bio_data(io, sizeof(struct lc_io));
+	return dm_bio_from_per_bio_data(io, sizeof(struct lc_request));
 }
 
-static inline struct lc_io *lc_bio_io(struct bio *bio)
+static inline struct lc_request *lc_bio_request(struct bio *bio)
 {
-	return dm_per_bio_data(bio, sizeof(struct lc_io));
+	return dm_per_bio_data(bio, sizeof(struct lc_request));
 }
 
 /* The bio has ended.  Any context; @io may be gone afterwards. */
-static inline void lc_io_end(struct lc_io *io, blk_status_t status)
+static inline void lc_request_end(struct lc_request *io, blk_status_t status)
 {
-	struct bio *bio = lc_io_bio(io);
+	struct bio *bio = lc_request_bio(io);
 
 	bio->bi_status = status;
 	bio_endio(bio);

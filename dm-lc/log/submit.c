@@ -23,7 +23,7 @@
 #include "log/submit.h"
 #include "store/env.h"
 #include "store/io.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "store/sums.h"
 
 #define NR_DIRECT	16
@@ -122,7 +122,7 @@ static void count_unwritten(struct lc_submit *submit, s64 slots)
 }
 
 /* [lock] */
-static bool has_room(const struct lc_submit *submit, const struct lc_record *rec)
+static bool may_start(const struct lc_submit *submit, const struct lc_record *rec)
 {
 	u32 seg_slots = submit->env->sb->geo.seg_slots;
 	u64 all = (u64)READ_ONCE(submit->pool->nr) * seg_slots;
@@ -136,7 +136,7 @@ static bool has_room(const struct lc_submit *submit, const struct lc_record *rec
 }
 
 /* [lock] Have a worker send it. */
-static void give_turn(struct lc_submit *submit, struct lc_record *rec)
+static void start_record(struct lc_submit *submit, struct lc_record *rec)
 {
 	lockdep_assert_held(&submit->lock);
 	if (!submit->on_way)
@@ -147,15 +147,15 @@ static void give_turn(struct lc_submit *submit, struct lc_record *rec)
 }
 
 /* [lock] */
-static void take_turns(struct lc_submit *submit)
+static void start_waiting(struct lc_submit *submit)
 {
 	struct lc_record *rec;
 
 	lockdep_assert_held(&submit->lock);
-	while ((rec = list_first_entry_or_null(&submit->waiting, struct lc_record, turn)) &&
-	       has_room(submit, rec)) {
-		list_del(&rec->turn);
-		give_turn(submit, rec);
+	while ((rec = list_first_entry_or_null(&submit->waiting, struct lc_record, link)) &&
+	       may_start(submit, rec)) {
+		list_del(&rec->link);
+		start_record(submit, rec);
 	}
 }
 
@@ -166,8 +166,8 @@ static void enter(struct lc_submit *submit, struct lc_record *rec)
 
 	spin_lock_irqsave(&submit->lock, flags);
 	count_unwritten(submit, record_slots(rec));
-	list_add_tail(&rec->turn, &submit->waiting);
-	take_turns(submit);
+	list_add_tail(&rec->link, &submit->waiting);
+	start_waiting(submit);
 	spin_unlock_irqrestore(&submit->lock, flags);
 }
 
@@ -177,7 +177,7 @@ void lc_submit_again(struct lc_submit *submit, struct lc_record *rec)
 
 	spin_lock_irqsave(&submit->lock, flags);
 	count_unwritten(submit, record_slots(rec));
-	give_turn(submit, rec);
+	start_record(submit, rec);
 	spin_unlock_irqrestore(&submit->lock, flags);
 }
 
@@ -190,7 +190,7 @@ static void leave(struct lc_submit *submit, const struct lc_record *rec)
 	lc_backlog_end(&submit->backlog, ktime_get_ns(), record_slots(rec));
 	submit->on_way -= record_slots(rec);
 	count_unwritten(submit, -record_slots(rec));
-	take_turns(submit);
+	start_waiting(submit);
 	spin_unlock_irqrestore(&submit->lock, flags);
 }
 
@@ -263,11 +263,11 @@ static void seal(struct lc_submit *submit, struct lc_record *rec)
 		.seq = rec->seq,
 		.epoch = sb->epoch,
 		.epoch_first_seq = sb->epoch_first_seq,
-		.cut = rec->buf->cut,
+		.boundary = rec->buf->boundary,
 		.tail_seq = lc_ring_tail_seq(submit->ring),
 		.durable_seq = submit->ops->durable_seq(submit->log),
 		.wall_clock = ktime_get_real_ns(),
-		.lane = rec->buf->home,
+		.lane = rec->buf->lane_pool,
 		.type = rec->type,
 		.nr_entries = rec->nr_slots,
 		.nr_slots = rec->nr_slots,

@@ -36,9 +36,11 @@ struct lc_submit_ops {
 	 * not sleep.  Return: false: it is not to be written.
 	 */
 	bool (*begin)(struct lc_log *log, struct lc_record *rec, bool one_command, bool *fua);
-	/* The room no longer counts a record that begin() has refused.  As begin(). */
+	/* The submitter no longer counts a record that begin() has refused.  As begin(). */
 	void (*cancelled)(struct lc_log *log);
-	/* The write is over.  Any context.  The room uses neither @rec nor itself afterwards. */
+	/*
+	 * The write is over.  Any context.  The submitter uses neither @rec nor itself afterwards.
+	 */
 	void (*end)(struct lc_log *log, struct lc_record *rec, blk_status_t status);
 };
 
@@ -50,14 +52,14 @@ struct lc_submit_ops {
  * @sums: of the slots
  * @nr_lanes: how many share the SSD
  *
- * May sleep.  Return: the room or NULL.
+ * May sleep.  Return: the submitter or NULL.
  */
 struct lc_submit *lc_submit_create(struct lc_env *env, struct lc_ring *ring, struct lc_pool *pool,
 				   struct lc_sums *sums, u32 nr_lanes);
 
 /**
  * lc_submit_bind() - set the operations, which the log provides
- * @submit: the room; no record came yet
+ * @submit: the submitter; no record came yet
  * @ops: of the log
  * @log: their first argument
  * @wq: its workers send records
@@ -65,12 +67,14 @@ struct lc_submit *lc_submit_create(struct lc_env *env, struct lc_ring *ring, str
 void lc_submit_bind(struct lc_submit *submit, const struct lc_submit_ops *ops, struct lc_log *log,
 		    struct workqueue_struct *wq);
 
-/* Free the room and its bios.  No record waits or is on its way.  @submit or NULL.  May sleep. */
+/*
+ * Free the submitter and its bios.  No record waits or is on its way.  @submit or NULL.  May sleep.
+ */
 void lc_submit_destroy(struct lc_submit *submit);
 
 /**
  * lc_submit_record() - write a record
- * @submit: the room
+ * @submit: the submitter
  * @rec: closed, and left by its writers
  * @direct: gets the bio if it is small, for lc_submit_bios(); else, or if it is NULL, a worker
  *	sends it, when it is its turn
@@ -81,7 +85,7 @@ void lc_submit_record(struct lc_submit *submit, struct lc_record *rec, struct bi
 
 /**
  * lc_submit_again() - have a worker send a record once more
- * @submit: the room
+ * @submit: the submitter
  * @rec: its write failed, or a FLUSH after it
  *
  * Any context; the log's lock may be held.  It does not wait for its turn.
@@ -101,7 +105,7 @@ bool lc_submit_idle(struct lc_submit *submit);
 
 /**
  * lc_submit_adapt() - decide anew how large records may be
- * @submit: the room
+ * @submit: the submitter
  *
  * Any context.
  */
@@ -109,7 +113,7 @@ void lc_submit_adapt(struct lc_submit *submit);
 
 /**
  * lc_submit_most() - the bound of what is not on the SSD (BL2)
- * @submit: the room
+ * @submit: the submitter
  *
  * Any context.  Return: segments of each lane, those that are open or ready included.
  */
@@ -117,7 +121,7 @@ u32 lc_submit_most(const struct lc_submit *submit);
 
 /**
  * lc_submit_piece() - how many blocks may a record have?
- * @submit: the room
+ * @submit: the submitter
  *
  * Any context.  Return: blocks, or 0: as many as there is room for, since the SSD is not slow.
  */
@@ -125,7 +129,7 @@ u32 lc_submit_piece(const struct lc_submit *submit);
 
 /**
  * lc_submit_enough() - has a slow SSD enough to do for now (BL3)?
- * @submit: the room
+ * @submit: the submitter
  *
  * Any context.  If so, a record is on its way.
  */

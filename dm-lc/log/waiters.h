@@ -11,9 +11,9 @@
 #include "log/request.h"
 
 /* The target was read before the lock was taken: bios with higher ones may be in the list. */
-static inline void lc_waiters_add(struct list_head *waiters, struct lc_io *io)
+static inline void lc_waiters_add(struct list_head *waiters, struct lc_request *io)
 {
-	struct lc_io *last;
+	struct lc_request *last;
 
 	list_for_each_entry_reverse(last, waiters, list) {
 		if (last->target <= io->target)
@@ -25,7 +25,7 @@ static inline void lc_waiters_add(struct list_head *waiters, struct lc_io *io)
 /* Is a bio due if that seq is durable? */
 static inline bool lc_waiters_due(struct list_head *waiters, u64 seq)
 {
-	struct lc_io *io = list_first_entry_or_null(waiters, struct lc_io, list);
+	struct lc_request *io = list_first_entry_or_null(waiters, struct lc_request, list);
 
 	return io && io->target <= seq;
 }

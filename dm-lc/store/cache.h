@@ -27,7 +27,7 @@
 
 struct lc_ring;
 struct lc_pool;
-struct lc_allot;
+struct lc_alloc;
 struct lc_lanes;
 struct lc_log;
 struct lc_submit;
@@ -49,7 +49,7 @@ struct lc_cache {
 	struct lc_sums sums;
 	struct lc_ring *ring;
 	struct lc_pool *pool;
-	struct lc_allot *allot;
+	struct lc_alloc *alloc;
 	struct lc_lanes *lanes;
 	u32 nr_lanes;
 	struct lc_log *log;

@@ -88,7 +88,7 @@ void lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim)
 	tree_remove(claim, &claims->trees[claim->kind]);
 	claim->added = false;
 	let(claims, claim);
-	/* Inside the lock: a task that waits for the last claim may free the room. */
+	/* Inside the lock: a task that waits for the last claim may free @claims. */
 	wake_up_all(&claims->wait);
 	/* CL4 */
 	if (claim->kind == LC_CLAIM_COPY &&

@@ -54,13 +54,13 @@ struct lc_claims {
 };
 
 /**
- * lc_claims_create() - allocate the room
+ * lc_claims_create() - allocate the claims
  *
- * May sleep.  Return: the room or NULL.
+ * May sleep.  Return: the claims or NULL.
  */
 struct lc_claims *lc_claims_create(void);
 
-/* Free the room.  No claim is added, and no task waits for one.  @claims or NULL. */
+/* Free the claims.  No claim is added, and no task waits for one.  @claims or NULL. */
 void lc_claims_destroy(struct lc_claims *claims);
 
 static inline void lc_claim_init(struct lc_claim *claim, enum lc_claim_kind kind, u64 first, u64 nr)
@@ -74,7 +74,7 @@ static inline void lc_claim_init(struct lc_claim *claim, enum lc_claim_kind kind
 
 /**
  * lc_claims_add() - claim a range
- * @claims: the room
+ * @claims: the claims
  * @claim: initialised, not added
  *
  * Any context.  Nothing may be done in the range before lc_claims_turn().
@@ -83,7 +83,7 @@ void lc_claims_add(struct lc_claims *claims, struct lc_claim *claim);
 
 /**
  * lc_claims_turn() - has a claim its turn?
- * @claims: the room
+ * @claims: the claims
  * @claim: added
  *
  * Any context.  Once it has, it keeps it until it is dropped.
@@ -92,7 +92,7 @@ bool lc_claims_turn(struct lc_claims *claims, const struct lc_claim *claim);
 
 /**
  * lc_claims_wait() - wait for the turn of a claim
- * @claims: the room
+ * @claims: the claims
  * @claim: added
  * @give_up: ends the wait early if it becomes true; lc_claims_wake() has it looked at
  * @arg: for @give_up
@@ -104,7 +104,7 @@ void lc_claims_wait(struct lc_claims *claims, const struct lc_claim *claim,
 
 /**
  * lc_claims_drop() - the work is over, or not begun
- * @claims: the room
+ * @claims: the claims
  * @claim: perhaps not added
  *
  * Any context.
@@ -116,7 +116,7 @@ void lc_claims_wake(struct lc_claims *claims);
 
 /**
  * lc_claims_hold() - hold writes of a discard's blocks back from now on (CL3)
- * @claims: the room
+ * @claims: the claims
  * @claim: added, holds none back yet
  *
  * Any context.  Until lc_claims_let() or lc_claims_drop().  Writes that are sent at the same time
@@ -126,7 +126,7 @@ void lc_claims_hold(struct lc_claims *claims, struct lc_claim *claim);
 
 /**
  * lc_claims_let() - hold none back any more
- * @claims: the room
+ * @claims: the claims
  * @claim: added; perhaps it held none back
  *
  * Any context.  The caller kicks env.unpark.
@@ -135,7 +135,7 @@ void lc_claims_let(struct lc_claims *claims, struct lc_claim *claim);
 
 /**
  * lc_claims_held() - is a write of any of these blocks held back?
- * @claims: the room
+ * @claims: the claims
  * @first: block number
  * @last: the last of them
  *
@@ -145,7 +145,7 @@ bool lc_claims_held(struct lc_claims *claims, u64 first, u64 last);
 
 /**
  * lc_claims_wait_discards() - wait until no discard claims anything
- * @claims: the room
+ * @claims: the claims
  *
  * May sleep.  The caller sees to it that none is added.
  */

@@ -19,7 +19,7 @@
 
 #include "format/lc_format.h"
 #include "store/index.h"
-#include "store/segment.h"
+#include "store/ring.h"
 
 #define NODE_LINKED	1u
 #define NODE_DIRTY	2u
@@ -223,7 +223,7 @@ bool lc_index_lock_slot(struct lc_index *index, u64 block, u32 slot, u32 *bucket
 	return lc_index_lookup(index, *bucket, block, map) && map->slot == slot;
 }
 
-bool lc_index_lose_slot(struct lc_index *index, u64 block, u32 slot)
+bool lc_index_mark_slot_lost(struct lc_index *index, u64 block, u32 slot)
 {
 	struct lc_mapping map;
 	u32 bucket;
@@ -231,7 +231,7 @@ bool lc_index_lose_slot(struct lc_index *index, u64 block, u32 slot)
 
 	lost = lc_index_lock_slot(index, block, slot, &bucket, &map) && map.dirty && map.mask;
 	if (lost) {
-		lc_index_lose(index, bucket, slot, map.mask);
+		lc_index_mark_lost(index, bucket, slot, map.mask);
 		lc_index_clean(index, bucket, slot);
 	}
 	lc_index_unlock(index, bucket);
@@ -312,7 +312,7 @@ bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc
 	return replaced;
 }
 
-void lc_index_widen(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
+void lc_index_add_sectors(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 {
 	struct node *n = &index->nodes[slot];
 
@@ -344,7 +344,7 @@ void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot)
 	count(&index->dirty, -1);
 }
 
-void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
+void lc_index_mark_lost(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 {
 	struct node *n = &index->nodes[slot];
 
@@ -357,7 +357,7 @@ void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 	}
 }
 
-void lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask)
+void lc_index_hdd_has(struct lc_index *index, u32 bucket, u64 block, u8 mask)
 {
 	u32 *link = find_link(index, bucket, block);
 	struct lc_mapping old;

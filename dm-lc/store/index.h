@@ -97,7 +97,7 @@ bool lc_index_lock_slot(struct lc_index *index, u64 block, u32 slot, u32 *bucket
  * process context.  Return: false if nothing is lost by that: the slot is not the block's newest
  * copy, or clean, or lost already.
  */
-bool lc_index_lose_slot(struct lc_index *index, u64 block, u32 slot);
+bool lc_index_mark_slot_lost(struct lc_index *index, u64 block, u32 slot);
 
 /**
  * lc_index_lookup() - find the newest copy of a block [locked]
@@ -124,13 +124,13 @@ bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc
 		  struct lc_mapping *old);
 
 /**
- * lc_index_widen() - more sectors of a slot became valid [locked]
+ * lc_index_add_sectors() - more sectors of a slot became valid [locked]
  * @index: the index
  * @bucket: from lc_index_lock() of the block
  * @slot: linked in @bucket
  * @mask: sectors just written; they are no longer lost
  */
-void lc_index_widen(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
+void lc_index_add_sectors(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
 
 /**
  * lc_index_remove() - forget a block [locked]
@@ -152,16 +152,16 @@ bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_ma
 void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot);
 
 /**
- * lc_index_lose() - a slot holds nothing any more [locked]
+ * lc_index_mark_lost() - a slot holds nothing any more [locked]
  * @index: the index
  * @bucket: from lc_index_lock() of the block
  * @slot: linked in @bucket
  * @mask: sectors that are lost with it; the HDD holds the others
  */
-void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
+void lc_index_mark_lost(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
 
 /**
- * lc_index_narrow() - the HDD holds some sectors of a block now [locked]
+ * lc_index_hdd_has() - the HDD holds some sectors of a block now [locked]
  * @index: the index
  * @bucket: from lc_index_lock() of the block
  * @block: block number
@@ -169,7 +169,7 @@ void lc_index_lose(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
  *
  * A block of which nothing is missing on the HDD is forgotten.
  */
-void lc_index_narrow(struct lc_index *index, u32 bucket, u64 block, u8 mask);
+void lc_index_hdd_has(struct lc_index *index, u32 bucket, u64 block, u8 mask);
 
 /**
  * lc_index_peek() - which block does a slot hold, probably?

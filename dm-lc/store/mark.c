@@ -139,7 +139,7 @@ static int check_mark(struct lc_hdd_mark *mark)
 		       env->backing);
 		return -EUCLEAN;
 	}
-	switch (lc_pairing_judge(env->sb, info)) {
+	switch (lc_pairing_check(env->sb, info)) {
 	case LC_PAIRING_FITS:
 		return 0;
 	case LC_PAIRING_FOREIGN:

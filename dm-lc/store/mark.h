@@ -21,15 +21,15 @@ struct lc_lost;
 struct mutex;
 
 /**
- * lc_mark_create() - the room of a volume's mark
+ * lc_mark_create() - allocate the state of a volume's mark
  * @env: of the volume, whose superblock is loaded before any other call
- * @lock: of the superblock; outlives the room
+ * @lock: of the superblock; outlives the mark
  *
- * Return: the room, for lc_mark_destroy(), or NULL without memory.
+ * Return: the mark, for lc_mark_destroy(), or NULL without memory.
  */
 struct lc_hdd_mark *lc_mark_create(struct lc_env *env, struct mutex *lock);
 
-/* Free the room.  No call is in progress.  @mark may be NULL. */
+/* Free the mark.  No call is in progress.  @mark may be NULL. */
 void lc_mark_destroy(struct lc_hdd_mark *mark);
 
 /**

@@ -5,7 +5,7 @@
 #include "format/chain.h"
 #include "store/cache.h"
 #include "store/io.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "store/slot.h"
 #include "store/sums.h"
 

@@ -109,7 +109,7 @@ struct mutex *lc_super_lock(struct lc_super *super)
 
 int lc_super_load(struct lc_super *super, const char **why)
 {
-	/* Nobody else has the room yet. */
+	/* Nobody else has it yet. */
 	return read_super(super->env->cache, super->sb, &super->whole, why);
 }
 

@@ -24,20 +24,20 @@ struct lc_super;
 struct mutex;
 
 /**
- * lc_super_create() - the room of a volume's superblock
+ * lc_super_create() - allocate the state of a volume's superblock
  * @env: of the volume
- * @sb: the superblock in memory, for lc_super_load() to fill; outlives the room
+ * @sb: the superblock in memory, for lc_super_load() to fill; outlives what is returned
  * @flush_failed: called when a write of the superblock fails.  Its PREFLUSH may be what failed,
  *	so that writes which the SSD completed before may be gone (F2).  In completion context,
  *	before the write returns and before a later FLUSH can complete and be believed.
  * @arg: for @flush_failed
  *
- * Return: the room, for lc_super_destroy(), or NULL without memory.
+ * Return: the state, for lc_super_destroy(), or NULL without memory.
  */
 struct lc_super *lc_super_create(struct lc_env *env, struct lc_sb *sb,
 				 void (*flush_failed)(void *arg), void *arg);
 
-/* Free the room.  No call is in progress, and the mark is destroyed.  @super may be NULL. */
+/* Free the state.  No call is in progress, and the mark is destroyed.  @super may be NULL. */
 void lc_super_destroy(struct lc_super *super);
 
 /* Return: the mutex that guards superblock and mark; it belongs to @super. */

@@ -21,7 +21,7 @@
 #include "../store/index.h"
 #include "../log/lanes.h"
 #include "../log/log.h"
-#include "../store/segment.h"
+#include "../store/ring.h"
 #include "../log/submit.h"
 #include "../store/super.h"
 #include "example.h"
@@ -241,7 +241,7 @@ static void fake_flush_failed(void *arg)
 {
 	struct lc_cache *c = arg;
 
-	lc_log_void(c->log);
+	lc_log_flush_failed(c->log);
 }
 
 static void fake_refuse_flushes(struct lc_health *health)
@@ -281,7 +281,7 @@ static void fake_destroy(void *data)
 	if (c->env.wq)
 		destroy_workqueue(c->env.wq);
 	lc_lanes_destroy(c->lanes);
-	lc_allot_destroy(c->allot);
+	lc_alloc_destroy(c->alloc);
 	lc_pool_destroy(c->pool);
 	lc_ring_destroy(c->ring);
 	lc_index_destroy(c->index);
@@ -313,9 +313,9 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	KUNIT_ASSERT_NOT_NULL(test, c->submit);
 	c->log = lc_log_create(&c->env, c->submit);
 	KUNIT_ASSERT_NOT_NULL(test, c->log);
-	c->allot = lc_allot_create(&c->env, c->ring, c->log, c->nr_lanes);
-	KUNIT_ASSERT_NOT_NULL(test, c->allot);
-	c->lanes = lc_lanes_create(&c->env, c->allot, c->log, c->submit, c->pool);
+	c->alloc = lc_alloc_create(&c->env, c->ring, c->log, c->nr_lanes);
+	KUNIT_ASSERT_NOT_NULL(test, c->alloc);
+	c->lanes = lc_lanes_create(&c->env, c->alloc, c->log, c->submit, c->pool);
 	KUNIT_ASSERT_NOT_NULL(test, c->lanes);
 	c->lanes->lane[0]->max_ready = 4;
 	KUNIT_ASSERT_EQ(test, lc_buffers_alloc(c->pool, options->buffers ?: 8, &buffers), 0);
@@ -324,7 +324,7 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	c->env.backing = c->env.cache;
 	lc_ring_start(c->ring, options->segment ?: 1, c->sb.tail_seq,
 		      options->segment ?: 1);
-	lc_allot_start(c->allot, options->segment ?: 1, options->next_seq ?: 1);
+	lc_alloc_start(c->alloc, options->segment ?: 1, options->next_seq ?: 1);
 	lc_log_start(c->log, options->next_seq ?: 1);
 }
 
@@ -377,7 +377,7 @@ static inline bool fake_feed_head(struct fake *fake)
 
 	if (!lc_ring_take(c->ring, 0, &number))
 		return false;
-	lc_allot_add(c->allot, number);
+	lc_alloc_add(c->alloc, number);
 	return true;
 }
 
@@ -409,7 +409,7 @@ static inline bool fake_feed(struct fake *fake)
  * goes: a magic number after the per-bio data says that a bio follows.
  */
 struct fake_io {
-	struct lc_io io;
+	struct lc_request io;
 	u16 dm_magic;
 	u8 dm_rest[510];
 	struct bio *bio;
@@ -432,7 +432,7 @@ static inline struct fake_io *fake_io(struct fake *fake)
 
 	KUNIT_ASSERT_NOT_NULL(fake->test, fio);
 	fio->dm_magic = FAKE_DM_TIO_MAGIC;
-	fio->bio = lc_io_bio(&fio->io);
+	fio->bio = lc_request_bio(&fio->io);
 	KUNIT_ASSERT_TRUE(fake->test, (u8 *)(fio->bio + 1) <= fio->dm_rest + sizeof(fio->dm_rest));
 	bio_init(fio->bio, fake->c.env.cache, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH);
 	fio->bio->bi_private = fio;

@@ -474,7 +474,7 @@ static const struct field record_fields[] = {
 	REC(epoch_first_seq, 0, -ERANGE),
 	REC(epoch_first_seq, 96, -ERANGE),
 	REC(epoch_first_seq, 95, 0),
-	REC(cut, ~0ULL, -ERANGE),
+	REC(boundary, ~0ULL, -ERANGE),
 	REC(tail_seq, ~0ULL, 0),
 	REC(durable_seq, 95, -ERANGE),
 	REC(durable_seq, ~0ULL, -ERANGE),
@@ -657,7 +657,7 @@ static void ckpt_items(struct kunit *test)
 		{ { .slot = 0, .block = 0 }, -ERANGE },
 		{ { .slot = 0, .block = 0, .mask = 3, .lost = 2 }, -ERANGE },
 		{ { .slot = 0, .block = 0, .mask = 1, .flags = 3 }, -ERANGE },
-		{ { .slot = 0, .seq = 64, .flags = LC_CKPT_ENTRY_CUT }, -ERANGE },
+		{ { .slot = 0, .seq = 64, .flags = LC_CKPT_ENTRY_BOUNDARY }, -ERANGE },
 	};
 	struct lc_sb *sb = example_sb_alloc(test, LC_CSUM_CRC32C);
 	union example_block *raw = example_block_alloc(test);

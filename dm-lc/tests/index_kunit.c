@@ -11,7 +11,7 @@
 #include <linux/vmalloc.h>
 
 #include "../store/index.h"
-#include "../store/segment.h"
+#include "../store/ring.h"
 #include "example.h"
 
 static u64 kunit_seed;
@@ -122,11 +122,11 @@ static void model_remove(struct kunit *test, struct model *m, u32 i, u32 bucket)
 	have->slot = LC_NO_SLOT;
 }
 
-static void model_narrow(struct model *m, u32 i, u32 bucket, u8 mask)
+static void model_hdd_has(struct model *m, u32 i, u32 bucket, u8 mask)
 {
 	struct lc_mapping *have = &m->by_block[i];
 
-	lc_index_narrow(m->index, bucket, m->block_of[i], mask);
+	lc_index_hdd_has(m->index, bucket, m->block_of[i], mask);
 	if (have->slot == LC_NO_SLOT)
 		return;
 	have->mask &= ~mask;
@@ -157,7 +157,7 @@ static void model_step(struct kunit *test, struct model *m)
 	case 4:
 		if (have->slot == LC_NO_SLOT)
 			break;
-		lc_index_widen(m->index, bucket, have->slot, mask);
+		lc_index_add_sectors(m->index, bucket, have->slot, mask);
 		have->mask |= mask;
 		have->lost &= ~mask;
 		break;
@@ -170,12 +170,12 @@ static void model_step(struct kunit *test, struct model *m)
 	case 6:
 		if (have->slot == LC_NO_SLOT)
 			break;
-		lc_index_lose(m->index, bucket, have->slot, have->mask);
+		lc_index_mark_lost(m->index, bucket, have->slot, have->mask);
 		have->lost |= have->mask;
 		have->mask = 0;
 		break;
 	case 7:
-		model_narrow(m, i, bucket, mask);
+		model_hdd_has(m, i, bucket, mask);
 		break;
 	default:
 		break;

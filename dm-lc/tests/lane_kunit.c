@@ -5,7 +5,7 @@
  *
  * Checked all the time: no slot is handed out twice, no record is submitted while
  * a writer is in it, every record says what was put into it and nothing else.
- * Checked in the end: seqs are dense, every buffer comes back, each cut is one.
+ * Checked in the end: seqs are dense, every buffer comes back, each boundary is one.
  */
 #include <kunit/test.h>
 #include <linux/bitmap.h>
@@ -26,8 +26,8 @@ struct storm;
 /* A record, by its seq. */
 struct place {
 	u64 segment;
-	u64 cut;		/* below it, as its header says */
-	u64 cut_seq;		/* of its segment; 0: that is no cut */
+	u64 boundary;		/* below it, as its header says */
+	u64 boundary_seq;	/* of its segment; 0: that is no boundary */
 	/* In the end: segments of all lower seqs and it, of all higher ones and it. */
 	u64 highest, lowest;
 };
@@ -99,8 +99,8 @@ static void look(struct fake *fake, struct bio *bio)
 	}
 	storm->places[info.seq] = (struct place) {
 		.segment = info.segment,
-		.cut = info.cut ?: info.segment,
-		.cut_seq = lc_allot_cut_seq(fake->c.allot, info.segment),
+		.boundary = info.boundary ?: info.segment,
+		.boundary_seq = lc_alloc_boundary_seq(fake->c.alloc, info.segment),
 	};
 	slot = (lc_ring_position(fake->c.ring, info.segment) << fake->c.ring->slot_shift) +
 	       info.first_slot;
@@ -195,10 +195,10 @@ static int feeder_thread(void *data)
 			fed |= READ_ONCE(c->lanes->lane[i]->nr_ready) < 3 &&
 			       fake_feed_lane(storm->fake, i);
 		/* A segment that nothing was put into gives back its buffer only. */
-		if (!lc_allot_ready(c->allot))
+		if (!lc_alloc_ready(c->alloc))
 			fed |= fake_feed_head(storm->fake);
 		if (!fed) {
-			lc_log_relieve(c->log);
+			lc_log_want_buffers(c->log);
 			usleep_range(50, 200);
 		}
 	}
@@ -344,29 +344,29 @@ static void run_storm(struct kunit *test, struct storm *storm, bool resize)
 }
 
 /* AL1, and what headers say of it (L14). */
-static void check_cuts(struct kunit *test, struct place *places, u64 last)
+static void check_boundaries(struct kunit *test, struct place *places, u64 last)
 {
-	u64 seq, wrong = 0, nr_cuts = 0;
+	u64 seq, wrong = 0, nr_boundaries = 0;
 
 	for (seq = 1; seq <= last; seq++)
 		places[seq].highest = max(places[seq].segment, places[seq - 1].highest);
 	places[last + 1].lowest = ~0ULL;
 	for (seq = last; seq; seq--) {
-		wrong += places[seq].cut > places[seq + 1].lowest;
+		wrong += places[seq].boundary > places[seq + 1].lowest;
 		places[seq].lowest = min(places[seq].segment, places[seq + 1].lowest);
 	}
-	KUNIT_EXPECT_EQ_MSG(test, wrong, 0, "a higher seq lies below the cut of a header");
+	KUNIT_EXPECT_EQ_MSG(test, wrong, 0, "a higher seq lies below the boundary of a header");
 	for (seq = 1; seq <= last; seq++) {
-		u64 segment = places[seq].segment, cut = places[seq].cut_seq;
+		u64 segment = places[seq].segment, boundary = places[seq].boundary_seq;
 
-		if (!cut)
+		if (!boundary)
 			continue;
-		nr_cuts++;
-		wrong += cut > seq || places[cut - 1].highest >= segment ||
-			 places[cut].lowest < segment;
+		nr_boundaries++;
+		wrong += boundary > seq || places[boundary - 1].highest >= segment ||
+			 places[boundary].lowest < segment;
 	}
 	KUNIT_EXPECT_EQ_MSG(test, wrong, 0, "lower seqs are not in lower segments");
-	KUNIT_EXPECT_GT(test, nr_cuts, 1);
+	KUNIT_EXPECT_GT(test, nr_boundaries, 1);
 }
 
 static void check_storm(struct kunit *test, struct storm *storm)
@@ -388,7 +388,7 @@ static void check_storm(struct kunit *test, struct storm *storm)
 	KUNIT_EXPECT_EQ(test, atomic_read(&storm->alien), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&storm->dirty_hole), 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(&storm->odd_seq), 0);
-	check_cuts(test, storm->places, last);
+	check_boundaries(test, storm->places, last);
 	/* Only those that wait for a writer, and one that a retracted record left open. */
 	for (i = 0; i < c->nr_lanes; i++)
 		ready += READ_ONCE(c->lanes->lane[i]->nr_ready) + 1;

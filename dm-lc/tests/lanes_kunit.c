@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Several lanes, one writer at a time: seqs over lanes, blocks that another lane has open,
- * turns and cuts, FLUSH, tombstones.  lane_kunit.c has many writers at once.
+ * Several lanes, one writer at a time: seqs over lanes, blocks that another lane has open, rounds
+ * and boundaries, FLUSH, tombstones.  lane_kunit.c has many writers at once.
  */
 #include <kunit/test.h>
 
@@ -15,7 +15,7 @@ static struct fake *several(struct kunit *test, u32 lanes, u32 round)
 	struct fake *fake = fake_create(test, &options);
 
 	KUNIT_ASSERT_EQ(test, fake->c.nr_lanes, lanes);
-	fake->c.allot->round_len = round;
+	fake->c.alloc->round_len = round;
 	return fake;
 }
 
@@ -52,7 +52,7 @@ static void fill(struct fake *fake, u32 lane)
 		put(fake, lane, 1000 + lane * 100 + i, i);
 }
 
-static void expect_place(struct fake *fake, u64 seq, u64 segment, u64 cut)
+static void expect_place(struct fake *fake, u64 seq, u64 segment, u64 boundary)
 {
 	struct bio *bio = fake_take(fake, seq);
 	struct lc_record_info info = {};
@@ -60,7 +60,7 @@ static void expect_place(struct fake *fake, u64 seq, u64 segment, u64 cut)
 	KUNIT_EXPECT_EQ(fake->test, fake_decode(fake, bio, &info), 0);
 	KUNIT_EXPECT_EQ(fake->test, info.seq, seq);
 	KUNIT_EXPECT_EQ(fake->test, info.segment, segment);
-	KUNIT_EXPECT_EQ(fake->test, info.cut, cut);
+	KUNIT_EXPECT_EQ(fake->test, info.boundary, boundary);
 	fake_end(bio, BLK_STS_OK);
 }
 
@@ -83,30 +83,30 @@ static void seqs_over_lanes(struct kunit *test)
 }
 
 /* As put(), of a write without FUA. */
-static void put_owed(struct fake *fake, u32 lane, u64 block, u8 fill)
+static void put_needing_flush(struct fake *fake, u32 lane, u64 block, u8 fill)
 {
-	struct lc_cursor cur = { .owes = true };
+	struct lc_cursor cur = { .needs_flush = true };
 
 	reserve(fake, lane, 1, &cur);
 	fake_put_block(fake, &cur, block, fill);
 	lc_cursor_release(&cur);
 }
 
-/* G7: of the open records a FLUSH closes those that hold what it owes somebody. */
-static void flush_closes_what_is_owed(struct kunit *test)
+/* G7: of the open records a FLUSH closes those that need it. */
+static void flush_closes_what_needs_it(struct kunit *test)
 {
 	struct fake *fake = several(test, 2, 8);
 
 	put(fake, 0, 1, 1);
 	put(fake, 1, 2, 2);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->c.lanes, false), 0);
-	put_owed(fake, 1, 3, 3);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_for_flush(fake->c.lanes, false), 0);
+	put_needing_flush(fake, 1, 3, 3);
 	put(fake, 1, 4, 4);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->c.lanes, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_for_flush(fake->c.lanes, false), 1);
 	fake_finish(fake, 1, BLK_STS_OK);
 	/* The next record of the same lane begins without debts. */
 	put(fake, 1, 5, 5);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->c.lanes, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_for_flush(fake->c.lanes, false), 1);
 	/* A task that waits for its own data closes all, and so does one that is no bio's FLUSH. */
 	KUNIT_EXPECT_EQ(test, lc_lanes_close_all(fake->c.lanes, false), 3);
 	put(fake, 0, 6, 6);
@@ -114,22 +114,22 @@ static void flush_closes_what_is_owed(struct kunit *test)
 }
 
 /* G7, B6: a write without FUA lands in a record that another lane has open for one with it. */
-static void owed_elsewhere(struct kunit *test)
+static void needs_flush_elsewhere(struct kunit *test)
 {
 	struct fake *fake = several(test, 2, 8);
-	struct lc_cursor fua = {}, plain = { .owes = true }, other = {};
+	struct lc_cursor fua = {}, plain = { .needs_flush = true }, other = {};
 	u32 slot = put(fake, 1, 7, 1);
 
 	reserve(fake, 0, 1, &fua);
 	KUNIT_ASSERT_EQ(test, lc_cursor_compare(&fua, slot, &other), LC_ORDER_OPEN);
 	lc_cursor_release(&other);
 	lc_cursor_release(&fua);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->c.lanes, false), 0);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_for_flush(fake->c.lanes, false), 0);
 	reserve(fake, 0, 1, &plain);
 	KUNIT_ASSERT_EQ(test, lc_cursor_compare(&plain, slot, &other), LC_ORDER_OPEN);
 	lc_cursor_release(&other);
 	lc_cursor_release(&plain);
-	KUNIT_EXPECT_EQ(test, lc_lanes_close_owed(fake->c.lanes, false), 1);
+	KUNIT_EXPECT_EQ(test, lc_lanes_close_for_flush(fake->c.lanes, false), 1);
 	expect_place(fake, 1, 1, 1);
 }
 
@@ -198,21 +198,21 @@ static void turn(struct kunit *test)
 	put(fake, 1, 1, 1);
 	fill(fake, 0);
 	fill(fake, 0);
-	KUNIT_EXPECT_EQ(test, c->allot->next, 4);
-	KUNIT_EXPECT_EQ(test, c->allot->cut, 1);
+	KUNIT_EXPECT_EQ(test, c->alloc->next, 4);
+	KUNIT_EXPECT_EQ(test, c->alloc->boundary, 1);
 	KUNIT_EXPECT_PTR_NE(test, c->lanes->lane[1]->buf, NULL);
-	KUNIT_EXPECT_EQ(test, lc_allot_cut_seq(c->allot, 3), 0);
+	KUNIT_EXPECT_EQ(test, lc_alloc_boundary_seq(c->alloc, 3), 0);
 	put(fake, 0, 2, 2);
-	KUNIT_EXPECT_EQ(test, c->allot->cut, 4);
+	KUNIT_EXPECT_EQ(test, c->alloc->boundary, 4);
 	KUNIT_EXPECT_PTR_EQ(test, c->lanes->lane[1]->buf, NULL);
 	/* Two of the first lane's, and what the second one had open. */
 	KUNIT_EXPECT_EQ(test, lc_log_last_seq(c->log), 3);
-	KUNIT_EXPECT_EQ(test, c->allot->cut_seq, 4);
-	KUNIT_EXPECT_EQ(test, lc_allot_cut_seq(c->allot, 4), 4);
-	KUNIT_EXPECT_EQ(test, c->lanes->lane[0]->buf->cut, 4);
+	KUNIT_EXPECT_EQ(test, c->alloc->boundary_seq, 4);
+	KUNIT_EXPECT_EQ(test, lc_alloc_boundary_seq(c->alloc, 4), 4);
+	KUNIT_EXPECT_EQ(test, c->lanes->lane[0]->buf->boundary, 4);
 	put(fake, 1, 3, 3);
 	KUNIT_EXPECT_EQ(test, c->lanes->lane[1]->buf->segment, 5);
-	KUNIT_EXPECT_EQ(test, lc_allot_cut_seq(c->allot, 5), 0);
+	KUNIT_EXPECT_EQ(test, lc_alloc_boundary_seq(c->alloc, 5), 0);
 }
 
 /* A segment that nothing was put into stays without a record, its buffer is used again. */
@@ -226,14 +226,14 @@ static void untouched(struct kunit *test)
 	lc_cursor_release(&cur);
 	KUNIT_EXPECT_EQ(test, lc_lanes_used(c->lanes), 1);
 	lc_lanes_close_used(c->lanes, true);
-	KUNIT_EXPECT_EQ(test, c->allot->cut, 1);	/* no reason for one */
+	KUNIT_EXPECT_EQ(test, c->alloc->boundary, 1);	/* no reason for one */
 	put(fake, 0, 1, 1);
 	KUNIT_EXPECT_EQ(test, lc_lanes_used(c->lanes), 3);
 	lc_lanes_close_used(c->lanes, true);
-	KUNIT_EXPECT_EQ(test, c->allot->cut, 3);
+	KUNIT_EXPECT_EQ(test, c->alloc->boundary, 3);
 	KUNIT_EXPECT_EQ(test, c->lanes->lane[1]->nr_ready, 1);
 	KUNIT_EXPECT_PTR_EQ(test, rcu_access_pointer(c->ring->segments[1].buf), NULL);
-	KUNIT_EXPECT_EQ(test, lc_allot_cut_seq(c->allot, 3), 2);
+	KUNIT_EXPECT_EQ(test, lc_alloc_boundary_seq(c->alloc, 3), 2);
 	KUNIT_EXPECT_EQ(test, lc_lanes_used(c->lanes), 3);
 }
 
@@ -288,15 +288,15 @@ static void relogging(struct kunit *test)
 
 	put(fake, 0, 1, 1);
 	fake_feed_lane(fake, 1);
-	WRITE_ONCE(c->allot->relog_wanted, true);
+	WRITE_ONCE(c->alloc->writers_held, true);
 	KUNIT_EXPECT_EQ(test, fake_reserve(fake, 1, 1, &cur), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, c->allot->next, 2);
+	KUNIT_EXPECT_EQ(test, c->alloc->next, 2);
 	lc_lanes_close_used(c->lanes, true);
-	KUNIT_EXPECT_EQ(test, c->allot->cut, 1);
+	KUNIT_EXPECT_EQ(test, c->alloc->boundary, 1);
 	KUNIT_EXPECT_PTR_NE(test, c->lanes->lane[0]->buf, NULL);
 	KUNIT_EXPECT_EQ(test, lc_lanes_relog(c->lanes, &cur), 0);
 	lc_cursor_release(&cur);
-	WRITE_ONCE(c->allot->relog_wanted, false);
+	WRITE_ONCE(c->alloc->writers_held, false);
 	KUNIT_EXPECT_EQ(test, fake_reserve(fake, 1, 1, &cur), 0);
 	lc_cursor_release(&cur);
 }
@@ -306,7 +306,7 @@ static void joined(struct kunit *test)
 {
 	struct fake *fake = several(test, 2, 8);
 	struct lc_cache *c = &fake->c;
-	struct lc_cursor cur = { .owes = true };
+	struct lc_cursor cur = { .needs_flush = true };
 	u32 slots[2], i;
 
 	for (i = 0; i < 2; i++)
@@ -317,14 +317,14 @@ static void joined(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, cur.end, 0);
 		KUNIT_EXPECT_EQ(test, lc_cursor_compare(&cur, slots[i], NULL), LC_ORDER_OWN);
 		lc_cursor_release(&cur);
-		KUNIT_EXPECT_TRUE(test, c->lanes->lane[i]->open->owed);
+		KUNIT_EXPECT_TRUE(test, c->lanes->lane[i]->open->needs_flush);
 	}
 	/* The next slot is the one after it: none was used. */
 	KUNIT_EXPECT_EQ(test, put(fake, 0, 3, 3), slots[0] + 1);
 	/* As for who wants a slot (B5). */
-	WRITE_ONCE(c->allot->relog_wanted, true);
+	WRITE_ONCE(c->alloc->writers_held, true);
 	KUNIT_EXPECT_FALSE(test, lc_cursor_join(c->lanes, slots[0], &cur));
-	WRITE_ONCE(c->allot->relog_wanted, false);
+	WRITE_ONCE(c->alloc->writers_held, false);
 	/* Closed, with another one open after it; then durable. */
 	KUNIT_EXPECT_EQ(test, lc_lane_seal(c->lanes->lane[0], false, false), 1);
 	put(fake, 0, 4, 4);
@@ -337,7 +337,7 @@ static void joined(struct kunit *test)
 }
 
 /* Each lane keeps its share of the buffers. */
-static void homes(struct kunit *test)
+static void lane_pools(struct kunit *test)
 {
 	struct fake *fake = several(test, 3, 8);
 	struct lc_pool *pool = fake->c.pool;
@@ -345,15 +345,15 @@ static void homes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pool->nr, 24);
 	lc_pool_shrink(pool, 13);
 	KUNIT_EXPECT_EQ(test, pool->nr, 13);
-	KUNIT_EXPECT_EQ(test, pool->homes[0].nr, 5);
-	KUNIT_EXPECT_EQ(test, pool->homes[1].nr, 4);
-	KUNIT_EXPECT_EQ(test, pool->homes[2].nr, 4);
+	KUNIT_EXPECT_EQ(test, pool->lane_pools[0].nr, 5);
+	KUNIT_EXPECT_EQ(test, pool->lane_pools[1].nr, 4);
+	KUNIT_EXPECT_EQ(test, pool->lane_pools[2].nr, 4);
 }
 
 static struct kunit_case lanes_cases[] = {
 	KUNIT_CASE(seqs_over_lanes),
-	KUNIT_CASE(flush_closes_what_is_owed),
-	KUNIT_CASE(owed_elsewhere),
+	KUNIT_CASE(flush_closes_what_needs_it),
+	KUNIT_CASE(needs_flush_elsewhere),
 	KUNIT_CASE(open_elsewhere),
 	KUNIT_CASE(closed_elsewhere),
 	KUNIT_CASE(durable_elsewhere),
@@ -363,7 +363,7 @@ static struct kunit_case lanes_cases[] = {
 	KUNIT_CASE(tombstone),
 	KUNIT_CASE(relogging),
 	KUNIT_CASE(joined),
-	KUNIT_CASE(homes),
+	KUNIT_CASE(lane_pools),
 	{}
 };
 

@@ -37,7 +37,7 @@ static void headers(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, info.epoch_first_seq, 700);
 		KUNIT_EXPECT_EQ(test, info.tail_seq, 700);
 		KUNIT_EXPECT_EQ(test, info.durable_seq, seq == 705 ? 704 : 699);
-		KUNIT_EXPECT_EQ(test, info.cut, 0);
+		KUNIT_EXPECT_EQ(test, info.boundary, 0);
 		KUNIT_EXPECT_EQ(test, info.lane, 0);
 		fake_end(bio, BLK_STS_OK);
 		if (seq == 704) {
@@ -103,7 +103,7 @@ static void flush_nothing(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, fake_flush(fake)->ended, 0);
 	lc_log_want_durable(fake->c.log, 9);
-	lc_log_relieve(fake->c.log);
+	lc_log_want_buffers(fake->c.log);
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 9), 0);
 	KUNIT_EXPECT_EQ(test, fake_flush(fake)->ended, 0);
 	fake_expect_flushes(fake, 0);
@@ -202,15 +202,15 @@ static void wishes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
 }
 
-/* Relief asks for what is written, one request at a time, and forgets none (G6). */
-static void relief(struct kunit *test)
+/* A wish for buffers asks for what is written, one request at a time, and forgets none (G6). */
+static void want_buffers(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 
 	fake_record(fake, 1);
-	lc_log_relieve(fake->c.log);
+	lc_log_want_buffers(fake->c.log);
 	fake_record(fake, 1);
-	lc_log_relieve(fake->c.log);
+	lc_log_want_buffers(fake->c.log);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_expect_flushes(fake, 1);
 	fake_finish(fake, 2, BLK_STS_OK);
@@ -219,7 +219,7 @@ static void relief(struct kunit *test)
 	fake_expect_flushes(fake, 2);
 	/* This one comes while the FLUSH runs, which does not cover it. */
 	fake_record(fake, 1);
-	lc_log_relieve(fake->c.log);
+	lc_log_want_buffers(fake->c.log);
 	fake_record(fake, 1);		/* nobody wished for it */
 	fake_finish(fake, 3, BLK_STS_OK);
 	fake_expect_flushes(fake, 2);
@@ -232,7 +232,7 @@ static void relief(struct kunit *test)
 	fake_expect_flushes(fake, 3);
 	/* Not for what may still be written: the FLUSH waits for nothing. */
 	fake_record(fake, 1);
-	lc_log_relieve(fake->c.log);
+	lc_log_want_buffers(fake->c.log);
 	fake_expect_flushes(fake, 4);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 4);
@@ -242,26 +242,26 @@ static void relief(struct kunit *test)
 }
 
 /* A buffer that comes back is what was wished for; the refill worker looks again. */
-static void relieved(struct kunit *test)
+static void want_buffers_end(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 	int refills;
 
 	fake_record(fake, 1);
 	lc_lane_seal(fake->c.lanes->lane[0], true, false);
-	lc_log_relieve(fake->c.log);
+	lc_log_want_buffers(fake->c.log);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_expect_flushes(fake, 1);
 	fake_record(fake, 1);
 	fake_finish(fake, 2, BLK_STS_OK);
-	lc_log_relieve(fake->c.log);
+	lc_log_want_buffers(fake->c.log);
 	flush_workqueue(fake->c.env.wq);
 	refills = atomic_read(&fake->refills);
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
 	fake_expect_flushes(fake, 1);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
-	lc_log_relieve(fake->c.log);
+	lc_log_want_buffers(fake->c.log);
 	fake_expect_flushes(fake, 2);
 }
 
@@ -555,7 +555,7 @@ static void glitch_at_rest(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, NULL);
 
-	lc_log_void(fake->c.log);
+	lc_log_flush_failed(fake->c.log);
 	KUNIT_EXPECT_TRUE(test, lc_log_in_trouble(fake->c.log));
 	lc_log_quiesce(fake->c.log);
 	KUNIT_EXPECT_FALSE(test, lc_log_in_trouble(fake->c.log));
@@ -571,7 +571,7 @@ static void failed_foreign_flush(struct kunit *test)
 	fio = fake_flush(fake);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_wait(fake, 1);
-	lc_log_void(fake->c.log);
+	lc_log_flush_failed(fake->c.log);
 	/* This one began before: it says nothing about what was dropped. */
 	fake_finish(fake, 0, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
@@ -765,8 +765,8 @@ static struct kunit_case log_cases[] = {
 	KUNIT_CASE(flush_covers),
 	KUNIT_CASE(late_waiters),
 	KUNIT_CASE(wishes),
-	KUNIT_CASE(relief),
-	KUNIT_CASE(relieved),
+	KUNIT_CASE(want_buffers),
+	KUNIT_CASE(want_buffers_end),
 	KUNIT_CASE(sleepers),
 	KUNIT_CASE(fua_alone),
 	KUNIT_CASE(fua_not_alone),

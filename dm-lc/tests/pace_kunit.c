@@ -113,24 +113,24 @@ static void small_batches(struct kunit *test)
 }
 
 /* Three times as long as the moves take, but not long; blocks of one run cost little. */
-static void rest(struct kunit *test)
+static void backoff(struct kunit *test)
 {
 	struct lc_pace pace;
 
 	lc_pace_init(&pace);
 	measure(&pace, 8192, 8192, 400);
-	KUNIT_EXPECT_GE(test, lc_pace_rest(&pace, 8, 8), 3 * 8 * HZ / 400 - 1);
-	KUNIT_EXPECT_LE(test, lc_pace_rest(&pace, 8, 8), 3 * 8 * HZ / 380);
-	KUNIT_EXPECT_LE(test, lc_pace_rest(&pace, 4, 4 * 64), 3 * 5 * HZ / 380 + 1);
-	KUNIT_EXPECT_EQ(test, lc_pace_rest(&pace, 0, 0), 1);
-	KUNIT_EXPECT_EQ(test, lc_pace_rest(&pace, 256, 256 * 64), LC_PACE_LONGEST);
-	KUNIT_EXPECT_EQ(test, lc_pace_rest(&pace, U32_MAX, U32_MAX), LC_PACE_LONGEST);
+	KUNIT_EXPECT_GE(test, lc_pace_backoff(&pace, 8, 8), 3 * 8 * HZ / 400 - 1);
+	KUNIT_EXPECT_LE(test, lc_pace_backoff(&pace, 8, 8), 3 * 8 * HZ / 380);
+	KUNIT_EXPECT_LE(test, lc_pace_backoff(&pace, 4, 4 * 64), 3 * 5 * HZ / 380 + 1);
+	KUNIT_EXPECT_EQ(test, lc_pace_backoff(&pace, 0, 0), 1);
+	KUNIT_EXPECT_EQ(test, lc_pace_backoff(&pace, 256, 256 * 64), LC_PACE_LONGEST);
+	KUNIT_EXPECT_EQ(test, lc_pace_backoff(&pace, U32_MAX, U32_MAX), LC_PACE_LONGEST);
 	pace = (struct lc_pace) { .units = 0, .ticks = LC_PACE_MEMORY };
-	KUNIT_EXPECT_EQ(test, lc_pace_rest(&pace, 1, 1), LC_PACE_LONGEST);
+	KUNIT_EXPECT_EQ(test, lc_pace_backoff(&pace, 1, 1), LC_PACE_LONGEST);
 }
 
-/* A batch that rested for long says nothing, one that hardly did says what it took. */
-static void rested(struct kunit *test)
+/* A batch that backed off for long says nothing, one that hardly did says what it took. */
+static void backed_off(struct kunit *test)
 {
 	struct lc_pace pace, before;
 	u32 i;
@@ -170,8 +170,8 @@ static struct kunit_case pace_cases[] = {
 	KUNIT_CASE_PARAM(steady, shapes_gen_params),
 	KUNIT_CASE(runs),
 	KUNIT_CASE(small_batches),
-	KUNIT_CASE(rest),
-	KUNIT_CASE(rested),
+	KUNIT_CASE(backoff),
+	KUNIT_CASE(backed_off),
 	KUNIT_CASE(extremes),
 	{}
 };

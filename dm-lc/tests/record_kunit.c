@@ -646,7 +646,7 @@ static void relogging(struct kunit *test)
 
 	reserve(fake, DATA, &under_way);
 	KUNIT_EXPECT_EQ(test, lc_lanes_relog(lane->lanes, &cur), -EAGAIN);
-	WRITE_ONCE(fake->c.allot->relog_wanted, true);
+	WRITE_ONCE(fake->c.alloc->writers_held, true);
 	KUNIT_ASSERT_TRUE(test, fake_feed(fake));
 	while (under_way.next < under_way.end)
 		fake_put_block(fake, &under_way, 100 + under_way.next, 1);
@@ -659,7 +659,7 @@ static void relogging(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lc_lane_seal(lane, true, false), 2);
 	expect_refused(fake);
 	expect_relogged(fake, 205, slot_of(2, 7));
-	WRITE_ONCE(fake->c.allot->relog_wanted, false);
+	WRITE_ONCE(fake->c.alloc->writers_held, false);
 	KUNIT_ASSERT_EQ(test, lc_lanes_reserve(lane->lanes, lane, 1, &cur), 0);
 	KUNIT_EXPECT_EQ(test, lc_cursor_slot(&cur), slot_of(2, 8));
 	lc_cursor_release(&cur);
@@ -709,7 +709,7 @@ static void pool_shrink(struct kunit *test)
 		bufs[i] = lc_pool_get(pool, 0);
 	lc_pool_shrink(pool, 4);	/* two are free, two more must come back */
 	KUNIT_EXPECT_EQ(test, pool->nr, 6);
-	KUNIT_EXPECT_EQ(test, pool->homes[0].nr_free, 0);
+	KUNIT_EXPECT_EQ(test, pool->lane_pools[0].nr_free, 0);
 	KUNIT_EXPECT_NULL(test, lc_pool_get(pool, 0));
 	lc_pool_shrink(pool, 8);	/* changed our mind, then back */
 	lc_pool_shrink(pool, 4);

@@ -573,7 +573,7 @@ static void forgotten(struct kunit *test)
 }
 
 /* The data of a record above the durable seq turned out torn. */
-static void cut(struct kunit *test)
+static void truncated(struct kunit *test)
 {
 	struct log *log = log_create(test, 1, 1, 1, 1);
 
@@ -581,12 +581,12 @@ static void cut(struct kunit *test)
 	add(log, 1, 9, 1);
 	expect(log, 0, 9, 4);
 	KUNIT_ASSERT_EQ(test, select_run(log), 0);
-	lc_replay_cut(&log->found, 6, &log->result);
+	lc_replay_truncate(&log->found, 6, &log->result);
 	KUNIT_EXPECT_EQ(test, log->result.last_seq, 6);
 	KUNIT_EXPECT_EQ(test, log->result.next_segment, 3);
 	KUNIT_EXPECT_EQ(test, log->result.nr_kept, 6);
 	KUNIT_EXPECT_EQ(test, kept_epoch(log, 7), 0);
-	lc_replay_cut(&log->found, 0, &log->result);
+	lc_replay_truncate(&log->found, 0, &log->result);
 	KUNIT_EXPECT_EQ(test, log->result.nr_kept, 0);
 	KUNIT_EXPECT_EQ(test, log->result.next_segment, 1);
 }
@@ -663,7 +663,7 @@ static struct kunit_case replay_cases[] = {
 	KUNIT_CASE(wrap),
 	KUNIT_CASE(far_ahead),
 	KUNIT_CASE(forgotten),
-	KUNIT_CASE(cut),
+	KUNIT_CASE(truncated),
 	KUNIT_CASE(foreign_headers),
 	{}
 };

@@ -261,35 +261,35 @@ static void unflushed(struct kunit *test)
 	fake_record(fake, 3);
 	fake_record(fake, 3);
 	fake_finish(fake, 2, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 0);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->lane_pools[0].nr_unflushed, 0);
 	lc_lane_seal(fake->c.lanes->lane[0], true, false);
-	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 0);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->lane_pools[0].nr_unflushed, 0);
 	flush_workqueue(fake->c.env.wq);
 	refills = atomic_read(&fake->refills);
 	fake_finish(fake, 1, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 1);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->lane_pools[0].nr_unflushed, 1);
 	flush_workqueue(fake->c.env.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
 	/* Another one, written before it is closed. */
 	fake_record(fake, 3);
 	fake_finish(fake, 3, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 1);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->lane_pools[0].nr_unflushed, 1);
 	flush_workqueue(fake->c.env.wq);
 	refills = atomic_read(&fake->refills);
 	lc_lane_seal(fake->c.lanes->lane[0], true, false);
-	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 2);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->lane_pools[0].nr_unflushed, 2);
 	flush_workqueue(fake->c.env.wq);
 	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), refills);
-	lc_log_relieve(log);
+	lc_log_want_buffers(log);
 	fake_finish(fake, 0, BLK_STS_IOERR);
-	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 0);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->lane_pools[0].nr_unflushed, 0);
 	fake_finish(fake, 1, BLK_STS_OK);
 	fake_finish(fake, 3, BLK_STS_OK);
-	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 1);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->lane_pools[0].nr_unflushed, 1);
 	fake_pass(fake);
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(log, 3), 0);
 	lc_log_quiesce(log);
-	KUNIT_EXPECT_EQ(test, fake->c.pool->homes[0].nr_unflushed, 0);
+	KUNIT_EXPECT_EQ(test, fake->c.pool->lane_pools[0].nr_unflushed, 0);
 	KUNIT_EXPECT_EQ(test, lc_pool_used(fake->c.pool), 0);
 }
 
@@ -344,7 +344,7 @@ static void through_failed(struct kunit *test)
 }
 
 /* A FLUSH that others sent failed meanwhile: the record counts as not written (F2). */
-static void through_void(struct kunit *test)
+static void flush_failed_meanwhile(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, &through_options);
 	struct fake_io *fio;
@@ -353,7 +353,7 @@ static void through_void(struct kunit *test)
 	fake_write(fake, 0, 1);
 	fio = fake_flush_direct(fake);
 	bio = fake_take(fake, 1);
-	lc_log_void(fake->c.log);
+	lc_log_flush_failed(fake->c.log);
 	fake_end(bio, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 0);
 	KUNIT_EXPECT_EQ(test, fio->ended, FAKE_PENDING);
@@ -457,7 +457,7 @@ static struct kunit_case submit_cases[] = {
 	KUNIT_CASE(unflushed),
 	KUNIT_CASE(through),
 	KUNIT_CASE(through_failed),
-	KUNIT_CASE(through_void),
+	KUNIT_CASE(flush_failed_meanwhile),
 	KUNIT_CASE(through_no_more),
 	KUNIT_CASE(through_dead),
 	KUNIT_CASE(through_stopped),

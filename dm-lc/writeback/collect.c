@@ -13,7 +13,7 @@
 #include "store/cache.h"
 #include "store/index.h"
 #include "store/io.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "writeback/collect.h"
 #include "writeback/copy.h"
 
@@ -91,7 +91,7 @@ static int read_header(struct lc_cache *c, const struct lc_wb_source *source,
 
 /*
  * Follow the headers of a segment and collect its dirty slots.  The end of the chain
- * looks like damage here (see collect_orphans()).  After the last record there may be one
+ * looks like damage here (see collect_unnamed_slots()).  After the last record there may be one
  * that a crash killed, to whose slots nothing is mapped.  But where dirty slots follow
  * there was a header.  It may be readable later, so its slots are given up only when the
  * SSD has had its time (L18).
@@ -131,7 +131,7 @@ static int walk_segment(struct lc_cache *c, const struct lc_wb_source *source,
  * Dirty slots of the segment that no header names: nothing says what they should
  * hold, so they are damaged.  The list from @from on is in slot order.
  */
-static void collect_orphans(struct lc_cache *c, u64 number, struct lc_wb_list *list, u32 from)
+static void collect_unnamed_slots(struct lc_cache *c, u64 number, struct lc_wb_list *list, u32 from)
 {
 	u32 next = from, end = list->nr, base = base_of(c, number), i;
 	u64 block;
@@ -146,7 +146,7 @@ static void collect_orphans(struct lc_cache *c, u64 number, struct lc_wb_list *l
 			     "block %llu: its header on the cache device is damaged: lost",
 			     block);
 		list->items[list->nr++] = (struct lc_wb_item) {
-			.block = block, .slot = base + i, .fate = LC_WB_DAMAGED,
+			.block = block, .slot = base + i, .result = LC_WB_DAMAGED,
 		};
 	}
 }
@@ -162,7 +162,7 @@ int lc_wbcollect_segment(struct lc_cache *c, const struct lc_wb_source *source,
 	if (!source->unreadable)
 		ret = walk_segment(c, source, list);
 	if (!ret)
-		collect_orphans(c, source->number, list, from);
+		collect_unnamed_slots(c, source->number, list, from);
 	return ret;
 }
 

@@ -12,15 +12,15 @@
  * would not keep it free for them: its head is at the writes whenever a read comes.  Pauses do.
  *
  * Invariant
- *  Y  While others read the HDD, writeback rests after each `depth` runs that it has started.
- *     A rest takes how.backoff() jiffies, one more or less.  It ends within YIELD_STEP if
+ *  Y  While others read the HDD, writeback backs off after each `depth` runs that it has started.
+ *     A backoff takes how.backoff() jiffies, one more or less.  It ends within YIELD_STEP if
  *     no read has come or ended for YIELD_CALM, if how.backoff() becomes 0, or if the batch is
  *     to be given up.  A run counts as the number of runs that it would be without stripes.
  *
  * A run only records its error.  lc_wbcopy_run() returns one error when all runs have ended:
  * one of the HDD if there is any, else the first one.  A slot that does not verify is read once
  * more; it is never written to the HDD.  Such a slot, or an error, ends the batch; or, if
- * how.judge says so, the worker of the run tries its blocks one by one to find those that fail.
+ * how.on_error says so, the worker of the run tries its blocks one by one to find those that fail.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -41,7 +41,7 @@
 #include "writeback/stripe.h"
 
 #define YIELD_CALM	(HZ / 4 ?: 1)
-#define YIELD_STEP	(HZ / 100 ?: 1)	/* how often a rest checks its reasons */
+#define YIELD_STEP	(HZ / 100 ?: 1)	/* how often a backoff checks its reasons */
 
 struct run {
 	struct lc_wbcopy *copy;
@@ -74,10 +74,10 @@ struct lc_wbcopy {
 	atomic_t row;			/* blocks the HDD refused since it took one */
 	atomic_t nr_bad;		/* slots the SSD does not give back */
 	wait_queue_head_t wait;
-	u32 streak;			/* runs started since the last rest; thread only */
+	u32 streak;			/* runs started since the last backoff; thread only */
 	u32 streak_moves;		/* of them not adjacent to the one before; thread only */
 	u32 streak_blocks;		/* thread only */
-	unsigned long rested;		/* jiffies, in this batch; thread only */
+	unsigned long backed_off;	/* jiffies, in this batch; thread only */
 	u32 depth;
 	u32 most;			/* blocks of a run */
 	struct lc_stripe stripe;	/* in this batch; thread only */
@@ -105,7 +105,7 @@ static void run_end(struct run *run, int error)
 	spin_unlock_irqrestore(&copy->lock, flags);
 }
 
-/* All of its blocks have their fate. */
+/* All of its blocks have their result. */
 static void run_done(struct run *run)
 {
 	u32 i;
@@ -122,7 +122,7 @@ static void write_done(struct run *run)
 	if (!run->status) {
 		atomic_set(&run->copy->row, 0);
 		run_done(run);
-	} else if (run->copy->how.judge >= LC_WB_JUDGE_HDD) {
+	} else if (run->copy->how.on_error >= LC_WB_ISOLATE_HDD) {
 		queue_work(run->copy->wq, &run->work);
 	} else {
 		/* All errors of the HDD are -EIO: others are the SSD's, and MEDIUM is -ENODATA. */
@@ -173,7 +173,7 @@ static void run_write(struct run *run)
 	blk_start_plug(&plug);
 	for (i = 0; i < run->nr; i++) {
 		const struct lc_wb_item *item = &run->items[i];
-		u8 mask = item->fate == LC_WB_COPIED ? item->mask : 0;
+		u8 mask = item->result == LC_WB_COPIED ? item->mask : 0;
 
 		lc_doubt_sent(&c->doubt, item->block, mask);
 		for (j = 0; lc_mask_next(mask, &j, &n); j += n) {
@@ -212,7 +212,7 @@ int lc_wbcopy_write_block(struct lc_cache *c, u64 block, u8 mask, void *data)
 }
 
 /* Some bio failed: write block by block.  Return: 0, -EINTR, -EIO if too many in a row fail. */
-static int judge_writes(struct run *run)
+static int isolate_bad_writes(struct run *run)
 {
 	struct lc_wbcopy *copy = run->copy;
 	u32 i;
@@ -222,19 +222,19 @@ static int judge_writes(struct run *run)
 
 		if (READ_ONCE(*copy->how.stop))
 			return -EINTR;
-		if (item->fate != LC_WB_COPIED || !item->mask)
+		if (item->result != LC_WB_COPIED || !item->mask)
 			continue;
 		if (!lc_wbcopy_write_block(copy->c, item->block, item->mask,
 					   page_address(run->pages[i]))) {
 			atomic_set(&copy->row, 0);
 			continue;
 		}
-		if (copy->how.judge < LC_WB_SKIP &&
+		if (copy->how.on_error < LC_WB_SKIP &&
 		    atomic_inc_return(&copy->row) > copy->how.max_row)
 			return -EIO;
 		lc_err_limit(&copy->c->env, "%pg refuses block %llu, which stays in the cache",
 			     copy->c->env.backing, item->block);
-		item->fate = LC_WB_REFUSED;
+		item->result = LC_WB_REFUSED;
 	}
 	return 0;
 }
@@ -257,21 +257,21 @@ static int slot_failed(struct run *run, struct lc_wb_item *item, const char *how
 {
 	struct lc_wbcopy *copy = run->copy;
 
-	if (copy->how.judge < LC_WB_JUDGE_BOTH)
+	if (copy->how.on_error < LC_WB_ISOLATE_BOTH)
 		return -EREMOTEIO;
-	if (copy->how.judge == LC_WB_SKIP) {
-		item->fate = LC_WB_UNREAD;
+	if (copy->how.on_error == LC_WB_SKIP) {
+		item->result = LC_WB_UNREADABLE;
 		return 0;
 	}
 	if (atomic_inc_return(&copy->nr_bad) > LC_WB_MAX_BAD)
 		return -ENODATA;
 	lc_err_limit(&copy->c->env, "block %llu %s the cache device: lost", item->block, how);
-	item->fate = LC_WB_DAMAGED;
+	item->result = LC_WB_DAMAGED;
 	return 0;
 }
 
 /* Some bio failed: read slot by slot.  Return: as slot_failed(), or -EINTR. */
-static int judge_reads(struct run *run)
+static int isolate_bad_reads(struct run *run)
 {
 	int ret = 0;
 	u32 i;
@@ -281,7 +281,7 @@ static int judge_reads(struct run *run)
 
 		if (READ_ONCE(*run->copy->how.stop))
 			return -EINTR;
-		if (item->fate == LC_WB_COPIED && item->mask && read_slot(run, i))
+		if (item->result == LC_WB_COPIED && item->mask && read_slot(run, i))
 			ret = slot_failed(run, item, "cannot be read from");
 	}
 	return ret;
@@ -304,7 +304,7 @@ static int verify_slots(struct run *run)
 	for (i = 0; i < run->nr && !ret; i++) {
 		struct lc_wb_item *item = &run->items[i];
 
-		if (item->fate != LC_WB_COPIED || !item->mask || slot_whole(run, i))
+		if (item->result != LC_WB_COPIED || !item->mask || slot_whole(run, i))
 			continue;
 		if (!read_slot(run, i) && slot_whole(run, i))
 			continue;
@@ -319,7 +319,7 @@ static void run_work(struct work_struct *work)
 	int ret = 0;
 
 	if (run->writing) {
-		ret = judge_writes(run);
+		ret = isolate_bad_writes(run);
 		if (ret)
 			run_end(run, ret);
 		else
@@ -327,7 +327,8 @@ static void run_work(struct work_struct *work)
 		return;
 	}
 	if (run->status)
-		ret = run->copy->how.judge < LC_WB_JUDGE_BOTH ? -EREMOTEIO : judge_reads(run);
+		ret = run->copy->how.on_error < LC_WB_ISOLATE_BOTH ? -EREMOTEIO :
+								     isolate_bad_reads(run);
 	if (!ret)
 		ret = verify_slots(run);
 	if (ret)
@@ -441,7 +442,7 @@ static void run_claim(struct run *run)
 		      run->items[run->nr - 1].block - run->items[0].block + 1);
 	lc_claims_add(claims, &run->claim);
 	lc_claims_wait(claims, &run->claim, run_given_up, run);
-	run->copy->rested += jiffies - begun;
+	run->copy->backed_off += jiffies - begun;
 }
 
 /*
@@ -460,7 +461,7 @@ static void run_refresh(struct run *run)
 		if (!lc_index_lock_slot(index, item->block, item->slot, &bucket, &map)) {
 			item->mask = 0;
 			item->lost = 0;
-			item->fate = LC_WB_COPIED;
+			item->result = LC_WB_COPIED;
 		}
 		lc_index_unlock(index, bucket);
 	}
@@ -475,26 +476,26 @@ static bool reads_come(const struct lc_cache *c)
 /* Before a run is started (Y). */
 static void yield_to_reads(struct lc_wbcopy *copy)
 {
-	unsigned long begun = jiffies, elapsed = 0, rest;
+	unsigned long begun = jiffies, elapsed = 0, backoff;
 
-	if (copy->streak < copy->depth || copy->how.judge == LC_WB_SKIP)
+	if (copy->streak < copy->depth || copy->how.on_error == LC_WB_SKIP)
 		return;
 	while (!given_up(copy) && reads_come(copy->c)) {
-		/* After a rest the head has to come back. */
-		rest = copy->how.backoff(copy->how.arg, copy->streak_moves ?: 1,
-					  copy->streak_blocks);
-		if (elapsed >= rest)
+		/* After a backoff the head has to come back. */
+		backoff = copy->how.backoff(copy->how.arg, copy->streak_moves ?: 1,
+					     copy->streak_blocks);
+		if (elapsed >= backoff)
 			break;
-		schedule_timeout_idle(min_t(unsigned long, YIELD_STEP, rest - elapsed));
+		schedule_timeout_idle(min_t(unsigned long, YIELD_STEP, backoff - elapsed));
 		elapsed = jiffies - begun;
 	}
-	copy->rested += elapsed;
+	copy->backed_off += elapsed;
 	copy->streak = 0;
 	copy->streak_moves = 0;
 	copy->streak_blocks = 0;
 }
 
-/* What Y, and the length of a rest, must know of a run that is about to be started. */
+/* What Y, and the length of a backoff, must know of a run that is about to be started. */
 static void count_run(struct lc_wbcopy *copy, const struct lc_wb_item *items, u32 i, u32 nr)
 {
 	u32 moves = inner_moves(items + i, nr);
@@ -504,7 +505,7 @@ static void count_run(struct lc_wbcopy *copy, const struct lc_wb_item *items, u3
 	copy->streak_blocks += nr;
 }
 
-/* As the backing device is now; stripes longer than when the room was made are none. */
+/* As the backing device is now; stripes longer than when the copier was created are none. */
 static void look_at_stripes(struct lc_wbcopy *copy)
 {
 	struct block_device *bdev = copy->c->env.backing;
@@ -516,9 +517,9 @@ static void look_at_stripes(struct lc_wbcopy *copy)
 	};
 }
 
-unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy)
+unsigned long lc_wbcopy_backed_off(const struct lc_wbcopy *copy)
 {
-	return copy->rested;
+	return copy->backed_off;
 }
 
 int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
@@ -529,7 +530,7 @@ int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 
 	copy->error = 0;
 	copy->how = *how;
-	copy->rested = 0;
+	copy->backed_off = 0;
 	atomic_set(&copy->row, 0);
 	atomic_set(&copy->nr_bad, 0);
 	look_at_stripes(copy);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Copying a sorted batch from the SSD to the HDD: runs of neighbours, read, verified and written,
- * with rests for the sake of reads by others.
+ * with backoff for the sake of reads by others.
  *
  * Invariant
  *  RS2 The writes of a run are sent in the order of the HDD, by one task under one plug, so that
@@ -22,23 +22,24 @@ struct lc_wbcopy;
  * What to do about errors.  At first a batch ends with the error and is tried again later.
  * Errors of reading the SSD are returned as -EREMOTEIO, those of the HDD as they are.
  */
-enum lc_wb_judge {
-	LC_WB_STOP,		/* any error ends the batch */
-	LC_WB_JUDGE_HDD,	/* find out which blocks the HDD refuses */
-	LC_WB_JUDGE_BOTH,	/* also which slots the SSD does not give back as written */
-	LC_WB_SKIP,		/* go through all of them, without a rest: each gets its fate */
+enum lc_wb_on_error {
+	LC_WB_FAIL_BATCH,	/* any error ends the batch */
+	LC_WB_ISOLATE_HDD,	/* find out which blocks the HDD refuses */
+	LC_WB_ISOLATE_BOTH,	/* also which slots the SSD does not give back as written */
+	LC_WB_SKIP,		/* go through all of them, without backoff: each gets its result */
 };
 
 #define LC_WB_MAX_BAD	64	/* more bad slots in a batch: the SSD itself fails */
 
 struct lc_wb_how {
-	enum lc_wb_judge judge;
+	enum lc_wb_on_error on_error;
 	u32 max_row;		/* blocks in a row that the HDD may refuse */
 	const bool *stop;	/* give up early when this becomes true */
 	/*
-	 * For how many jiffies may the batch rest for the sake of reads?  @runs of neighbours it
-	 * has started since it rested last, with @blocks in them.  0: a task waits for the batch.
-	 * Called by the task that copies; does not sleep.  NULL with LC_WB_SKIP, which never rests.
+	 * For how many jiffies may the batch back off for the sake of reads?  @runs of neighbours
+	 * it has started since it did so last, with @blocks in them.  0: a task waits for the
+	 * batch.  Called by the task that copies; does not sleep.  NULL with LC_WB_SKIP, which
+	 * never does.
 	 */
 	unsigned long (*backoff)(const void *arg, u32 runs, u32 blocks);
 	const void *arg;
@@ -47,10 +48,10 @@ struct lc_wb_how {
 /**
  * lc_wbcopy_create() - preallocate everything for @depth runs in flight
  * @c: the volume
- * @wq: for verifying, WQ_MEM_RECLAIM, outlives the room
+ * @wq: for verifying, WQ_MEM_RECLAIM, outlives the copier
  * @depth: runs in flight
  *
- * May sleep.  Return: the room or NULL.
+ * May sleep.  Return: the copier or NULL.
  */
 struct lc_wbcopy *lc_wbcopy_create(struct lc_cache *c, struct workqueue_struct *wq, u32 depth);
 
@@ -59,12 +60,12 @@ void lc_wbcopy_destroy(struct lc_wbcopy *copy);
 
 /**
  * lc_wbcopy_run() - copy a sorted batch
- * @copy: the room
+ * @copy: the copier
  * @items: sorted by block, each block once
  * @nr: how many
  * @how: what to do about errors, and when to end early
  *
- * May sleep.  On return nothing is in flight, and each item that is done has its fate: all of
+ * May sleep.  On return nothing is in flight, and each item that is done has its result: all of
  * them if it returns 0, otherwise those of the runs that ended well.
  * Return: 0; -EINTR: *how->stop became true; -EREMOTEIO: the SSD does not give a slot back as it
  * was written; -ENODATA: more than LC_WB_MAX_BAD slots are like that; -EIO: the HDD failed.
@@ -73,8 +74,8 @@ void lc_wbcopy_destroy(struct lc_wbcopy *copy);
 int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 		  const struct lc_wb_how *how);
 
-/* Jiffies that the last batch rested for the sake of reads, or waited for discards. */
-unsigned long lc_wbcopy_rested(const struct lc_wbcopy *copy);
+/* Jiffies that the last batch backed off for the sake of reads, or waited for discards. */
+unsigned long lc_wbcopy_backed_off(const struct lc_wbcopy *copy);
 
 /**
  * lc_wbcopy_write_block() - write some sectors of a block to the HDD

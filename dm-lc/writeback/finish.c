@@ -13,10 +13,10 @@
 #include "store/doubt.h"
 #include "store/index.h"
 #include "store/io.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "store/slot.h"
 #include "store/super.h"
-#include "writeback/room.h"
+#include "writeback/internal.h"
 
 int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
 {
@@ -24,7 +24,7 @@ int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
 	struct lc_record_info info;
 	int ret;
 
-	*seq = lc_allot_cut_seq(c->allot, number);
+	*seq = lc_alloc_boundary_seq(c->alloc, number);
 	if (*seq)
 		return 0;
 	if (number >= c->ring->life_start || c->sb.incompat & LC_INCOMPAT_LANES)
@@ -48,7 +48,7 @@ int lc_wb_flush(struct lc_writeback *wb)
 	for (i = 0; i < nr; i++) {
 		const struct lc_wb_item *item = &wb->list.items[i];
 
-		if (item->done && item->fate == LC_WB_COPIED)
+		if (item->done && item->result == LC_WB_COPIED)
 			lc_doubt_taken(doubt, item->block, item->mask);
 	}
 	return lc_doubt_flush(doubt, wb->c->env.backing) ? -EIO : 0;
@@ -78,7 +78,7 @@ void lc_wb_keep_done(struct lc_writeback *wb)
 	for (i = 0; i < wb->list.nr; i++) {
 		const struct lc_wb_item *item = &wb->list.items[i];
 
-		if (item->done && !item->lost && item->fate == LC_WB_COPIED)
+		if (item->done && !item->lost && item->result == LC_WB_COPIED)
 			clean_item(c, item);
 	}
 }
@@ -87,19 +87,19 @@ static const enum lc_relog_as relog_as[] = {
 	[LC_WB_COPIED] = LC_RELOG_LOST,
 	[LC_WB_DAMAGED] = LC_RELOG_DAMAGED,
 	[LC_WB_REFUSED] = LC_RELOG_DATA,
-	[LC_WB_UNREAD] = LC_RELOG_DAMAGED,
+	[LC_WB_UNREADABLE] = LC_RELOG_DAMAGED,
 };
 
 /* Log a block again that could not be drained.  Return: 0, -EAGAIN or -EREMOTEIO. */
 static int relog(struct lc_writeback *wb, const struct lc_wb_item *item)
 {
-	enum lc_relog_as as = relog_as[item->fate];
+	enum lc_relog_as as = relog_as[item->result];
 	int ret;
 
 	/* The segment cannot be reused: the tail has not passed it. */
 	if (as == LC_RELOG_DATA) {
 		ret = lc_slot_read(wb->c, item->block, item->slot, wb->header);
-		if (ret && (ret != -EBADMSG || lc_wb_judge(wb) < LC_WB_JUDGE_BOTH))
+		if (ret && (ret != -EBADMSG || lc_wb_on_error(wb) < LC_WB_ISOLATE_BOTH))
 			return -EREMOTEIO;
 		if (ret)
 			as = LC_RELOG_DAMAGED;
@@ -115,7 +115,7 @@ static int shorten_batch(struct lc_writeback *wb, struct lc_wb_batch *b, u64 end
 {
 	u64 seq;
 
-	b->part = true;
+	b->shortened = true;
 	b->end = end;
 	while (b->end > b->first && lc_wb_first_seq(wb, b->end, &seq))
 		b->end--;
@@ -133,8 +133,8 @@ int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b)
 	for (i = 0; i < wb->list.nr; i++) {
 		const struct lc_wb_item *item = &wb->list.items[i];
 
-		if (item->lost || item->fate != LC_WB_COPIED) {
-			refused |= item->fate == LC_WB_REFUSED;
+		if (item->lost || item->result != LC_WB_COPIED) {
+			refused |= item->result == LC_WB_REFUSED;
 			if (!ret)
 				ret = relog(wb, item);
 			if (ret == -EAGAIN)
@@ -158,7 +158,7 @@ int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b)
 }
 
 /*
- * Where may the tail move to, at most @b->end?  To a cut; in a log of one lane, to a
+ * Where may the tail move to, at most @b->end?  To a boundary; in a log of one lane, to a
  * segment whose first header can be read: the damaged ones in between are passed later.
  */
 static int find_tail(struct lc_writeback *wb, struct lc_wb_batch *b, u64 *seq)

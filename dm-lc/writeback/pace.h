@@ -16,10 +16,10 @@
  * as LC_PACE_MOVE blocks that need none (7 ms at 150 MB/s).  The sums are over the last minute
  * or two of work, so that a batch of few blocks has little weight.
  *
- * While others read the HDD, writeback rests between its moves, for LC_PACE_REST times as long
- * as they are expected to take, LC_PACE_LONGEST at most (copy.c).  A drive with a cache of its
- * own works during a rest.  So a batch that rested for a good part of its time is not measured.
- * With readers that never stop, it may be long until a batch is.
+ * While others read the HDD, writeback backs off between its moves, for LC_PACE_BACKOFF times as
+ * long as they are expected to take, LC_PACE_LONGEST at most (copy.c).  A drive with a cache of its
+ * own works during a backoff.  So a batch that backed off for a good part of its time is not
+ * measured.  With readers that never stop, it may be long until a batch is.
  */
 #ifndef LC_PACE_H
 #define LC_PACE_H
@@ -33,9 +33,9 @@
 #define LC_PACE_MOVE	256u		/* blocks */
 #define LC_PACE_FIRST	250u		/* moves a second, before anything was measured */
 #define LC_PACE_MEMORY	(60 * HZ)	/* then both sums are halved */
-#define LC_PACE_REST	3u
-#define LC_PACE_LONGEST	(HZ / 10 ?: 1)	/* rest: the expected time may be far too long */
-#define LC_PACE_RESTED	8u		/* a batch that is measured rested one tick of so many */
+#define LC_PACE_BACKOFF	3u
+#define LC_PACE_LONGEST	(HZ / 10 ?: 1)	/* backoff: the expected time may be far too long */
+#define LC_PACE_SHARE	8u /* a batch that is measured backed_off one tick of so many */
 #define LC_PACE_PARTS	64u		/* of a tick, for what takes few ticks */
 
 struct lc_pace {
@@ -65,11 +65,11 @@ static inline void lc_pace_begin(struct lc_pace *pace, u32 nr, u32 runs, u32 slo
 	WRITE_ONCE(pace->rate, clamp_t(u64, rate, 1, U32_MAX));
 }
 
-/* It took so many jiffies, the HDD's FLUSH included, of which it rested for some. */
+/* It took so many jiffies, the HDD's FLUSH included, of which it backed off for some. */
 static inline void lc_pace_end(struct lc_pace *pace, u32 nr, u32 runs, unsigned long ticks,
-			       unsigned long rested)
+			       unsigned long backed_off)
 {
-	if (rested > ticks / LC_PACE_RESTED)
+	if (backed_off > ticks / LC_PACE_SHARE)
 		return;
 	pace->units += nr + (u64)runs * LC_PACE_MOVE;
 	pace->ticks += ticks;
@@ -92,11 +92,12 @@ static inline unsigned long lc_pace_wait(const struct lc_pace *pace, u32 slots, 
 	return min_t(u64, div64_u64(one * zone, 2 * max_t(u64, free, 1)), 8 * one);
 }
 
-/* Return: jiffies of rest after @blocks blocks in @runs runs of neighbours, at least one. */
-static inline unsigned long lc_pace_rest(const struct lc_pace *pace, u32 runs, u32 blocks)
+/* Return: jiffies of backoff after @blocks blocks in @runs runs of neighbours, at least one. */
+static inline unsigned long lc_pace_backoff(const struct lc_pace *pace, u32 runs, u32 blocks)
 {
 	u64 units = blocks + (u64)runs * LC_PACE_MOVE;
-	u64 ticks = div64_u64(LC_PACE_REST * units * (pace->ticks + 1), max_t(u64, pace->units, 1));
+	u64 ticks = div64_u64(LC_PACE_BACKOFF * units * (pace->ticks + 1),
+			      max_t(u64, pace->units, 1));
 
 	return clamp_t(u64, ticks, 1, LC_PACE_LONGEST);
 }

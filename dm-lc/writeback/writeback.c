@@ -15,8 +15,8 @@
  *     the HDD) are logged again at the head, so that they do not hold the tail.
  *  6. Make the whole log durable: a copy that was skipped because it was overwritten is
  *     needed until the newer copy is durable (L5).
- *  7. Write the superblock with the new tail, then the segments are free.  The tail moves
- *     from cut to cut (segment.h): what is drained after the last cut waits for the next.
+ *  7. Write the superblock with the new tail, then the segments are free.  The tail moves from
+ *     boundary to boundary (ring.h): what is drained after the last boundary waits for the next.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -35,12 +35,12 @@
 #include "store/claims.h"
 #include "store/index.h"
 #include "store/io.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "writeback/collect.h"
 #include "writeback/copy.h"
+#include "writeback/internal.h"
 #include "writeback/pace.h"
 #include "writeback/patience.h"
-#include "writeback/room.h"
 #include "writeback/writeback.h"
 
 #define IDLE_AFTER	(HZ)	/* without writes: drain although below the watermark */
@@ -65,7 +65,7 @@ static bool is_idle(struct lc_cache *c)
 }
 
 /* Segments that must stay free for the log to go on at all (D2). */
-static u64 reserve(struct lc_cache *c)
+static u64 min_free_segments(struct lc_cache *c)
 {
 	u64 nr = c->sb.geo.nr_segments;
 
@@ -73,12 +73,12 @@ static u64 reserve(struct lc_cache *c)
 }
 
 /* Is the segment's content durable and final? */
-static bool segment_settled(struct lc_cache *c, u64 number)
+static bool segment_drainable(struct lc_cache *c, u64 number)
 {
 	struct lc_segment *seg = &c->ring->segments[lc_ring_position(c->ring, number)];
 
-	/* Pairs with take(): the buffer of a segment is set before allot->next passes it. */
-	return number < smp_load_acquire(&c->allot->next) && !rcu_access_pointer(seg->buf);
+	/* Pairs with take(): the buffer of a segment is set before alloc->next passes it. */
+	return number < smp_load_acquire(&c->alloc->next) && !rcu_access_pointer(seg->buf);
 }
 
 /* Lost blocks stay dirty for ever, refused ones for a while: alone they are no reason. */
@@ -102,9 +102,9 @@ static bool wants_to_run(struct lc_writeback *wb)
 		return false;
 	if (lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to))
 		return true;
-	if (READ_ONCE(c->allot->relog_wanted))	/* writes are parked until that is done */
+	if (READ_ONCE(c->alloc->writers_held))	/* writes are parked until that is done */
 		return true;
-	if (lc_ring_free(c->ring) <= reserve(c))
+	if (lc_ring_free(c->ring) <= min_free_segments(c))
 		return true;
 	if (!READ_ONCE(c->env.params.writeback))
 		return false;
@@ -144,7 +144,7 @@ static bool must_end_soon(const struct lc_writeback *wb, const struct lc_wb_batc
 {
 	struct lc_cache *c = wb->c;
 
-	return READ_ONCE(c->allot->relog_wanted) ||
+	return READ_ONCE(c->alloc->writers_held) ||
 	       lc_ring_free(c->ring) < READ_ONCE(c->ring->reserve) ||
 	       number - b->first >= c->sb.geo.nr_segments / 8;
 }
@@ -157,22 +157,22 @@ static bool may_go_on(struct lc_writeback *wb, const struct lc_wb_batch *b, u64 
 	return number == b->first || !wb->list.nr || lc_wb_first_seq(wb, number, &seq);
 }
 
-static int collect(struct lc_writeback *wb, struct lc_wb_batch *b)
+static int collect_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 {
 	struct lc_cache *c = wb->c;
 	u64 number = lc_ring_tail(c->ring), limit = number;
 	struct lc_wb_source source = {
 		.header = wb->header, .stop = &wb->paused,
-		.patient = lc_wb_judge(wb) < LC_WB_JUDGE_BOTH,
+		.patient = lc_wb_on_error(wb) < LC_WB_ISOLATE_BOTH,
 	};
 	u32 max = batch_max(wb);
 	int ret;
 
 	/*
-	 * Only what is settled now.  A block that is overwritten while we collect
-	 * goes to a segment that is not, so no block is listed twice (W2).
+	 * Only what is drainable now.  A block that is overwritten while we collect goes to a
+	 * segment that is not, so no block is listed twice (W2).
 	 */
-	while (segment_settled(c, limit))
+	while (segment_drainable(c, limit))
 		limit++;
 	b->first = number;
 	b->end = number;
@@ -200,11 +200,11 @@ static u64 zone(const struct lc_writeback *wb)
 {
 	u32 batch = max(batch_max(wb) / wb->c->sb.geo.seg_slots, READ_ONCE(wb->frees));
 
-	return 2 * max(batch, wb->c->allot->round_len);
+	return 2 * max(batch, wb->c->alloc->round_len);
 }
 
 /* Segments that are free, but for those kept back. */
-static u64 room(const struct lc_writeback *wb)
+static u64 free_segments(const struct lc_writeback *wb)
 {
 	const struct lc_ring *ring = wb->c->ring;
 	u64 free = lc_ring_free(wb->c->ring);
@@ -213,8 +213,8 @@ static u64 room(const struct lc_writeback *wb)
 }
 
 /*
- * How long may a batch rest for the sake of reads?  Not at all if a task waits for the batch, or
- * soon would: after a drain message, while the log fills up in spite of the batch or is kept for
+ * How long may a batch back off for the sake of reads?  Not at all if a task waits for the batch,
+ * or soon would: after a drain message, while the log fills up in spite of the batch or is kept for
  * relogging, and while other options are to be taken over.
  */
 static unsigned long backoff(const void *arg, u32 runs, u32 blocks)
@@ -222,11 +222,11 @@ static unsigned long backoff(const void *arg, u32 runs, u32 blocks)
 	const struct lc_writeback *wb = arg;
 	struct lc_cache *c = wb->c;
 
-	if (atomic_read(&wb->wanted) || READ_ONCE(c->allot->relog_wanted) ||
-	    lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to) || room(wb) <= zone(wb) ||
+	if (atomic_read(&wb->wanted) || READ_ONCE(c->alloc->writers_held) ||
+	    lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to) || free_segments(wb) <= zone(wb) ||
 	    used_percent(c) > (100 + READ_ONCE(c->env.params.high_watermark)) / 2)
 		return 0;
-	return lc_pace_rest(&wb->pace, runs, blocks);
+	return lc_pace_backoff(&wb->pace, runs, blocks);
 }
 
 static unsigned long pace(const void *owner)
@@ -235,7 +235,7 @@ static unsigned long pace(const void *owner)
 
 	if (!READ_ONCE(wb->working))
 		return 0;
-	return lc_pace_wait(&wb->pace, wb->c->sb.geo.seg_slots, room(wb), zone(wb));
+	return lc_pace_wait(&wb->pace, wb->c->sb.geo.seg_slots, free_segments(wb), zone(wb));
 }
 
 static void refill_ran(void *owner)
@@ -290,7 +290,7 @@ static void note_tail_failure(struct lc_writeback *wb, int ret)
 /* After ssd_patience_ms: is the whole SSD unreadable, and not only some slots? */
 static bool cache_unreadable(struct lc_writeback *wb)
 {
-	return lc_wb_judge(wb) == LC_WB_JUDGE_BOTH &&
+	return lc_wb_on_error(wb) == LC_WB_ISOLATE_BOTH &&
 	       lc_io_sync(wb->c->env.cache, REQ_OP_READ | REQ_META, 0, wb->header,
 			  LC_SLOT_BYTES);
 }
@@ -300,7 +300,7 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 {
 	struct lc_cache *c = wb->c;
 	struct lc_wb_how how = {
-		.judge = lc_wb_judge(wb), .stop = &wb->paused, .backoff = backoff, .arg = wb,
+		.on_error = lc_wb_on_error(wb), .stop = &wb->paused, .backoff = backoff, .arg = wb,
 	};
 	unsigned long begun;
 	u32 runs;
@@ -309,7 +309,7 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	*b = (struct lc_wb_batch) {};
 	if (cache_unreadable(wb))
 		return -ENODATA;
-	ret = collect(wb, b);
+	ret = collect_batch(wb, b);
 	if (ret || b->end == b->first)
 		return ret;
 	runs = lc_wbcollect_sort(&wb->list);
@@ -327,7 +327,7 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 		ret = lc_wb_flush(wb);
 		if (!ret)
 			lc_pace_end(&wb->pace, wb->list.nr, runs, jiffies - begun,
-				    lc_wbcopy_rested(wb->copy));
+				    lc_wbcopy_backed_off(wb->copy));
 	}
 	return ret ? ret : lc_wb_mark_clean(wb, b);
 }
@@ -337,9 +337,9 @@ static void relog_wait(struct lc_writeback *wb)
 {
 	struct lc_cache *c = wb->c;
 
-	WRITE_ONCE(c->allot->relog_wanted, true);
-	/* Pairs with refill_segment(): it takes the reserve only after relog_wanted is set. */
-	smp_store_release(&c->allot->relog_starved, true);
+	WRITE_ONCE(c->alloc->writers_held, true);
+	/* Pairs with refill_segment(): it takes the reserve only after writers_held is set. */
+	smp_store_release(&c->alloc->lend_reserve, true);
 	lc_kick(&c->env.refill);
 	lc_refill_wait(c->refill);
 	/* While a device is slow or fails, there may be room later. */
@@ -360,22 +360,22 @@ static void relog_done(struct lc_writeback *wb)
 {
 	struct lc_cache *c = wb->c;
 
-	if (!READ_ONCE(c->allot->relog_wanted))
+	if (!READ_ONCE(c->alloc->writers_held))
 		return;
-	WRITE_ONCE(c->allot->relog_starved, false);
+	WRITE_ONCE(c->alloc->lend_reserve, false);
 	if (lc_ring_free(c->ring) < READ_ONCE(c->ring->reserve) &&
 	    ++wb->relog_rounds < c->ring->nr)
 		return;
 	wb->relog_rounds = 0;
-	WRITE_ONCE(c->allot->relog_wanted, false);
+	WRITE_ONCE(c->alloc->writers_held, false);
 	lc_kick(&c->env.unpark);
 }
 
 /*
  * Nothing is left to drain before the segments that are being filled, and the tail is short
- * of the next cut.  Make a cut if the volume is idle, or a drain waits for it.
+ * of the next boundary.  Make a boundary if the volume is idle, or a drain waits for it.
  */
-static void await_cut(struct lc_writeback *wb)
+static void await_boundary(struct lc_writeback *wb)
 {
 	struct lc_cache *c = wb->c;
 
@@ -392,7 +392,7 @@ static void run_batch(struct lc_writeback *wb)
 
 	/* What is asked to be drained must not stay in an open segment. */
 	if (lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to) &&
-	    !segment_settled(c, lc_ring_tail(c->ring))) {
+	    !segment_drainable(c, lc_ring_tail(c->ring))) {
 		ret = lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, true));
 		if (ret)
 			return;
@@ -417,13 +417,13 @@ static void run_batch(struct lc_writeback *wb)
 	if (ret == -ENOENT) {
 		lc_patience_success(&wb->patience);
 		if (!wb->list.nr)
-			await_cut(wb);
+			await_boundary(wb);
 		return;
 	}
 	if (b.end > b.first) {
 		if (ret)
 			note_tail_failure(wb, ret);
-		else if (!b.part)	/* what fails is still to come */
+		else if (!b.shortened)	/* what fails is still to come */
 			lc_patience_success(&wb->patience);
 		return;
 	}
@@ -431,7 +431,7 @@ static void run_batch(struct lc_writeback *wb)
 	/* The oldest segment is still in RAM: its flush must come first. */
 	if (lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, is_idle(c))))
 		return;
-	if (!segment_settled(c, b.first))
+	if (!segment_drainable(c, b.first))
 		wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
 }
 
@@ -457,8 +457,8 @@ static int writeback_thread(void *data)
 
 	while (!kthread_should_stop()) {
 		if (!READ_ONCE(wb->paused)) {
-			WRITE_ONCE(wb->resting, false);
-			/* Pairs with pause(): it sees us not resting, or we see paused. */
+			WRITE_ONCE(wb->quiesced, false);
+			/* Pairs with pause(): it sees us not quiesced, or we see paused. */
 			smp_mb();
 		}
 		run = !must_stop(wb) && should_run(wb);
@@ -468,11 +468,11 @@ static int writeback_thread(void *data)
 			cond_resched();
 			continue;
 		}
-		WRITE_ONCE(wb->resting, READ_ONCE(wb->paused));
+		WRITE_ONCE(wb->quiesced, READ_ONCE(wb->paused));
 		wake_up_all(&wb->wait);
-		/* Rest until told, or a moment if it is only the idle clock that matters. */
+		/* Wait until told, or a moment if it is only the idle clock that matters. */
 		wait_event_idle_timeout(wb->wait, kthread_should_stop() ||
-					READ_ONCE(wb->paused) != READ_ONCE(wb->resting) ||
+					READ_ONCE(wb->paused) != READ_ONCE(wb->quiesced) ||
 					(!READ_ONCE(wb->paused) && should_run(wb)),
 					READ_ONCE(wb->paused) ? MAX_SCHEDULE_TIMEOUT : HZ);
 	}
@@ -569,11 +569,11 @@ void lc_writeback_resume(struct lc_writeback *wb)
 void lc_writeback_pause(struct lc_writeback *wb)
 {
 	WRITE_ONCE(wb->paused, true);
-	/* Pairs with the thread: it sees paused, or we see it not resting. */
+	/* Pairs with the thread: it sees paused, or we see it not quiesced. */
 	smp_mb();
 	wake_up_all(&wb->wait);
 	lc_claims_wake(wb->c->claims);
-	wait_event(wb->wait, READ_ONCE(wb->resting));
+	wait_event(wb->wait, READ_ONCE(wb->quiesced));
 }
 
 void lc_writeback_drain(struct lc_writeback *wb)

@@ -2,7 +2,7 @@
 /*
  * Draining the log to the HDD: when a batch runs, and what follows of its errors.  A batch lists
  * blocks (collect.h), copies them in the order of the HDD (copy.h), marks them clean and moves the
- * tail (room.h).
+ * tail (internal.h).
  *
  * Invariants
  *  W1 Only durable slots are written to the HDD, and only verified ones (P4).
@@ -10,7 +10,7 @@
  *     most one HDD write per block is in flight (C4).  A run claims its blocks: none is
  *     copied while a discard of it is on its way (C5), nor if it was dropped since step 1.
  *  W3 After a failed write or FLUSH of the HDD every block of the batch stays dirty
- *     and the tail stays (F3).  A failed write does not count if its blocks were judged
+ *     and the tail stays (F3).  A failed write does not count if its blocks were tried
  *     one by one.
  *  W4 A slot or header that the SSD does not give back as it was written is given up only
  *     after the SSD has failed for ssd_patience_ms (patience.h, L18).
@@ -26,20 +26,20 @@ struct lc_wbcopy;
 struct lc_writeback;
 
 /**
- * lc_writeback_create() - allocate, and start the thread resting
+ * lc_writeback_create() - allocate, and start the thread quiesced
  * @c: set up to the log and the claims, with env.unpark
  *
  * Attaches to c->refill, which must not have been kicked yet.  May sleep.
- * Return: the room or NULL.
+ * Return: it or NULL.
  */
 struct lc_writeback *lc_writeback_create(struct lc_cache *c);
 
-/* Stop the thread and free the room.  Nothing kicks it any more.  @wb or NULL.  May sleep. */
+/* Stop the thread and free it.  Nothing kicks it any more.  @wb or NULL.  May sleep. */
 void lc_writeback_destroy(struct lc_writeback *wb);
 
 /**
  * lc_writeback_resize() - new batch size and depth
- * @wb: the room
+ * @wb: writeback
  * @batch: blocks; at least a segment's worth is taken
  * @depth: runs in flight
  *
@@ -54,7 +54,7 @@ void lc_writeback_resume(struct lc_writeback *wb);
 
 /**
  * lc_writeback_pause() - stop, and wait until no own I/O is in flight
- * @wb: the room
+ * @wb: writeback
  *
  * May sleep.  A batch under way is given up; its blocks stay dirty.
  */
@@ -65,7 +65,7 @@ void lc_writeback_kick(struct lc_writeback *wb);
 
 /**
  * lc_writeback_drain() - drain everything logged up to now
- * @wb: the room
+ * @wb: writeback
  *
  * May sleep, but does not wait for the end: see the status line.
  */

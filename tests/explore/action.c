@@ -13,7 +13,7 @@
 #include "history.h"
 #include "life.h"
 #include "store/claims.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "standin.h"
 
 const char *const action_names[NR_ACTIONS] = {

@@ -19,7 +19,7 @@
 #include "life.h"
 #include "minimise.h"
 #include "path.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "standin.h"
 #include "writeback/writeback.h"
 
@@ -201,8 +201,8 @@ static void count_life(const struct life *life)
 	seen.skips += world->vol->c.sb.nr_skips != 0;
 	seen.wraps += lc_ring_head(world->vol->c.ring) > world->params.segments;
 	seen.lanes += nr_lanes() > 1;
-	seen.cuts += world->standin->nr_cuts;
-	seen.old_cuts += world->standin->nr_old_cuts;
+	seen.cuts += world->standin->nr_boundaries;
+	seen.old_cuts += world->standin->nr_old_boundaries;
 	seen.cut_runs += world->standin->nr_cut_runs;
 	seen.cut_discards += world->standin->nr_cut_discards;
 	seen.direct += world->standin->nr_direct;

@@ -20,7 +20,7 @@
 #include "crash.h"
 #include "judge.h"
 #include "replay.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "standin.h"
 
 const char *const verdict_names[NR_VERDICTS] = {
@@ -259,7 +259,7 @@ static void judge_user(const struct trial *t)
 
 		if (op_survives(n, last, t->last_seq))
 			continue;
-		/* Of several lanes a FLUSH closes what it owes: others may still wait (G7). */
+		/* Of several lanes a FLUSH closes what needs it: others may still wait (G7). */
 		if (op->fua && op->acked > t->crash->at)
 			continue;
 		if (!op->nr && !op->dead && !discarded_later(t, n))
@@ -329,10 +329,10 @@ int __real_lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 			    struct lc_replay_result *result);
 int __wrap_lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 			    struct lc_replay_result *result);
-void __real_lc_replay_cut(struct lc_replay_log *log, u64 last_seq,
-			  struct lc_replay_result *result);
-void __wrap_lc_replay_cut(struct lc_replay_log *log, u64 last_seq,
-			  struct lc_replay_result *result);
+void __real_lc_replay_truncate(struct lc_replay_log *log, u64 last_seq,
+			       struct lc_replay_result *result);
+void __wrap_lc_replay_truncate(struct lc_replay_log *log, u64 last_seq,
+			       struct lc_replay_result *result);
 
 static void note_kept(const struct lc_replay_log *log)
 {
@@ -362,9 +362,9 @@ int __wrap_lc_replay_select(const struct lc_sb *sb, struct lc_replay_log *log,
 	return ret;
 }
 
-void __wrap_lc_replay_cut(struct lc_replay_log *log, u64 last_seq,
-			  struct lc_replay_result *result)
+void __wrap_lc_replay_truncate(struct lc_replay_log *log, u64 last_seq,
+			       struct lc_replay_result *result)
 {
-	__real_lc_replay_cut(log, last_seq, result);
+	__real_lc_replay_truncate(log, last_seq, result);
 	note_kept(log);
 }

@@ -16,7 +16,7 @@
 #include "log/log.h"
 #include "life/suspend.h"
 #include "life/volume.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "standin.h"
 
 #define MIB	(1ULL << 20)

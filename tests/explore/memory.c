@@ -207,7 +207,7 @@ static void enough(const char *name, log_fn fn, u32 nr_segments)
 		die(name, "not all headers were kept");
 	if (lc_replay_select(&cache.sb, &found.log, &result) || result.nr_kept != nr_kept)
 		die(name, "the run was not found");
-	lc_replay_find_cuts(&found.log);
+	lc_replay_find_boundaries(&found.log);
 	for (n = 0, i = 0; i < found.log.nr; i++) {
 		const struct lc_replay_record *r = lc_replay_at(&found.log, i);
 

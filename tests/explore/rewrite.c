@@ -27,7 +27,7 @@
 
 #include "history.h"
 #include "store/index.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "store/super.h"
 
 void __real_lc_submit_again(struct lc_submit *submit, struct lc_record *record);
@@ -88,7 +88,7 @@ static void close_lane(struct lc_lane *lane, bool want_durable)
 	spin_lock(&lane->lock);
 	lc_lane_close_segment(lane, want_durable, &closed);
 	spin_unlock(&lane->lock);
-	list_for_each_entry_safe(record, tmp, &closed, turn)
+	list_for_each_entry_safe(record, tmp, &closed, link)
 		lc_lane_put(record, NULL);
 	lc_unhold();
 }
@@ -110,7 +110,7 @@ static void give_up(struct lc_buffer *buf)
 	}
 }
 
-/* A record is to go elsewhere, when its write is over.  As void_written(), if it is. */
+/* A record is to go elsewhere, when its write is over.  As redo_undurable(), if it is. */
 static void mark(struct lc_log *log, struct lc_record *record)
 {
 	struct rec *rec = rec_of_seq(record->seq);
@@ -203,7 +203,7 @@ bool rewrite_possible(void)
 		return false;
 	return rewrite_fits(s->rewrites[0]) ||
 	       (READ_ONCE(world->vol->c.lanes->lane[0]->nr_ready) &&
-		lc_allot_ready(world->vol->c.allot));
+		lc_alloc_ready(world->vol->c.alloc));
 }
 
 static bool is_queued(const struct lc_record *record)
@@ -249,7 +249,7 @@ bool rewrite_holds(const struct work_struct *work)
 		return true;
 	if (rec->nr_places > 1) {
 		/* Its header keeps the boundary of the round it was opened in. */
-		record->buf->cut = rec->cut;
+		record->buf->boundary = rec->boundary;
 		return !may_submit(record);
 	}
 	return false;
@@ -283,11 +283,11 @@ static struct lc_buffer *take_buffer(void)
 	struct lc_lanes *lanes = world->vol->c.lanes;
 	struct lc_lane *lane = lanes->lane[0];
 	struct lc_buffer *buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
-	int ret = buf ? lc_allot_take(lanes->allot, 0, false, buf) : -EAGAIN;
+	int ret = buf ? lc_alloc_take(lanes->alloc, 0, false, buf) : -EAGAIN;
 
 	if (ret == -EBUSY) {
 		lc_lanes_close_used(lanes, true);
-		ret = lc_allot_take(lanes->allot, 0, false, buf);
+		ret = lc_alloc_take(lanes->alloc, 0, false, buf);
 	}
 	if (ret)
 		return NULL;
@@ -373,8 +373,8 @@ int __real_lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq);
 int __wrap_lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq);
 void __real_lc_ring_set_tail(struct lc_ring *ring, u64 tail, u64 tail_seq);
 void __wrap_lc_ring_set_tail(struct lc_ring *ring, u64 tail, u64 tail_seq);
-u64 __real_lc_allot_cut_seq(struct lc_allot *allot, u64 number);
-u64 __wrap_lc_allot_cut_seq(struct lc_allot *allot, u64 number);
+u64 __real_lc_alloc_boundary_seq(struct lc_alloc *alloc, u64 number);
+u64 __wrap_lc_alloc_boundary_seq(struct lc_alloc *alloc, u64 number);
 
 /* Has any record that replay would need been written again elsewhere? */
 static bool any_rewritten(void)
@@ -414,13 +414,13 @@ static void tail_for(u64 end, u64 *segment, u64 *tail_seq)
 	}
 }
 
-/* With rewritten records there are no cuts.  Return: as the module's. */
-u64 __wrap_lc_allot_cut_seq(struct lc_allot *allot, u64 number)
+/* With rewritten records there are no boundaries.  Return: as the module's. */
+u64 __wrap_lc_alloc_boundary_seq(struct lc_alloc *alloc, u64 number)
 {
 	u64 segment, seq;
 
 	if (!any_rewritten())
-		return __real_lc_allot_cut_seq(allot, number);
+		return __real_lc_alloc_boundary_seq(alloc, number);
 	tail_for(number, &segment, &seq);
 	return segment > lc_ring_tail(world->vol->c.ring) ? seq : 0;
 }
@@ -436,7 +436,7 @@ static void forget_skips(struct lc_sb *sb, u64 tail)
 	sb->nr_skips = n;
 }
 
-/* From writeback: where the module would have it, and is that a cut? */
+/* From writeback: where the module would have it, and is that a boundary? */
 int __wrap_lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq)
 {
 	struct standin *s = world->standin;
@@ -445,10 +445,11 @@ int __wrap_lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq)
 
 	tail_for(segment, &low_segment, &low_seq);
 	if (!any_rewritten()) {
-		s->nr_cuts += nr_lanes() > 1;
-		s->nr_old_cuts += nr_lanes() > 1 && segment < world->vol->c.ring->life_start;
+		s->nr_boundaries += nr_lanes() > 1;
+		s->nr_old_boundaries += nr_lanes() > 1 && segment < world->vol->c.ring->life_start;
 		if (low_seq != seq || low_segment < segment)
-			trouble(BAD_INDEX, "segment %llu is no cut from record %llu on: %llu in %llu",
+			trouble(BAD_INDEX,
+				"segment %llu is no boundary from record %llu on: %llu in %llu",
 				segment, seq, low_seq, low_segment);
 	}
 	s->tail_end = segment;

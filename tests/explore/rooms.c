@@ -8,13 +8,13 @@
 #include "bio/flush.h"
 #include "bio/intake.h"
 #include "life/rescue.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "standin.h"
 #include "store/stats.h"
 #include "log/refill.h"
 #include "log/submit.h"
 #include "store/claims.h"
-#include "writeback/room.h"
+#include "writeback/internal.h"
 #include "bio/write.h"
 
 /* --- as many lanes as the path says ------------------------------------------- */
@@ -27,21 +27,21 @@ u32 nr_lanes(void)
 	return lanes_now;
 }
 
-struct lc_pool *__real_lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes);
-struct lc_pool *__wrap_lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes);
+struct lc_pool *__real_lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_lane_pools);
+struct lc_pool *__wrap_lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_lane_pools);
 struct lc_submit *__real_lc_submit_create(struct lc_env *env, struct lc_ring *ring,
 					  struct lc_pool *pool, struct lc_sums *sums, u32 lanes);
 struct lc_submit *__wrap_lc_submit_create(struct lc_env *env, struct lc_ring *ring,
 					  struct lc_pool *pool, struct lc_sums *sums, u32 lanes);
-struct lc_allot *__real_lc_allot_create(struct lc_env *env, struct lc_ring *ring,
+struct lc_alloc *__real_lc_alloc_create(struct lc_env *env, struct lc_ring *ring,
 					struct lc_log *log, u32 lanes);
-struct lc_allot *__wrap_lc_allot_create(struct lc_env *env, struct lc_ring *ring,
+struct lc_alloc *__wrap_lc_alloc_create(struct lc_env *env, struct lc_ring *ring,
 					struct lc_log *log, u32 lanes);
 
 /* The volume would take one lane for so small a ring. */
-struct lc_pool *__wrap_lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_homes)
+struct lc_pool *__wrap_lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_lane_pools)
 {
-	(void)nr_homes;
+	(void)nr_lane_pools;
 	lanes_now = world->params.lanes ?: 1;
 	if (world->params.mixed && env->sb->epoch % 2)
 		lanes_now = 1;
@@ -55,16 +55,16 @@ struct lc_submit *__wrap_lc_submit_create(struct lc_env *env, struct lc_ring *ri
 	return __real_lc_submit_create(env, ring, pool, sums, lanes_now);
 }
 
-struct lc_allot *__wrap_lc_allot_create(struct lc_env *env, struct lc_ring *ring,
+struct lc_alloc *__wrap_lc_alloc_create(struct lc_env *env, struct lc_ring *ring,
 					struct lc_log *log, u32 lanes)
 {
-	struct lc_allot *allot = __real_lc_allot_create(env, ring, log, lanes_now);
+	struct lc_alloc *alloc = __real_lc_alloc_create(env, ring, log, lanes_now);
 
 	(void)lanes;
 	container_of(env, struct lc_volume, c.env)->c.nr_lanes = lanes_now;
-	if (allot && lanes_now > 1)
-		allot->round_len = world->params.round;
-	return allot;
+	if (alloc && lanes_now > 1)
+		alloc->round_len = world->params.round;
+	return alloc;
 }
 
 /* --- how fast the SSD is -------------------------------------------------------- */
@@ -144,7 +144,7 @@ struct work_struct *worker_nth(enum worker kind, u32 n)
 /* --- writes that find no room ------------------------------------------------------ */
 
 /* As in intake.c. */
-static bool held(const struct lc_io *io)
+static bool held(const struct lc_request *io)
 {
 	struct lc_claims *claims = world->vol->c.claims;
 	sector_t last = io->iter.bi_sector + (io->iter.bi_size >> SECTOR_SHIFT) - 1;
@@ -154,12 +154,12 @@ static bool held(const struct lc_io *io)
 }
 
 /* In the order in which they came.  Must a write wait? */
-bool park_must(const struct lc_io *io)
+bool park_must(const struct lc_request *io)
 {
 	return !list_empty(&world->standin->parked) || held(io);
 }
 
-void park_add(struct lc_io *io)
+void park_add(struct lc_request *io)
 {
 	world->standin->nr_parked++;
 	world->standin->nr_waiting++;
@@ -171,7 +171,7 @@ static void unpark_work(struct work_struct *work)
 {
 	struct lc_volume *vol = world->vol;
 	struct list_head *parked = &world->standin->parked;
-	struct lc_io *io = list_first_entry_or_null(parked, struct lc_io, list);
+	struct lc_request *io = list_first_entry_or_null(parked, struct lc_request, list);
 	int ret;
 
 	if (!io || held(io))
@@ -221,7 +221,7 @@ void lc_intake_resume(struct lc_intake *intake)
 	(void)intake;
 }
 
-void lc_intake_rest(struct lc_intake *intake)
+void lc_intake_quiesce(struct lc_intake *intake)
 {
 	(void)intake;
 }

@@ -14,7 +14,7 @@
 #define EXPLORE_STANDIN_H
 
 #include "world.h"
-#include "log/allot.h"
+#include "log/alloc.h"
 #include "log/lanes.h"
 #include "log/log.h"
 #include "log/pool.h"
@@ -26,7 +26,7 @@
 
 /* A bio of the user. */
 struct user_bio {
-	struct lc_io io;	/* as device mapper has them in one piece of memory */
+	struct lc_request io;	/* as device mapper has them in one piece of memory */
 	struct bio bio;
 	bool used;
 	u32 first_op;		/* that it may have written */
@@ -74,8 +74,8 @@ struct standin {
 	u32 nr_skips;		/* segments skipped, and those of them ... */
 	u32 nr_named;		/* that a durable superblock names (L8) */
 	/* What was met. */
-	u32 nr_cuts;		/* the tail moved to, and those of them ... */
-	u32 nr_old_cuts;	/* of earlier lives */
+	u32 nr_boundaries;	/* the tail moved to, and those of them ... */
+	u32 nr_old_boundaries;	/* of earlier lives */
 	u32 nr_cut_runs;	/* runs of writeback, and ... */
 	u32 nr_cut_discards;	/* discards, that end at the seam of the moved head */
 	u32 nr_direct;		/* records that the task sent that waits for them */
@@ -105,8 +105,8 @@ static inline bool skip_wanted(const struct standin *s)
 u32 nr_lanes(void);
 u32 workers(enum worker kind);
 struct work_struct *worker_nth(enum worker kind, u32 n);
-bool park_must(const struct lc_io *io);
-void park_add(struct lc_io *io);
+bool park_must(const struct lc_request *io);
+void park_add(struct lc_request *io);
 
 /* trace.c */
 struct lc_segment *segment_of(u64 number);
@@ -117,7 +117,7 @@ void bio_ended(struct cmd *cmd);
 void bio_wait(struct bio *bio);
 
 /* user.c */
-void user_go_on(struct lc_io *io, int ret, bool batch);
+void user_go_on(struct lc_request *io, int ret, bool batch);
 bool user_commits(const struct work_struct *work);
 bool user_can_start(void);
 void user_write(u32 lane, u32 block, u32 nr, u8 mask, bool fua, bool meets);

@@ -9,7 +9,7 @@
 #include "history.h"
 #include "store/io.h"
 #include "life.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "standin.h"
 
 struct lc_segment *segment_of(u64 number)
@@ -119,7 +119,7 @@ void __wrap_lc_log_append(struct lc_log *log, struct lc_record *record, bool wan
 	}
 	rec->seq = record->seq;
 	rec->epoch = world->vol->c.sb.epoch;
-	rec->cut = record->buf->cut;
+	rec->boundary = record->buf->boundary;
 	rec->nr_slots = record->nr_slots;
 	note_entries(rec, record);
 	world->hist[rec->seq] = rec_index(rec);

@@ -14,9 +14,9 @@
 #include "store/claims.h"
 #include "standin.h"
 #include "bio/write.h"
-#include "writeback/room.h"
+#include "writeback/internal.h"
 #include "writeback/writeback.h"
-#include "store/segment.h"
+#include "store/ring.h"
 
 /* May the task that waits for a record send it? */
 bool lc_io_may_send(const struct bio *bio)
@@ -66,11 +66,11 @@ static u32 last_completed(void)
 	return n;
 }
 
-void __real_lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq);
-void __wrap_lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq);
+void __real_lc_log_flush_io(struct lc_log *log, struct lc_request *io, u64 seq);
+void __wrap_lc_log_flush_io(struct lc_log *log, struct lc_request *io, u64 seq);
 
 /* Between the call and this all lanes were closed, or what a FLUSH has to close of them. */
-void __wrap_lc_log_flush_io(struct lc_log *log, struct lc_io *io, u64 seq)
+void __wrap_lc_log_flush_io(struct lc_log *log, struct lc_request *io, u64 seq)
 {
 	struct user_bio *user = container_of(io, struct user_bio, io);
 
@@ -89,7 +89,7 @@ static struct user_bio *user_new(blk_opf_t opf)
 	struct standin *s = world->standin;
 	struct user_bio *user = s->bios;
 
-	static_assert(offsetof(struct user_bio, bio) == sizeof(struct lc_io), "");
+	static_assert(offsetof(struct user_bio, bio) == sizeof(struct lc_request), "");
 	while (user->used)
 		user++;
 	s->nr_bios++;
@@ -109,11 +109,11 @@ bool user_commits(const struct work_struct *work)
 	return work == &flush->commit_work || work == &flush->commit_late.work;
 }
 
-static void merged(struct lc_merge *merge, struct lc_io *io, int ret);
+static void merged(struct lc_merge *merge, struct lc_request *io, int ret);
 static struct lc_merge user_merge = { .merged = merged };
 
 /* As in intake.c.  @ret: as of lc_write_run(); @batch: the caller commits it. */
-void user_go_on(struct lc_io *io, int ret, bool batch)
+void user_go_on(struct lc_request *io, int ret, bool batch)
 {
 	user_merge.c = &world->vol->c;
 	if (!ret)
@@ -122,13 +122,13 @@ void user_go_on(struct lc_io *io, int ret, bool batch)
 		lc_merge_start(&user_merge, io);
 	else if (ret)
 		park_add(io);
-	else if (lc_io_bio(io)->bi_opf & REQ_FUA)
+	else if (lc_request_bio(io)->bi_opf & REQ_FUA)
 		lc_flush_write(world->vol->flush, io, batch);
 	else
-		lc_io_end(io, BLK_STS_OK);
+		lc_request_end(io, BLK_STS_OK);
 }
 
-static void merged(struct lc_merge *merge, struct lc_io *io, int ret)
+static void merged(struct lc_merge *merge, struct lc_request *io, int ret)
 {
 	(void)merge;
 	user_go_on(io, ret, false);
@@ -211,7 +211,7 @@ bool user_can_drain(bool all)
 	const struct lc_cache *c = &world->vol->c;
 	u64 tail = lc_ring_tail(c->ring);
 
-	return shim_state(0) > SHIM_AWAKE && !world->vol->wb->working && tail < c->allot->next &&
+	return shim_state(0) > SHIM_AWAKE && !world->vol->wb->working && tail < c->alloc->next &&
 	       (all || !segment_of(tail)->buf);
 }
 

@@ -80,7 +80,7 @@
 	PARAM(depth)		/* runs of it in flight */ \
 	PARAM(zeroing)		/* the HDD zeroes some of what is discarded */ \
 	PARAM(lanes)		/* 0: one */ \
-	PARAM(round)		/* segments from one cut to the next, with several lanes */ \
+	PARAM(round)		/* segments from one boundary to the next, with several lanes */ \
 	PARAM(mixed)		/* every other life has one lane */ \
 	PARAM(elsewhere)	/* failed records are written again elsewhere: rewrite.c */ \
 	PARAM(through)		/* the SSD has no volatile cache */ \
@@ -127,7 +127,7 @@ struct entry {
 struct rec {
 	u64 seq;		/* 0: open */
 	u64 epoch;
-	u64 cut;		/* of the round it was opened in; 0: one lane */
+	u64 boundary;		/* of the round it was opened in; 0: one lane */
 	u8 type;		/* enum lc_record_type */
 	bool rewrite;		/* failed, or behind one that failed in its segment (L7) */
 	u32 nr_slots;

@@ -35,7 +35,7 @@ static void fresh(struct input in, u8 *block, struct rng *rng)
 		};
 
 		if (sb.incompat & LC_INCOMPAT_LANES && !rng_below(rng, 4)) {
-			item.flags = LC_CKPT_ENTRY_CUT;
+			item.flags = LC_CKPT_ENTRY_BOUNDARY;
 			item.slot -= item.slot % sb.geo.seg_slots;
 			item.seq = sb.tail_seq + rng_below(rng, sb.lane_limit + 1);
 		}

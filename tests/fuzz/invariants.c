@@ -129,7 +129,7 @@ void expect_record(const struct lc_sb *sb, const struct lc_record_info *info)
 	EXPECT(info->seq && info->seq < TOP && info->epoch < TOP);
 	EXPECT(info->epoch_first_seq && info->epoch_first_seq <= info->seq);
 	EXPECT(info->durable_seq < info->seq);
-	EXPECT(info->lane < sb->lane_limit && info->cut <= info->segment);
+	EXPECT(info->lane < sb->lane_limit && info->boundary <= info->segment);
 }
 
 /* Sectors of a block that the volume has. */
@@ -160,7 +160,7 @@ void expect_entry(const struct lc_sb *sb, const struct lc_record_info *info,
 void expect_item(const struct lc_sb *sb, const struct lc_ckpt_item *item)
 {
 	EXPECT(item->slot < sb->geo.nr_slots);
-	if (item->flags == LC_CKPT_ENTRY_CUT) {
+	if (item->flags == LC_CKPT_ENTRY_BOUNDARY) {
 		EXPECT(sb->incompat & LC_INCOMPAT_LANES && !(item->slot % sb->geo.seg_slots));
 		EXPECT(item->seq >= sb->tail_seq && item->seq <= sb->next_seq);
 		return;

@@ -36,8 +36,8 @@ struct maker {
 		bool open;		/* segment and slot are where the next record goes */
 	} lanes[MAX_LANES];
 	unsigned int nr_lanes;
-	u64 round;			/* segments from one cut to the next */
-	u64 cut;
+	u64 round;			/* segments from one boundary to the next */
+	u64 boundary;
 	u64 next_seq, durable;
 };
 
@@ -122,7 +122,7 @@ static void close_all(struct maker *k)
 
 	for (i = 0; i < MAX_LANES; i++)
 		k->lanes[i].open = false;
-	k->cut = k->next_segment;
+	k->boundary = k->next_segment;
 }
 
 static bool open_segment(struct maker *k, unsigned int lane, u32 slots)
@@ -131,7 +131,7 @@ static bool open_segment(struct maker *k, unsigned int lane, u32 slots)
 		return true;
 	if (k->next_segment + 1 >= k->sb.tail_segment + k->sb.geo.nr_segments)
 		return false;
-	if (k->next_segment - k->cut >= k->round)
+	if (k->next_segment - k->boundary >= k->round)
 		close_all(k);
 	k->lanes[lane].segment = k->next_segment++;
 	k->lanes[lane].slot = 0;
@@ -190,7 +190,7 @@ static void add_record(struct maker *k)
 	r->info.segment = k->lanes[lane].segment;
 	r->info.first_slot = k->lanes[lane].slot;
 	r->info.lane = lane;
-	r->info.cut = k->nr_lanes > 1 ? k->cut : 0;
+	r->info.boundary = k->nr_lanes > 1 ? k->boundary : 0;
 	r->info.seq = k->next_seq++;
 	r->info.epoch = k->sb.epoch;
 	r->info.epoch_first_seq = k->sb.epoch_first_seq;
@@ -362,8 +362,10 @@ static int compare_slots(const void *a, const void *b)
 	return x->item.slot < y->item.slot ? -1 : x->item.slot > y->item.slot;
 }
 
-/* The cuts of a log of several lanes: where all lower seqs lie lower, and all others do not. */
-static void add_cuts(struct maker *k, struct copy *map)
+/*
+ * The boundaries of a log of several lanes: where all lower seqs lie lower, and all others do not.
+ */
+static void add_boundaries(struct maker *k, struct copy *map)
 {
 	u64 highest = k->sb.tail_segment, lowest;
 	unsigned int i, j;
@@ -379,7 +381,7 @@ static void add_cuts(struct maker *k, struct copy *map)
 		if (lowest > highest && k->records[i].info.seq < LC_CKPT_SEQ_END) {
 			map[i].used = true;
 			map[i].item = (struct lc_ckpt_item){
-				.seq = k->records[i].info.seq, .flags = LC_CKPT_ENTRY_CUT,
+				.seq = k->records[i].info.seq, .flags = LC_CKPT_ENTRY_BOUNDARY,
 				.slot = lc_format_position(&k->sb.geo, lowest) *
 					k->sb.geo.seg_slots,
 			};
@@ -401,7 +403,7 @@ static void write_checkpoint(struct maker *k)
 		if (!k->records[i].dead && k->records[i].info.seq >= k->sb.tail_seq)
 			apply(k, map, &k->records[i]);
 	}
-	add_cuts(k, map + MAX_BLOCKS);
+	add_boundaries(k, map + MAX_BLOCKS);
 	qsort(map, MAX_BLOCKS + MAX_RECORDS, sizeof(map[0]), compare_slots);
 	memset(&raw, 0, sizeof(raw));
 	for (i = 0; i < MAX_BLOCKS + MAX_RECORDS; i++) {

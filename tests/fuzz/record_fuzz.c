@@ -93,7 +93,7 @@ static void round_trip(const struct place *p, const struct lc_record_header *raw
 	EXPECT(!lc_record_decode(&made, &p->sb, p->segment, p->slot, &again, &why));
 	EXPECT(again.segment == info->segment && again.seq == info->seq &&
 	       again.epoch == info->epoch && again.epoch_first_seq == info->epoch_first_seq &&
-	       again.cut == info->cut && again.tail_seq == info->tail_seq &&
+	       again.boundary == info->boundary && again.tail_seq == info->tail_seq &&
 	       again.durable_seq == info->durable_seq && again.wall_clock == info->wall_clock &&
 	       again.lane == info->lane && again.type == info->type &&
 	       again.nr_entries == info->nr_entries && again.nr_slots == info->nr_slots &&

@@ -20,7 +20,7 @@
 #include "life/checkpoint.h"
 #include "life/lc.h"
 #include "life/start.h"
-#include "log/allot.h"
+#include "log/alloc.h"
 #include "log/lanes.h"
 #include "log/log.h"
 #include "medium.h"
@@ -28,7 +28,7 @@
 #include "store/index.h"
 #include "store/io.h"
 #include "store/mark.h"
-#include "store/segment.h"
+#include "store/ring.h"
 #include "store/super.h"
 #include "toolcheck.h"
 
@@ -189,9 +189,9 @@ int __wrap_lc_checkpoint_load(struct lc_cache *c)
 }
 
 /* All is read, and the epoch not yet opened. */
-void lc_allot_start(struct lc_allot *allot, u64 segment, u64 next_seq)
+void lc_alloc_start(struct lc_alloc *alloc, u64 segment, u64 next_seq)
 {
-	(void)allot;
+	(void)alloc;
 	EXPECT(!kernel.nr_writes && !kernel.nr_outside);
 	under_test->next_segment = segment;
 	under_test->next_seq = next_seq;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lc_replay_select() and lc_replay_cut() against a slow implementation of the same
+ * lc_replay_select() and lc_replay_truncate() against a slow implementation of the same
  * rules, on any facts at all: also such as no life of a log leaves.
  *
  * Input: u8 how, then the superblock's epoch, first seq, tail seq and tail segment and
@@ -364,8 +364,8 @@ static void shuffle(struct facts *f, struct rng *rng)
 }
 
 /* The run's end turned out torn: the shorter run and where the next life goes. */
-static void cut(const struct facts *f, struct lc_replay_log *log,
-		const struct lc_record_info **run, struct lc_replay_result *result, u64 by)
+static void truncate_run(const struct facts *f, struct lc_replay_log *log,
+			 const struct lc_record_info **run, struct lc_replay_result *result, u64 by)
 {
 	u64 last = result->last_seq - (result->nr_kept ? by % (result->nr_kept + 1) : 0);
 	u64 next = f->sb.tail_segment;
@@ -375,7 +375,7 @@ static void cut(const struct facts *f, struct lc_replay_log *log,
 		if (run[nr]->segment + 1 > next)
 			next = run[nr]->segment + 1;
 	}
-	lc_replay_cut(log, last, result);
+	lc_replay_truncate(log, last, result);
 	EXPECT(result->last_seq == last && result->nr_kept == nr && result->next_segment == next);
 	expect_same_run(f, log, result, run, nr);
 }
@@ -403,7 +403,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		EXPECT(fast.next_segment == slow.next_segment);
 		expect_same_run(&work, &log, &fast, run, slow.nr_kept);
 		if (i == 2)
-			cut(&work, &log, run, &fast, size);
+			truncate_run(&work, &log, run, &fast, size);
 		unload(&log);
 		shuffle(&work, &rng);
 	}

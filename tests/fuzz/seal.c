@@ -62,7 +62,7 @@ static const struct field record_fields[] = {
 	FIELD(lc_record_header, generation), FIELD(lc_record_header, cache_uuid),
 	FIELD(lc_record_header, address), FIELD(lc_record_header, segment),
 	FIELD(lc_record_header, seq), FIELD(lc_record_header, epoch),
-	FIELD(lc_record_header, epoch_first_seq), FIELD(lc_record_header, cut),
+	FIELD(lc_record_header, epoch_first_seq), FIELD(lc_record_header, boundary),
 	FIELD(lc_record_header, tail_seq), FIELD(lc_record_header, durable_seq),
 	FIELD(lc_record_header, wall_clock), FIELD(lc_record_header, lane),
 	FIELD(lc_record_header, type), FIELD(lc_record_header, flags),

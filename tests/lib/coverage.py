@@ -31,8 +31,8 @@ PEER_BUGS = (
     ("A read of data in the RAM buffer always reads the hard disk first and stalls everybody",
      "faults.hung_hdd_is_waited_for"),
     ("Lost wake-up of up to 1 s on the flush path",
-     "model/ring MUT_NO_WAKE, model/ring MUT_NO_RELIEF (no timer runs there), dm_lc_log/sleepers, "
-     "dm_lc_segment/no_lost_wakeup"),
+     "model/ring MUT_NO_WAKE, model/ring MUT_NO_WISH (no timer runs there), dm_lc_log/sleepers, "
+     "dm_lc_ring/no_lost_wakeup"),
     ("Its own writeback counts as load, so it throttles itself",
      "mutants/writeback_counts_as_load, hazards.idle_drain_does_not_stop_itself"),
     ("Cache full: batches of one segment with a FLUSH of the hard disk each",

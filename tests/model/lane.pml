@@ -769,7 +769,7 @@ end:	do
 #if LANES == 2
 	:: d_step { !lane_ready[1] && ANY_FREE -> refill(1) }
 #endif
-	/* lc_log_relieve() */
+	/* lc_log_want_buffers() */
 	:: d_step { (STARVED(0) || STARVED(LANES - 1)) && !ANY_FREE && want_seq < last_seq ->
 		want_seq = last_seq;
 		flush_start()

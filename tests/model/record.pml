@@ -57,7 +57,7 @@ bit buffer_closed;
 byte last_seq;
 
 #ifdef RELOG
-bit relog_wanted;
+bit writers_held;
 bit reserved[RECORDS];		/* for relogging */
 #ifndef MUT_NO_WISH
 #define READS_WISH
@@ -142,7 +142,7 @@ inline record_open(r, is_range)
 			nr_slots[r] = 0;
 			range[r] = is_range;
 #ifdef RELOG
-			reserved[r] = relog_wanted;
+			reserved[r] = writers_held;
 #endif
 			seq[r] = 0;
 			submitted[r] = 0
@@ -180,7 +180,7 @@ proctype writer()
 	   }
 		/* record_get() */
 #if defined(READS_WISH) && defined(MUT_WISH_FIRST)
-		wish = relog_wanted;
+		wish = writers_held;
 #endif
 #ifdef MUT_LIMIT_FIRST
 		lim = limit[r];
@@ -201,7 +201,7 @@ proctype writer()
 #ifdef READS_WISH
 			atomic { true ->
 #ifndef MUT_WISH_FIRST
-				wish = relog_wanted;
+				wish = writers_held;
 #endif
 				if
 				:: wish -> goto out		/* it is parked */
@@ -381,7 +381,7 @@ proctype relogger()
 	byte r, fresh;
 	bit taken_back;
 
-	relog_wanted = 1;
+	writers_held = 1;
 	atomic { !lane_lock -> lane_lock = 1; r = NONE; taken_back = 1 };
 	if
 	:: lane_open != NONE -> retract(lane_open, taken_back)

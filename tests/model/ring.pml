@@ -4,7 +4,7 @@
  * prepare buffers and continue bios, records that must become durable before their
  * buffer is free, the ring of segments, readers that hold segments, writeback that moves
  * the tail, blocks with lost sectors that it must log again.  refill.c, write.c, intake.c,
- * record.c, log.c, segment.c and writeback.c, as far as one waits for the other.
+ * record.c, log.c, ring.c and writeback.c, as far as one waits for the other.
  *
  * No timer runs: idle_seal_ms is 0, writeback is off, and what the code tries again
  * after a while it tries when something has changed.  So whatever needs a timer to go
@@ -47,8 +47,8 @@
  *  Hazard: D2   MUT_OFF_IS_OFF      writeback off does not yield when the log is full
  *  Hazard: D3   MUT_SLEEP           a worker sleeps for a buffer, and it is the only thread
  *                                   (that is so when memory is short)
- *  Hazard: D3   MUT_NO_RELIEF       nobody flushes for want of a buffer
- *  Hazard: D3   MUT_RELIEF_ONCE     a wish for buffers is forgotten while a FLUSH runs,
+ *  Hazard: D3   MUT_NO_WISH         nobody flushes for want of a buffer
+ *  Hazard: D3   MUT_WISH_ONCE       a wish for buffers is forgotten while a FLUSH runs,
  *                                   which may free none
  *  Hazard: D3   MUT_NO_LOOK         a buffer that only waits for a FLUSH is as good as free,
  *                                   but nobody looks
@@ -147,7 +147,7 @@ byte lost_in[LOST];		/* numbers of the segments with the lost blocks */
 /* --- log ---------------------------------------------------------------- */
 
 byte last_seq, written_seq, durable_seq, want_seq, flush_seq;
-byte relief_seq;		/* 0: no wish holds */
+byte want_buffers_seq;		/* 0: no wish holds */
 bit flushing;
 byte position_of[SEQS + 1];	/* of records that are not durable */
 byte target[2];			/* of the user and of writeback, who wait */
@@ -161,9 +161,9 @@ byte most = BUFFERS;		/* lc_submit_most() */
 
 bit refill_queued, unpark_queued;
 bit kicked;			/* writeback was woken */
-bit relog_wanted;
-bit relog_starved;
-bit crowded;			/* what it found */
+bit writers_held;
+bit lend_reserve;
+bit too_many_unwritten;		/* what it found */
 bit refill_buffer;		/* it has one in hand, and */
 byte refill_taken;		/* its segment number */
 
@@ -186,13 +186,13 @@ hidden byte i;
 inline flush_start()
 {
 	if
-	:: relief_seq && relief_seq <= durable_seq -> relief_seq = 0
+	:: want_buffers_seq && want_buffers_seq <= durable_seq -> want_buffers_seq = 0
 	:: else
 	fi;
 #ifndef NO_CACHE
 	if
 	:: !flushing && written_seq > durable_seq &&
-	   (relief_seq > durable_seq ||
+	   (want_buffers_seq > durable_seq ||
 	    (want_seq > durable_seq && want_seq <= written_seq) ||
 	    (target[0] > durable_seq && target[0] <= written_seq) ||
 	    (target[1] > durable_seq && target[1] <= written_seq)) ->
@@ -264,7 +264,7 @@ inline become_durable(seq)
 		if
 		:: !undurable[i] && buffer_closed[i] ->
 			retire(i);
-			relief_seq = 0		/* the refill worker looks again */
+			want_buffers_seq = 0		/* the refill worker looks again */
 		:: else
 		fi
 	:: else -> break
@@ -279,8 +279,8 @@ end:	do
 		written_seq++;
 		printf("record %d written\n", written_seq);
 		/* Writers wait for the SSD only while it has more to write (BL2). */
-		assert(!parked[0] || !crowded || refill_queued || unpark_queued ||
-		       relog_wanted || written_seq < last_seq);
+		assert(!parked[0] || !too_many_unwritten || refill_queued || unpark_queued ||
+		       writers_held || written_seq < last_seq);
 #ifdef NO_CACHE
 		become_durable(written_seq);
 #else
@@ -369,10 +369,10 @@ inline reserve(got)
 #if defined(MUT_RELOG_GATE) || defined(MUT_NO_RELOG_GATE)
 #define GATE	false
 #else
-#define GATE	relog_wanted
+#define GATE	writers_held
 #endif
 #ifdef MUT_RELOG_GATE
-#define GATE_AT_START	relog_wanted
+#define GATE_AT_START	writers_held
 #else
 #define GATE_AT_START	false
 #endif
@@ -468,11 +468,11 @@ end:	do
 #if defined(MUT_NO_RESERVE)
 #define MAY_TAKE	(FREE > 0)
 #elif defined(MUT_ONE_KEPT)
-#define MAY_TAKE	(FREE > (relog_starved -> 0 : 1))
+#define MAY_TAKE	(FREE > (lend_reserve -> 0 : 1))
 #elif defined(MUT_GREEDY)
-#define MAY_TAKE	(FREE > (relog_wanted -> 0 : KEPT))
+#define MAY_TAKE	(FREE > (writers_held -> 0 : KEPT))
 #else
-#define MAY_TAKE	(FREE > (relog_starved -> 0 : KEPT))
+#define MAY_TAKE	(FREE > (lend_reserve -> 0 : KEPT))
 #endif
 
 /* [log->lock] lacks_flush(): closed, written, not durable; into @unflushed */
@@ -499,45 +499,46 @@ inline count_unflushed()
 	seq = 0
 }
 
-/* crowded() */
+/* too_many_unwritten() */
 #if defined(NO_CACHE)
 #define LIMIT	most
 #else
 #define LIMIT	(most < BUFFERS - BUFFERS / 2 -> most : BUFFERS - BUFFERS / 2)
 #endif
-#define MAY_GET	(relog_starved || in_use - unflushed < LIMIT)
+#define MAY_GET	(lend_reserve || in_use - unflushed < LIMIT)
 
 active proctype refill_work()
 {
-	bit added, short_of;
+	bit added, want_buffers;
 	byte unflushed, seq, n;
 
 end:	do
 	:: d_step { refill_queued && MAY_WORK ->
 		refill_queued = 0;
-		crowded = 0;
+		too_many_unwritten = 0;
 		count_unflushed();
 		do
-		:: !ready && !short_of && !crowded && !refill_buffer ->	/* [pool->lock] */
+		/* [pool->lock] */
+		:: !ready && !want_buffers && !too_many_unwritten && !refill_buffer ->
 			if
-			:: !MAY_GET -> crowded = 1
+			:: !MAY_GET -> too_many_unwritten = 1
 			:: MAY_GET && in_use < BUFFERS -> in_use++; refill_buffer = 1
-			:: else -> short_of = 1
+			:: else -> want_buffers = 1
 			fi
-		:: !ready && !short_of && refill_buffer && !refill_taken ->
+		:: !ready && !want_buffers && refill_buffer && !refill_taken ->
 			if
 			:: MAY_TAKE ->			/* [ring->lock] */
 				refill_taken = head;
 				head++;
 				assert(content[POS(refill_taken)] != DIRTY);	/* evict() */
 				content[POS(refill_taken)] = NOTHING
-			:: else -> short_of = 1
+			:: else -> want_buffers = 1
 			fi
-		:: !ready && !short_of && refill_taken ->
+		:: !ready && !want_buffers && refill_taken ->
 			waiting = 1;			/* lc_segment_idle() */
 			if
 #ifndef MUT_NO_IDLE_WAIT
-			:: refs[POS(refill_taken)] -> short_of = 1
+			:: refs[POS(refill_taken)] -> want_buffers = 1
 #endif
 			:: else ->
 				waiting = 0;
@@ -548,23 +549,23 @@ end:	do
 				printf("segment %d is ready, %d in use\n", ready, in_use);
 				refill_buffer = 0;
 				refill_taken = 0;
-				relog_starved = 0;
+				lend_reserve = 0;
 				added = 1
 			fi
-		:: ready || short_of || crowded -> break
+		:: ready || want_buffers || too_many_unwritten -> break
 		od;
 		if
 		:: added -> unpark_queued = 1
 		:: else
 		fi;
-#ifndef MUT_NO_RELIEF
+#ifndef MUT_NO_WISH
 		if
-		:: short_of || unflushed > BUFFERS / 4 ->	/* lc_log_relieve() */
+		:: want_buffers || unflushed > BUFFERS / 4 ->	/* lc_log_want_buffers() */
 			printf("short of buffers: %d shall be durable\n", last_seq);
-#ifdef MUT_RELIEF_ONCE
-			relief_seq = (flushing -> relief_seq : last_seq);
+#ifdef MUT_WISH_ONCE
+			want_buffers_seq = (flushing -> want_buffers_seq : last_seq);
 #else
-			relief_seq = last_seq;
+			want_buffers_seq = last_seq;
 #endif
 			flush_start()
 		:: else
@@ -573,7 +574,7 @@ end:	do
 		kicked = 1;
 		added = 0;
 		unflushed = 0;
-		short_of = 0
+		want_buffers = 0
 	   }
 	od
 }
@@ -645,18 +646,18 @@ active proctype user()
 				       (ready -> ready : next_to_open))
 #define SETTLED(n)	((n) < NEXT_SEGMENT && !in_ram[POS(n)])
 #ifdef MUT_OFF_IS_OFF
-#define SHOULD_RUN	(tail < NEXT_SEGMENT && relog_wanted)
+#define SHOULD_RUN	(tail < NEXT_SEGMENT && writers_held)
 #else
-#define SHOULD_RUN	(tail < NEXT_SEGMENT && (relog_wanted || FREE <= RESERVE))
+#define SHOULD_RUN	(tail < NEXT_SEGMENT && (writers_held || FREE <= RESERVE))
 #endif
 
 #ifndef NO_WRITEBACK
 #ifdef MUT_GREEDY
 #define WHOLE		true
-#define RESERVE_USED	relog_wanted
+#define RESERVE_USED	writers_held
 #else
 #define WHOLE		(FREE >= KEPT)
-#define RESERVE_USED	(relog_wanted || FREE < KEPT)
+#define RESERVE_USED	(writers_held || FREE < KEPT)
 #endif
 #define IN_BATCH(n)	((n) >= tail && (n) < batch_end)
 #if LOST > 1
@@ -725,8 +726,8 @@ end_poll:	do
 				   }
 #endif
 				:: atomic { !got && NO_PART ->
-					relog_wanted = 1;	/* the reserve is ours (D1) */
-					relog_starved = 1;	/* one segment of it, now */
+					writers_held = 1;	/* the reserve is ours (D1) */
+					lend_reserve = 1;	/* one segment of it, now */
 					refill_queued = 1
 				   }
 					/* flush_work(), a tick, and from the beginning */
@@ -747,9 +748,9 @@ end_poll:	do
 				refill_queued = 1;
 #ifdef LOST
 				/* relog_done() */
-				relog_starved = 0;
+				lend_reserve = 0;
 				if
-				:: relog_wanted && WHOLE -> relog_wanted = 0; unpark_queued = 1
+				:: writers_held && WHOLE -> writers_held = 0; unpark_queued = 1
 				:: else
 				fi
 #endif

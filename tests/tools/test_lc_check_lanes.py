@@ -127,8 +127,9 @@ def test_checkpoint_with_cuts(image):
 
 @pytest.mark.parametrize("cuts, says", [
     ("193:106", "an entry is out of bounds"), ("192:99", "an entry is out of bounds"),
-    ("192:108", "an entry is out of bounds"), ("160:100", "a cut is not above the tail"),
-    ("208:107", "a cut is not above the tail"), ("192:106,192:107", "it names a cut twice"),
+    ("192:108", "an entry is out of bounds"), ("160:100", "a boundary is not above the tail"),
+    ("208:107", "a boundary is not above the tail"),
+    ("192:106,192:107", "it names a boundary twice"),
 ], ids=["inside", "below-tail", "above-next", "at-tail", "at-head", "twice"])
 def test_check_bad_cuts(image, cuts, says):
     """What the kernel refuses; without the checkpoint the log says the same."""

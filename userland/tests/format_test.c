@@ -154,7 +154,7 @@ static void random_record(const struct lc_sb *sb, struct lc_record_header *raw)
 {
 	struct lc_record_info info = {
 		.segment = 77, .seq = 100, .epoch = 3, .epoch_first_seq = 50, .durable_seq = 99,
-		.cut = rnd() % 78, .lane = rnd() % sb->lane_limit, .type = LC_RECORD_DATA,
+		.boundary = rnd() % 78, .lane = rnd() % sb->lane_limit, .type = LC_RECORD_DATA,
 		.first_slot = 3,
 	};
 	u64 blocks = (sb->volume_sectors + 7) / 8;
@@ -248,8 +248,10 @@ static void partial_last_block(void)
 	}
 }
 
-/* No record of a higher seq is in a lower segment than the cut, so the record is not either. */
-static void cut_of_record(void)
+/*
+ * No record of a higher seq is in a lower segment than the boundary, so the record is not either.
+ */
+static void boundary_of_record(void)
 {
 	struct lc_record_info info = { .segment = 77, .seq = 2, .epoch_first_seq = 1,
 				       .type = LC_RECORD_RANGE, .nr_entries = 1 }, back;
@@ -257,12 +259,12 @@ static void cut_of_record(void)
 	struct lc_sb sb;
 
 	random_sb(&sb);
-	for (info.cut = 0; info.cut < 100; info.cut++) {
+	for (info.boundary = 0; info.boundary < 100; info.boundary++) {
 		memset(&raw, 0, sizeof(raw));
 		lc_record_seal(&raw, &sb, &info);
-		check(!lc_record_decode(&raw, &sb, 77, 0, &back, NULL) == (info.cut <= 77),
-		      "a cut above the record's segment");
-		check(info.cut > 77 || back.cut == info.cut, "cut round trip");
+		check(!lc_record_decode(&raw, &sb, 77, 0, &back, NULL) == (info.boundary <= 77),
+		      "a boundary above the record's segment");
+		check(info.boundary > 77 || back.boundary == info.boundary, "boundary round trip");
 	}
 }
 
@@ -276,35 +278,40 @@ static int recode(const struct lc_sb *sb, const struct lc_ckpt_item *item,
 	return lc_ckpt_item_decode(&raw, sb, 7, back);
 }
 
-/* Cuts in a checkpoint: of the start of a segment, seqs of the log, and of several lanes only. */
-static void cuts_of_checkpoint(void)
+/*
+ * Boundaries in a checkpoint: of the start of a segment, seqs of the log, and of several lanes
+ * only.
+ */
+static void boundaries_of_checkpoint(void)
 {
-	struct lc_ckpt_item cut = { .flags = LC_CKPT_ENTRY_CUT }, bad, back;
+	struct lc_ckpt_item boundary = { .flags = LC_CKPT_ENTRY_BOUNDARY }, bad, back;
 	struct lc_sb sb;
 
 	random_sb(&sb);
 	sb.incompat = LC_INCOMPAT_LANES;
 	sb.tail_seq = 1 + rnd() % (1ULL << (1 + rnd() % 55));
 	sb.next_seq = sb.tail_seq + rnd() % (LC_CKPT_SEQ_END - sb.tail_seq);
-	cut.seq = sb.tail_seq + rnd() % (sb.next_seq - sb.tail_seq + 1);
-	cut.slot = rnd() % sb.geo.nr_segments * sb.geo.seg_slots;
-	check(!recode(&sb, &cut, &back) && back.seq == cut.seq && back.slot == cut.slot &&
-	      back.flags == cut.flags, "round trip of a cut");
-	bad = cut;
+	boundary.seq = sb.tail_seq + rnd() % (sb.next_seq - sb.tail_seq + 1);
+	boundary.slot = rnd() % sb.geo.nr_segments * sb.geo.seg_slots;
+	check(!recode(&sb, &boundary, &back) && back.seq == boundary.seq &&
+	      back.slot == boundary.slot &&
+	      back.flags == boundary.flags, "round trip of a boundary");
+	bad = boundary;
 	bad.slot += 1 + rnd() % (sb.geo.seg_slots - 1);
-	check(recode(&sb, &bad, &back), "a cut within a segment");
+	check(recode(&sb, &bad, &back), "a boundary within a segment");
 	bad.slot = sb.geo.nr_slots;
-	check(recode(&sb, &bad, &back), "a cut behind the last segment");
-	bad = cut;
+	check(recode(&sb, &bad, &back), "a boundary behind the last segment");
+	bad = boundary;
 	bad.seq = sb.tail_seq - 1;
-	check(recode(&sb, &bad, &back), "a cut of a seq below the tail");
+	check(recode(&sb, &bad, &back), "a boundary of a seq below the tail");
 	bad.seq = sb.next_seq + 1;
-	check(bad.seq == LC_CKPT_SEQ_END || recode(&sb, &bad, &back), "a cut of a seq nobody has");
-	bad = cut;
+	check(bad.seq == LC_CKPT_SEQ_END || recode(&sb, &bad, &back),
+	      "a boundary of a seq nobody has");
+	bad = boundary;
 	bad.flags |= LC_CKPT_ENTRY_DIRTY;
-	check(recode(&sb, &bad, &back), "a cut with another flag");
+	check(recode(&sb, &bad, &back), "a boundary with another flag");
 	sb.incompat = 0;
-	check(recode(&sb, &cut, &back), "a cut in a log of one lane");
+	check(recode(&sb, &boundary, &back), "a boundary in a log of one lane");
 }
 
 static void one_round(void)
@@ -336,8 +343,8 @@ static void one_round(void)
 	flip_all(raw.bytes, decode_ckpt, &sb);
 	hostile(&sb);
 	partial_last_block();
-	cut_of_record();
-	cuts_of_checkpoint();
+	boundary_of_record();
+	boundaries_of_checkpoint();
 }
 
 int main(int argc, char **argv)

@@ -19,7 +19,7 @@
  * "sb" comes first.  Data slot of block b in seq s is filled with (b * 31 + s) & 0xff.
  * With torn=1 no slot is what its checksum says.
  * data, range and mark take forge=offset:byte, under a good checksum.  A log of several
- * lanes has lanes=1, and as many segments side by side as the script says, with their cuts.
+ * lanes has lanes=1, and as many segments side by side as the script says, with their boundaries.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -167,7 +167,7 @@ static void seal(struct lc_record_header *raw, struct lc_record_info *info)
 	info->epoch = number("epoch", sb.epoch);
 	info->epoch_first_seq = number("first", sb.epoch_first_seq);
 	info->durable_seq = number("durable", 0);
-	info->cut = number("cut", 0);
+	info->boundary = number("cut", 0);
 	info->lane = number("lane", 0);
 	info->tail_seq = sb.tail_seq;
 	lc_record_seal(raw, &sb, info);
@@ -230,11 +230,11 @@ static void parse_block(const char *word, struct lc_ckpt_item *item)
 	item->flags = dirty ? LC_CKPT_ENTRY_DIRTY : 0;
 }
 
-static void parse_cut(const char *word, struct lc_ckpt_item *item)
+static void parse_boundary(const char *word, struct lc_ckpt_item *item)
 {
-	item->flags = LC_CKPT_ENTRY_CUT;
+	item->flags = LC_CKPT_ENTRY_BOUNDARY;
 	if (sscanf(word, "%u:%llu", &item->slot, &item->seq) != 2)
-		die("bad cut");
+		die("bad boundary");
 }
 
 /* Add what a list names, if there is one. */
@@ -261,7 +261,7 @@ static void make_ckpt(void)
 
 	memset(&raw, 0, sizeof(raw));
 	nr = add_items(&raw, 0, "items", parse_block);
-	nr = add_items(&raw, nr, "cuts", parse_cut);
+	nr = add_items(&raw, nr, "cuts", parse_boundary);
 	lc_ckpt_seal(&raw, &sb, 0, nr);
 	put(fd, &raw, sb.geo.ckpt_offset);
 }

@@ -134,8 +134,8 @@ static void far_seqs(void)
 	}
 }
 
-/* The cut that a header tells is its own or a lower one, and never below the tail. */
-static void told_cuts(void)
+/* The boundary that a header tells is its own or a lower one, and never below the tail. */
+static void told_boundaries(void)
 {
 	static const u32 back[] = { 1, 2, 1021, 1022, 1023, 1024, 1025, 2046, 2047, 2048, 5000 };
 	struct lc_record_info r = { .seq = 1, .epoch = 9, .epoch_first_seq = 1, .segment = 6001 };
@@ -146,19 +146,19 @@ static void told_cuts(void)
 		sb.tail_segment = 900;
 		sb.geo.nr_segments = 6000;
 		sb.geo.nr_slots = 6000 * SEG_SLOTS;
-		r.cut = r.segment - back[i];
+		r.boundary = r.segment - back[i];
 		new_log(&sb);
-		if (add(&r, false) || lc_replay_told_cut(&found_log, at(0)) !=
-				      (back[i] < 1023 ? r.cut : 900))
-			die("a cut far back was not told as it is, or as the tail");
-		sb.tail_segment = r.cut + 1;
+		if (add(&r, false) || lc_replay_told_boundary(&found_log, at(0)) !=
+				      (back[i] < 1023 ? r.boundary : 900))
+			die("a boundary far back was not told as it is, or as the tail");
+		sb.tail_segment = r.boundary + 1;
 		new_log(&sb);
-		if (add(&r, false) || lc_replay_told_cut(&found_log, at(0)) != sb.tail_segment)
-			die("a cut below the tail was told as another one");
-		r.cut = 0;
+		if (add(&r, false) || lc_replay_told_boundary(&found_log, at(0)) != sb.tail_segment)
+			die("a boundary below the tail was told as another one");
+		r.boundary = 0;
 		new_log(&sb);
-		if (add(&r, false) || lc_replay_told_cut(&found_log, at(0)) != r.segment)
-			die("a record of its own cut was told as another one's");
+		if (add(&r, false) || lc_replay_told_boundary(&found_log, at(0)) != r.segment)
+			die("a record of its own boundary was told as another one's");
 	}
 }
 
@@ -324,7 +324,7 @@ int main(void)
 {
 	durable_seqs();
 	far_seqs();
-	told_cuts();
+	told_boundaries();
 	places();
 	forgotten();
 	many_lives();

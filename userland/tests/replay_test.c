@@ -12,7 +12,7 @@
  *   - a prefix of what this life and, before it, the surviving part of the
  *     lives before wrote: no dead record ever comes back.
  *
- * And it must find the cuts that the lanes have left in it.
+ * And it must find the boundaries that the lanes have left in it.
  *
  * With rot, one durable record vanishes besides.  Then replay may only succeed
  * if nothing that survived tells of it.
@@ -371,7 +371,7 @@ static void check_run(struct lc_replay_result *run)
 		die("replay believes more durable than was");
 	for (i = 0; i < found_log.nr; i++) {
 		if (at(i)->keep && at(i)->seq > run->durable_seq && recs[id_of(at(i))].data_bad) {
-			lc_replay_cut(&found_log, at(i)->seq - 1, run);
+			lc_replay_truncate(&found_log, at(i)->seq - 1, run);
 			break;
 		}
 	}
@@ -400,31 +400,32 @@ static void check_run(struct lc_replay_result *run)
 		die("the next life would overwrite the run");
 }
 
-/* What a cut is, by looking at all pairs: lc_replay_find_cuts() must find the same. */
-static u64 cut_at(const struct lc_replay_record *r)
+/* What a boundary is, by looking at all pairs: lc_replay_find_boundaries() must find the same. */
+static u64 boundary_at(const struct lc_replay_record *r)
 {
-	u64 cut = ~0ULL;
+	u64 boundary = ~0ULL;
 	u32 i;
 
 	for (i = 0; i < found_log.nr; i++) {
-		if (at(i)->keep && at(i)->seq >= r->seq && segment_of(at(i)) < cut)
-			cut = segment_of(at(i));
+		if (at(i)->keep && at(i)->seq >= r->seq && segment_of(at(i)) < boundary)
+			boundary = segment_of(at(i));
 	}
 	for (i = 0; i < found_log.nr; i++) {
-		if (at(i)->keep && at(i)->seq < r->seq && segment_of(at(i)) >= cut)
+		if (at(i)->keep && at(i)->seq < r->seq && segment_of(at(i)) >= boundary)
 			return 0;
 	}
-	return cut;
+	return boundary;
 }
 
-static void check_cuts(void)
+static void check_boundaries(void)
 {
 	u32 i;
 
-	lc_replay_find_cuts(&found_log);
+	lc_replay_find_boundaries(&found_log);
 	for (i = 0; i < found_log.nr; i++) {
-		if (lc_replay_cut_segment(&found_log, at(i)) != (at(i)->keep ? cut_at(at(i)) : 0))
-			die("the tail may not move to a cut, or might to what is none");
+		if (lc_replay_boundary_segment(&found_log, at(i)) !=
+		    (at(i)->keep ? boundary_at(at(i)) : 0))
+			die("the tail may not move to a boundary, or might to what is none");
 	}
 }
 
@@ -438,7 +439,7 @@ static void replay(void)
 	if (ret)
 		die(ret == -EUCLEAN ? "a torn tail was called damage" : "replay refused");
 	check_run(&run);
-	check_cuts();
+	check_boundaries();
 	last_seq = run.last_seq;
 	next_segment = run.next_segment;
 	acked = last_seq;

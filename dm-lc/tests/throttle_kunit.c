@@ -2,19 +2,19 @@
 /* How fast writes that wait are continued. */
 #include <kunit/test.h>
 
-#include "../bio/meter.h"
+#include "../bio/throttle.h"
 
 #define SEGMENT		255u
 #define START		(ULONG_MAX - 2 * HZ)	/* jiffies wrap */
 
 /* Writers that always want more, and segments that come at a rate. */
 struct flow {
-	struct lc_meter meter;
+	struct lc_throttle throttle;
 	unsigned long now;
 	u64 supply;		/* blocks / HZ that have come, not a whole segment yet */
 	u64 room;		/* blocks */
 	u64 most;		/* at hand; what is above is lost */
-	bool dry;		/* nobody looks until more comes */
+	bool no_space;		/* nobody looks until more comes */
 	u64 written, largest;	/* in all; in one tick */
 	u64 bio, left;		/* blocks; of the first one */
 	u32 idle;		/* ticks without a write, a segment was at hand */
@@ -22,9 +22,9 @@ struct flow {
 
 static bool flow_may(struct flow *flow)
 {
-	return lc_meter_may(&flow->meter, flow->now) ||
-	       lc_meter_may_exceed(&flow->meter, flow->now, flow->room / SEGMENT,
-				   flow->most / SEGMENT);
+	return lc_throttle_may_admit(&flow->throttle, flow->now) ||
+	       lc_throttle_has_spare(&flow->throttle, flow->now, flow->room / SEGMENT,
+				     flow->most / SEGMENT);
 }
 
 static void flow_tick(struct flow *flow, u32 rate)
@@ -35,18 +35,18 @@ static void flow_tick(struct flow *flow, u32 rate)
 	while (flow->supply >= SEGMENT * HZ) {
 		flow->supply -= SEGMENT * HZ;
 		flow->room = min(flow->room + SEGMENT, flow->most);
-		flow->dry = false;
+		flow->no_space = false;
 	}
-	while (!flow->dry && flow_may(flow)) {
+	while (!flow->no_space && flow_may(flow)) {
 		u64 nr = min(flow->room, flow->left);
 
 		flow->room -= nr;
-		lc_meter_count(&flow->meter, flow->now, nr);
+		lc_throttle_count(&flow->throttle, flow->now, nr);
 		now += nr;
 		flow->left -= nr;
 		if (flow->left) {
-			lc_meter_dry(&flow->meter);
-			flow->dry = true;
+			lc_throttle_no_space(&flow->throttle);
+			flow->no_space = true;
 		} else {
 			flow->left = flow->bio;
 		}
@@ -71,7 +71,7 @@ static void flow_init(struct flow *flow, u32 bio)
 	*flow = (struct flow) { .now = START, .most = 16 * SEGMENT };
 	flow->bio = bio;
 	flow->left = bio;
-	lc_meter_stop(&flow->meter);
+	lc_throttle_stop(&flow->throttle);
 }
 
 static const u32 rates[] = { 40, 500, 15000, 100000 };
@@ -151,62 +151,62 @@ static void large(struct kunit *test)
 /* Nothing is held back before the rate is known, nor after a stop. */
 static void unknown(struct kunit *test)
 {
-	const unsigned long later = START + LC_METER_SPAN;
-	struct lc_meter meter;
+	const unsigned long later = START + LC_THROTTLE_SPAN;
+	struct lc_throttle throttle;
 	u32 i;
 
-	lc_meter_stop(&meter);
+	lc_throttle_stop(&throttle);
 	for (i = 0; i < 10000; i++) {
-		KUNIT_ASSERT_TRUE(test, lc_meter_may(&meter, START));
-		lc_meter_count(&meter, START, 1);
+		KUNIT_ASSERT_TRUE(test, lc_throttle_may_admit(&throttle, START));
+		lc_throttle_count(&throttle, START, 1);
 	}
-	lc_meter_dry(&meter);
-	KUNIT_EXPECT_TRUE(test, lc_meter_may(&meter, START));
-	lc_meter_count(&meter, START, 1);
-	lc_meter_dry(&meter);
-	lc_meter_count(&meter, later - 1, 1);	/* too soon to say */
-	KUNIT_EXPECT_EQ(test, meter.rate, 0);
-	lc_meter_dry(&meter);
-	lc_meter_count(&meter, later, 0);	/* there is still no room */
-	KUNIT_EXPECT_EQ(test, meter.rate, 0);
-	lc_meter_count(&meter, later, 1);
-	KUNIT_EXPECT_GE(test, meter.rate, 2 * HZ / LC_METER_SPAN);
-	KUNIT_EXPECT_FALSE(test, lc_meter_may(&meter, later));
-	KUNIT_EXPECT_FALSE(test, lc_meter_may_exceed(&meter, later, 7, 16));
-	KUNIT_EXPECT_TRUE(test, lc_meter_may_exceed(&meter, later, 8, 16));
-	lc_meter_stop(&meter);
-	KUNIT_EXPECT_TRUE(test, lc_meter_may(&meter, later));
+	lc_throttle_no_space(&throttle);
+	KUNIT_EXPECT_TRUE(test, lc_throttle_may_admit(&throttle, START));
+	lc_throttle_count(&throttle, START, 1);
+	lc_throttle_no_space(&throttle);
+	lc_throttle_count(&throttle, later - 1, 1);	/* too soon to say */
+	KUNIT_EXPECT_EQ(test, throttle.rate, 0);
+	lc_throttle_no_space(&throttle);
+	lc_throttle_count(&throttle, later, 0);	/* there is still no room */
+	KUNIT_EXPECT_EQ(test, throttle.rate, 0);
+	lc_throttle_count(&throttle, later, 1);
+	KUNIT_EXPECT_GE(test, throttle.rate, 2 * HZ / LC_THROTTLE_SPAN);
+	KUNIT_EXPECT_FALSE(test, lc_throttle_may_admit(&throttle, later));
+	KUNIT_EXPECT_FALSE(test, lc_throttle_has_spare(&throttle, later, 7, 16));
+	KUNIT_EXPECT_TRUE(test, lc_throttle_has_spare(&throttle, later, 8, 16));
+	lc_throttle_stop(&throttle);
+	KUNIT_EXPECT_TRUE(test, lc_throttle_may_admit(&throttle, later));
 }
 
 /* With plenty of room writes need not queue, but never take the last of it (C7). */
 static void passes(struct kunit *test)
 {
-	KUNIT_EXPECT_TRUE(test, lc_meter_pass(8, 16));
-	KUNIT_EXPECT_TRUE(test, lc_meter_pass(2, 2));
-	KUNIT_EXPECT_FALSE(test, lc_meter_pass(7, 16));
-	KUNIT_EXPECT_FALSE(test, lc_meter_pass(1, 1));
-	KUNIT_EXPECT_FALSE(test, lc_meter_pass(0, 0));
+	KUNIT_EXPECT_TRUE(test, lc_throttle_may_pass(8, 16));
+	KUNIT_EXPECT_TRUE(test, lc_throttle_may_pass(2, 2));
+	KUNIT_EXPECT_FALSE(test, lc_throttle_may_pass(7, 16));
+	KUNIT_EXPECT_FALSE(test, lc_throttle_may_pass(1, 1));
+	KUNIT_EXPECT_FALSE(test, lc_throttle_may_pass(0, 0));
 }
 
 /* What passed was not counted: no rate is made of it. */
 static void missed(struct kunit *test)
 {
-	unsigned long later = START + LC_METER_SPAN;
-	struct lc_meter meter;
+	unsigned long later = START + LC_THROTTLE_SPAN;
+	struct lc_throttle throttle;
 
-	lc_meter_stop(&meter);
-	lc_meter_dry(&meter);
-	lc_meter_count(&meter, START, 1);
-	lc_meter_missed(&meter);
-	lc_meter_dry(&meter);
-	lc_meter_count(&meter, later, 1);
-	KUNIT_EXPECT_EQ(test, meter.rate, 0);
-	lc_meter_dry(&meter);
-	lc_meter_count(&meter, later + LC_METER_SPAN, 1);
-	KUNIT_EXPECT_GT(test, meter.rate, 0);
+	lc_throttle_stop(&throttle);
+	lc_throttle_no_space(&throttle);
+	lc_throttle_count(&throttle, START, 1);
+	lc_throttle_missed(&throttle);
+	lc_throttle_no_space(&throttle);
+	lc_throttle_count(&throttle, later, 1);
+	KUNIT_EXPECT_EQ(test, throttle.rate, 0);
+	lc_throttle_no_space(&throttle);
+	lc_throttle_count(&throttle, later + LC_THROTTLE_SPAN, 1);
+	KUNIT_EXPECT_GT(test, throttle.rate, 0);
 }
 
-static struct kunit_case meter_cases[] = {
+static struct kunit_case throttle_cases[] = {
 	KUNIT_CASE(passes),
 	KUNIT_CASE(missed),
 	KUNIT_CASE_PARAM(steady, rates_gen_params),
@@ -217,9 +217,9 @@ static struct kunit_case meter_cases[] = {
 	{}
 };
 
-static struct kunit_suite meter_suite = {
-	.name = "dm_lc_meter",
-	.test_cases = meter_cases,
+static struct kunit_suite throttle_suite = {
+	.name = "dm_lc_throttle",
+	.test_cases = throttle_cases,
 };
 
-kunit_test_suite(meter_suite);
+kunit_test_suite(throttle_suite);

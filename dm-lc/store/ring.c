@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ring of segments.  See segment.h for the picture.
+ * The ring of segments.  See ring.h for the picture.
  */
 #include <linux/log2.h>
 #include <linux/math64.h>
@@ -9,7 +9,7 @@
 #include <linux/vmalloc.h>
 
 #include "format/format.h"
-#include "store/segment.h"
+#include "store/ring.h"
 
 /*
  * One is lost if the power goes while blocks are logged again, because the next life does
@@ -88,12 +88,12 @@ void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head)
 		ring->segments[lc_ring_position(ring, n)].number = n;
 }
 
-void lc_ring_forget_cuts(struct lc_ring *ring)
+void lc_ring_forget_boundaries(struct lc_ring *ring)
 {
 	u64 i;
 
 	for (i = 0; i < ring->nr; i++)
-		ring->segments[i].cut_seq = 0;
+		ring->segments[i].boundary_seq = 0;
 }
 
 u64 lc_ring_position(const struct lc_ring *ring, u64 number)

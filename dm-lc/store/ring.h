@@ -20,11 +20,12 @@
  * The last `reserve` free segments are kept back for blocks that writeback must log again: until
  * these are logged, the tail cannot move (D1).
  *
- * A cut is a number that the tail may move to: all seqs below its cut_seq are in lower
- * segments, all others in this segment or in higher ones.  With one lane every number is a cut.
+ * A boundary is a number that the tail may move to: all seqs below its boundary_seq are in lower
+ * segments, all others in this segment or in higher ones.  With one lane every number is a
+ * boundary.
  */
-#ifndef LC_SEGMENT_H
-#define LC_SEGMENT_H
+#ifndef LC_RING_H
+#define LC_RING_H
 
 #include <linux/atomic.h>
 #include <linux/spinlock.h>
@@ -37,7 +38,7 @@ struct lc_segment {
 	struct lc_buffer __rcu *buf;	/* its RAM image until that is durable; log->lock */
 	/* Of the content.  Changes before anything of the next content is written (H1). */
 	u64 number;			/* READ_ONCE() */
-	u64 cut_seq;			/* 0: not a cut, or not known to be one; allot->lock */
+	u64 boundary_seq;		/* 0: not a boundary, or not known to be one; alloc->lock */
 	atomic_t refs;			/* reads in flight that hold it (H1) */
 	u16 lane;			/* that opened it in this life; set with number */
 };
@@ -71,8 +72,8 @@ void lc_ring_destroy(struct lc_ring *ring);
 /**
  * lc_ring_keep() - set how many segments are kept back for relogging
  * @ring: the ring; nothing is taken from it yet
- * @earlier: longest distance between two cuts of earlier lives, in segments
- * @round: distance between two cuts of this life, in segments
+ * @earlier: longest distance between two boundaries of earlier lives, in segments
+ * @round: distance between two boundaries of this life, in segments
  *
  * Process context.  If fewer segments are free than this life needs, writers do not wait for them:
  * every second segment that the tail frees is added to the reserve.  The reserve is complete before
@@ -89,8 +90,8 @@ void lc_ring_keep(struct lc_ring *ring, u64 earlier, u64 round);
  */
 void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head);
 
-/* Drop the cuts that a checkpoint has named: replay finds them itself. */
-void lc_ring_forget_cuts(struct lc_ring *ring);
+/* Drop the boundaries that a checkpoint has named: replay finds them itself. */
+void lc_ring_forget_boundaries(struct lc_ring *ring);
 
 /**
  * lc_ring_take() - hand out the next segment number
@@ -161,4 +162,4 @@ static inline u32 lc_ring_slot_in_segment(const struct lc_ring *ring, u32 slot)
 	return slot & ((1u << ring->slot_shift) - 1);
 }
 
-#endif /* LC_SEGMENT_H */
+#endif /* LC_RING_H */

@@ -8,8 +8,8 @@
  * The steps of a batch are listed in writeback.c: 1 collect, 2 sort, 3 copy, 4 FLUSH the HDD,
  * 5 mark clean or log again, 6 make the log durable, 7 move the tail.
  */
-#ifndef LC_WBROOM_H
-#define LC_WBROOM_H
+#ifndef LC_WB_INTERNAL_H
+#define LC_WB_INTERNAL_H
 
 #include <linux/atomic.h>
 #include <linux/mutex.h>
@@ -30,7 +30,7 @@ struct lc_writeback {
 	struct task_struct *task;
 	wait_queue_head_t wait;
 	struct mutex batch_lock;	/* held for steps 1 to 5 of a batch */
-	atomic_t wanted;		/* tasks that wait for it: the batch takes no rest */
+	atomic_t wanted;		/* tasks that wait for it: the batch does not back off */
 
 	/*
 	 * Owned by the thread, and by the rescue once the mode is not rw any more; replaced under
@@ -41,7 +41,7 @@ struct lc_writeback {
 	struct workqueue_struct *wq;	/* of each copier: kept when that is replaced */
 
 	bool paused;		/* the thread must do no I/O; READ_ONCE() */
-	bool resting;		/* it has seen that, and does none; READ_ONCE() */
+	bool quiesced;		/* it has seen that, and does none; READ_ONCE() */
 	bool filling;		/* between the watermarks: drain on; thread only */
 	bool working;		/* a batch is under way, or due; READ_ONCE() */
 	struct lc_pace pace;
@@ -60,15 +60,15 @@ struct lc_writeback {
 struct lc_wb_batch {
 	u64 first;		/* segment number */
 	u64 end;
-	bool part;		/* end is lower than it was collected */
+	bool shortened;		/* end is lower than it was collected */
 };
 
 /* A slot is lost only after the SSD has failed for as long as it may (L18). */
-static inline enum lc_wb_judge lc_wb_judge(const struct lc_writeback *wb)
+static inline enum lc_wb_on_error lc_wb_on_error(const struct lc_writeback *wb)
 {
 	if (lc_patience_reads_over(&wb->patience, READ_ONCE(wb->c->env.params.ssd_patience_ms)))
-		return LC_WB_JUDGE_BOTH;
-	return wb->patience.hdd || wb->patience.reads ? LC_WB_JUDGE_HDD : LC_WB_STOP;
+		return LC_WB_ISOLATE_BOTH;
+	return wb->patience.hdd || wb->patience.reads ? LC_WB_ISOLATE_HDD : LC_WB_FAIL_BATCH;
 }
 
 /*
@@ -94,7 +94,7 @@ int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b);
  */
 void lc_wb_keep_done(struct lc_writeback *wb);
 
-/* Steps 6 and 7.  Return: 0, -ENOENT: no cut is reached yet, or an error. */
+/* Steps 6 and 7.  Return: 0, -ENOENT: no boundary is reached yet, or an error. */
 int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b);
 
-#endif /* LC_WBROOM_H */
+#endif /* LC_WB_INTERNAL_H */

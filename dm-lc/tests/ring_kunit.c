@@ -7,7 +7,7 @@
 #include <linux/delay.h>
 #include <linux/kthread.h>
 
-#include "../store/segment.h"
+#include "../store/ring.h"
 #include "example.h"
 
 static struct lc_ring *ring_create(struct kunit *test, struct lc_geometry *geo)
@@ -255,7 +255,7 @@ static void no_lost_wakeup(struct kunit *test)
 	lc_ring_destroy(race.ring);
 }
 
-static struct kunit_case segment_cases[] = {
+static struct kunit_case ring_cases[] = {
 	KUNIT_CASE(fresh),
 	KUNIT_CASE(reserve),
 	KUNIT_CASE(reserve_grows),
@@ -267,9 +267,9 @@ static struct kunit_case segment_cases[] = {
 	{}
 };
 
-static struct kunit_suite segment_suite = {
-	.name = "dm_lc_segment",
-	.test_cases = segment_cases,
+static struct kunit_suite ring_suite = {
+	.name = "dm_lc_ring",
+	.test_cases = ring_cases,
 };
 
-kunit_test_suite(segment_suite);
+kunit_test_suite(ring_suite);
