@@ -57,7 +57,8 @@ void lc_intake_presuspend(struct lc_intake *intake, struct dm_target *ti);
 void lc_intake_resume(struct lc_intake *intake);
 
 /*
- * No bio is under way; nothing of the intake runs afterwards.  May sleep.  A noflush suspend is
+ * No bio is under way; the intake does nothing afterwards.  Its work may run once more, if a worker
+ * whose write has ended is still in park(), and finds no write.  May sleep.  A noflush suspend is
  * over: its table, which would be asked, may be gone soon.
  */
 void lc_intake_quiesce(struct lc_intake *intake);

@@ -69,7 +69,10 @@ static int merge_try(struct lc_cache *c, struct lc_request *io, bool last)
 	return ret;
 }
 
-/* Errors may pass, and so may wrong data: the slot is read again for ssd_patience_ms (L18). */
+/*
+ * Errors may pass, and so may wrong data: the slot is read again for ssd_patience_ms, or for
+ * MERGE_PATIENCE_MS if that is longer (L18).
+ */
 static void merge_work(struct work_struct *work)
 {
 	struct lc_request *io = container_of(work, struct lc_request, work);

@@ -13,7 +13,8 @@
  *
  * A block that a device fails is left for the next pass.
  *
- *  S-e No block hides another one: a pass tries each block, whatever became of those before it.
+ *  S-e No block hides another one: a pass tries each block, whatever became of those before it,
+ *      as long as the SSD can be read (see below).
  *      After max_row blocks in a row that the HDD refuses there is a pause, then the next block
  *      is tried, not the first one again.  Pause and row double until one succeeds.
  *  S-f A block is lost only in a pass that began when the SSD had failed to give it back as it

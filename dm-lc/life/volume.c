@@ -294,8 +294,10 @@ void lc_volume_teardown(struct lc_volume *vol)
 	lc_log_stop(c->log);
 	lc_log_quiesce(c->log);
 	lc_rescue_destroy(vol->rescue);
-	/* A worker whose bio has ended may still be about to queue works of refill or intake. */
-	flush_workqueue(c->verify_wq);
+	/*
+	 * All bios have ended, but a patient worker may still be about to queue the intake's work:
+	 * see park().
+	 */
 	flush_workqueue(c->patient_wq);
 	lc_refill_stop(c->refill);
 	lc_intake_stop(vol->intake);

@@ -112,7 +112,7 @@ static bool lacks_flush(const struct lc_buffer *buf)
 	return buf->closed && !buf->unwritten && buf->undurable;
 }
 
-/* [lock] If one more is free after a FLUSH, the refill worker looks (too_many_unwritten()). */
+/* [lock] If one more only needs a FLUSH to be free, refill looks (too_many_unwritten()). */
 static void count_unflushed(struct lc_log *log, struct lc_buffer *buf, int change)
 {
 	struct lc_lane_pool *lane_pool = &buf->pool->lane_pools[buf->lane_pool];

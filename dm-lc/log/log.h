@@ -26,7 +26,7 @@
  *     with an error in mode fail.
  *  G6 A request for buffers, lc_log_want_buffers(), holds until a buffer comes back, which
  *     kicks the refill worker, or until all seqs given before the request are durable (D3).
- *     Each FLUSH for it covers what is written when the FLUSH is sent.
+ *     Each FLUSH for it covers what is written when the FLUSH is queued.
  *  G7 rec->needs_flush of an open record is set before a write without FUA in it completes.  A
  *     FLUSH closes the open records that need it (F5), and no others.  A FUA write completes only
  *     when it is durable.  A block that is logged again is durable in its old slot until the tail
@@ -148,8 +148,8 @@ void lc_log_flush_failed(struct lc_log *log);
  * lc_log_stop() - write nothing more to the SSD, ever
  * @log: the log
  *
- * Any context.  lc_log_wait_durable() returns an error from now on.  Bios that wait for a
- * flush go on waiting, until lc_log_end_flushes() or lc_log_fail().
+ * Any context.  lc_log_wait_durable() waits no more: it returns an error for a seq that is not
+ * durable.  Bios that wait for a flush go on waiting, until lc_log_end_flushes() or lc_log_fail().
  */
 void lc_log_stop(struct lc_log *log);
 

@@ -22,7 +22,8 @@
  *      written to the HDD again: it was overwritten in the cache, discarded, lost or refused.
  *
  * The HDD may return anything for a discarded block, and something else the next time.  So a
- * discard adds its sectors to `sent`, and takes none out of `doubtful`.
+ * discard adds its sectors to `sent`, before it is sent and again when it has ended, and takes none
+ * out of `doubtful`.
  *
  * One FLUSH of the HDD at a time: from writeback under batch_lock, or while writeback is paused.
  */
@@ -42,7 +43,7 @@ struct lc_doubt {
 	u64 nr_blocks;			/* constant */
 	u8 sent[LC_SB_SAMPLES];
 	u8 covered[LC_SB_SAMPLES];
-	u8 taken[LC_SB_SAMPLES];	/* written since the last FLUSH, without an error */
+	u8 taken[LC_SB_SAMPLES];	/* by writes begun after the last FLUSH, without an error */
 	u8 doubtful[LC_SB_SAMPLES];
 };
 

@@ -118,8 +118,8 @@ void lc_io_disown(struct bio *bio);
  * lc_io_may_send() - may this task send what others wait for?
  * @bio: that the task sends, from map()
  *
- * Return: false for a task that may get neither CPU nor disk while others want them, and for one
- * that must not sleep: a worker sends the bio instead.
+ * Return: false for a task that may be kept from the CPU, or from the disk, for as long as others
+ * want it, and for one that must not sleep: a worker sends the bio instead.
  */
 bool lc_io_may_send(const struct bio *bio);
 

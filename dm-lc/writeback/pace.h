@@ -35,7 +35,7 @@
 #define LC_PACE_MEMORY	(60 * HZ)	/* then both sums are halved */
 #define LC_PACE_BACKOFF	3u
 #define LC_PACE_LONGEST	(HZ / 10 ?: 1)	/* backoff: the expected time may be far too long */
-#define LC_PACE_SHARE	8u /* a batch that is measured backed_off one tick of so many */
+#define LC_PACE_SHARE	8u /* a batch that is measured backed off one tick of so many, at most */
 #define LC_PACE_PARTS	64u		/* of a tick, for what takes few ticks */
 
 struct lc_pace {
