@@ -271,7 +271,11 @@ static void move_mappings(const struct rec *rec, u32 from)
 		if (lc_index_lookup(index, bucket, entry->block, &map) &&
 		    map.slot == slot_of(rec, from, i)) {
 			map.slot = slot_of(rec, rec->cur, i);
-			lc_index_set(index, bucket, entry->block, &map, &old);
+			/* Above the tombstone it would pass for newer (N4). */
+			if (rec->seq < discard_seq(entry->block))
+				lc_index_remove(index, bucket, entry->block, &old);
+			else
+				lc_index_set(index, bucket, entry->block, &map, &old);
 		}
 		lc_index_unlock(index, bucket);
 	}

@@ -128,7 +128,7 @@ bool user_wants_drain(void);
 bool user_can_drain(bool all);
 void user_drain(bool all);
 u32 discard_sent(const void *owner);
-bool discard_logged(u32 block);
+u64 discard_seq(u32 block);
 
 /* rewrite.c */
 enum worker log_worker(const struct work_struct *work);

@@ -155,7 +155,7 @@ void __wrap_lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block,
 	u32 i;
 
 	__real_lc_cursor_describe(cur, slot, block, mask, lost);
-	for (i = 0; i < PAGE_SECTORS && discard_logged(block); i++) {
+	for (i = 0; i < PAGE_SECTORS && discard_seq(block); i++) {
 		u32 op = *(const u32 *)(image + (i << SECTOR_SHIFT));
 
 		if (mask & 1u << i && op < world->nr_ops)

@@ -271,11 +271,37 @@ static u32 discard_add(const struct lc_claim *claim, u32 rec)
 	return op_add(claim->first, claim->last - claim->first + 1, 0, rec);
 }
 
+static bool any_cached(const struct lc_claim *claim)
+{
+	struct lc_index *index = world->vol->c.index;
+	struct lc_mapping map;
+	bool found = false;
+	u64 block;
+	u32 bucket;
+
+	for (block = claim->first; block <= claim->last && !found; block++) {
+		bucket = lc_index_lock(index, block);
+		found = lc_index_lookup(index, bucket, block, &map);
+		lc_index_unlock(index, bucket);
+	}
+	return found;
+}
+
+/*
+ * The module looks next whether there is a copy.  Without one there is no tombstone, and a copy
+ * that is added from here on is newer.
+ */
 void __wrap_lc_claims_add(struct lc_claims *claims, struct lc_claim *claim)
 {
-	if (claim->kind == LC_CLAIM_DISCARD)
-		*discard_of(NULL) = (struct user_discard) { .claim = claim };
+	struct user_discard *one;
+
 	__real_lc_claims_add(claims, claim);
+	if (claim->kind != LC_CLAIM_DISCARD)
+		return;
+	one = discard_of(NULL);
+	*one = (struct user_discard) { .claim = claim };
+	if (!any_cached(claim))
+		one->op = discard_add(claim, NONE);
 }
 
 /* Of a discard this is the end: if it was one, what it discarded is gone. */
@@ -293,21 +319,33 @@ void __wrap_lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim)
 	__real_lc_claims_drop(claims, claim);
 }
 
-/* Its place among the writes is that of its tombstone, or else ... */
+/* The discard of a tombstone, NULL: not one of a user.  Of equal ones it is the turn of the oldest. */
+static struct user_discard *discard_at(const struct lc_entry_info *range)
+{
+	struct user_discard *one = world->standin->discards, *found = NULL;
+
+	for (; one < world->standin->discards + MAX_DISCARDS; one++) {
+		const struct lc_claim *claim = one->claim;
+
+		if (claim && !one->op && range->block == claim->first &&
+		    range->nr_blocks == claim->last + 1 - claim->first &&
+		    (!found || claim->ticket < found->claim->ticket))
+			found = one;
+	}
+	return found;
+}
+
+/* With a copy, its place among the writes is that of its tombstone. */
 int __wrap_lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ranges,
 				  u32 nr)
 {
 	int ret = __real_lc_lanes_append_ranges(lanes, ranges, nr);
-	struct user_discard *one = world->standin->discards;
+	struct user_discard *one;
+	u32 i;
 
-	for (; !ret && one < world->standin->discards + MAX_DISCARDS; one++) {
-		u32 i = 0;
-
-		while (one->claim && i < nr && (ranges[i].block != one->claim->first ||
-						 ranges[i].nr_blocks != one->claim->last + 1 -
-									one->claim->first))
-			i++;
-		if (!one->claim || one->op || i == nr)
+	for (i = 0; !ret && i < nr; i++) {
+		one = discard_at(&ranges[i]);
+		if (!one)
 			continue;
 		one->op = discard_add(one->claim, rec_index(rec_of_seq(world->last_seq)));
 		one->logged = true;
@@ -315,28 +353,33 @@ int __wrap_lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_
 	return ret;
 }
 
-/* ... when it is sent to the HDD.  @owner: of the claim.  Return: which of the discards it is. */
+/* To the HDD.  @owner: has the claim in it.  Return: which of the discards it is. */
 u32 discard_sent(const void *owner)
 {
-	struct user_discard *one = world->standin->discards;
+	struct user_discard *one = world->standin->discards, *next = one + 1;
 
-	while ((const void *)one->claim < owner || (const void *)one->claim > owner + 256)
-		one++;
+	/* Its claim is the first one from its own address on. */
+	for (; next < world->standin->discards + MAX_DISCARDS; next++) {
+		if ((const void *)next->claim >= owner &&
+		    ((const void *)one->claim < owner || next->claim < one->claim))
+			one = next;
+	}
 	if (!one->op)
-		one->op = discard_add(one->claim, NONE);
+		trouble(BAD_WARNING, "a discard of cached blocks is sent, and is not in the log");
 	one->flying++;
 	return one - world->standin->discards;
 }
 
-/* Is a block's discard under way, and in the log? */
-bool discard_logged(u32 block)
+/* The tombstone of a discard of the block that is under way.  Return: its seq, 0: none is logged. */
+u64 discard_seq(u32 block)
 {
 	const struct user_discard *one = world->standin->discards;
+	u64 seq = 0;
 
 	for (; one < world->standin->discards + MAX_DISCARDS; one++) {
 		if (one->claim && one->logged && block >= one->claim->first &&
 		    block <= one->claim->last)
-			return true;
+			seq = max(seq, world->recs[world->ops[one->op].rec].seq);
 	}
-	return false;
+	return seq;
 }
