@@ -9,7 +9,7 @@ struct lc_cache;
 
 /**
  * lc_checkpoint_write() - write the index, not yet durably
- * @c: the volume
+ * @c: the cache
  * @nr_entries: how many blocks it lists
  *
  * The volume is quiet.  Return: 0 or a negative errno.
@@ -18,7 +18,7 @@ int lc_checkpoint_write(struct lc_cache *c, u64 *nr_entries);
 
 /**
  * lc_checkpoint_load() - fill the empty index from the checkpoint
- * @c: the volume
+ * @c: the cache
  *
  * Return: 0, -EUCLEAN or another errno if it cannot be used; the index may then
  * hold part of it.

@@ -70,7 +70,11 @@ struct lc_volume {
 
 	struct mutex life_lock;		/* start, stop, suspend, resume, options */
 	bool started;			/* the epoch is open; under life_lock; READ_ONCE() */
-	bool running;			/* not suspended; under life_lock; READ_ONCE() */
+	/*
+	 * Not suspended; under life_lock.  lc_volume_teardown() clears it without the lock: only a
+	 * rescue may still read it then, and writeback, which the rescue would pause, is paused.
+	 */
+	bool running;
 	bool ended;			/* stopped or failed to start, for good; under life_lock */
 
 	bool outdated;			/* devices of a later life (HB2); READ_ONCE() */

@@ -9,7 +9,7 @@ struct lc_cache;
 
 /**
  * lc_recovery_check_clean() - does the log end where a clean superblock says?
- * @c: the volume
+ * @c: the cache
  *
  * Without a mark, nothing but the log itself can tell a clean superblock of an
  * earlier life, put back by a backup or found after the newer copies rotted.  The
@@ -22,7 +22,7 @@ int lc_recovery_check_clean(struct lc_cache *c);
 
 /**
  * lc_recovery_read_boundaries() - find the boundaries of a log of one lane
- * @c: the volume, stopped cleanly; its index is loaded
+ * @c: the cache, stopped cleanly; its index is loaded
  *
  * Each segment whose first header can be read is one.  May sleep.  Only reads.
  * Return: 0 or -ENOMEM.
@@ -31,7 +31,7 @@ int lc_recovery_read_boundaries(struct lc_cache *c);
 
 /**
  * lc_recovery_run() - fill the empty index from the log
- * @c: the volume
+ * @c: the cache
  * @next_seq: first seq of the new life
  * @next_segment: number of its first segment
  *

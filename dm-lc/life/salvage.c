@@ -62,7 +62,7 @@ struct lc_salvage {
 	wait_queue_head_t wait;		/* stop was set */
 	u64 *blocks;			/* MAX_CLAIMED, while they are claimed */
 	bool active;			/* READ_ONCE(); cleared by the work, or who paused it */
-	bool stop;			/* READ_ONCE(); under life_lock */
+	bool stop;	/* READ_ONCE(); under life_lock, but for lc_salvage_destroy() */
 
 	/* owned by the work, or by who paused it */
 	bool hurry;			/* until deadline, with short pauses */

@@ -3,8 +3,9 @@
  * Copying dirty blocks from an SSD that was given up to the HDD, while the volume goes on without
  * it.  Blocks in RAM were saved before (rescue.h).
  *
- * All but lc_salvage_active() may sleep; begin, pause, resume and finish are called under
- * vol->life_lock, which the work must therefore not take.
+ * All but lc_salvage_active() may sleep.  Begin, pause, resume and finish are called under
+ * vol->life_lock, which the work must therefore not take.  lc_salvage_destroy() pauses the work
+ * without the lock: no table uses the volume, and the work of the rescue has ended.
  */
 #ifndef LC_SALVAGE_H
 #define LC_SALVAGE_H

@@ -15,7 +15,7 @@ struct lc_cache;
 
 /**
  * lc_start() - load the index and open the epoch
- * @c: the volume; its rooms are as they were created
+ * @c: the cache; its rooms are as they were created
  *
  * Checks that the two devices belong together, loads the checkpoint or replays the log, and
  * writes the new epoch to superblock and mark (T1).  Before that it writes nothing.
@@ -26,7 +26,7 @@ int lc_start(struct lc_cache *c);
 
 /**
  * lc_stop_clean() - leave a clean volume
- * @c: the volume; its log is durable
+ * @c: the cache; its log is durable
  *
  * Ends the mode rw, so that a late write is not acknowledged any more.  Then writes the
  * checkpoint and marks the superblock clean.  If that fails the kernel log says so, the devices

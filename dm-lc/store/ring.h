@@ -38,7 +38,12 @@ struct lc_segment {
 	struct lc_buffer __rcu *buf;	/* its RAM image until that is durable; log->lock */
 	/* Of the content.  Changes before anything of the next content is written (H1). */
 	u64 number;			/* READ_ONCE() */
-	u64 boundary_seq;		/* 0: not a boundary, or not known to be one; alloc->lock */
+	/*
+	 * 0: not a boundary, or not known to be one.  alloc->lock, from lc_alloc_start() on.
+	 * Before, a start sets it without: no other task uses the ring.  A clean stop reads it
+	 * without: no lane opens a segment then.
+	 */
+	u64 boundary_seq;
 	atomic_t refs;			/* reads in flight that hold it (H1) */
 	u16 lane;			/* that opened it in this life; set with number */
 };

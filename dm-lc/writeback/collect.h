@@ -26,7 +26,7 @@ struct lc_wb_source {
 
 /**
  * lc_wbcollect_segment() - list the dirty slots of a segment
- * @c: the volume
+ * @c: the cache
  * @source: the segment
  * @list: has room for a segment's slots; they are added in the order of slots
  *

@@ -47,7 +47,7 @@ struct lc_wb_how {
 
 /**
  * lc_wbcopy_create() - preallocate everything for @depth runs in flight
- * @c: the volume
+ * @c: the cache
  * @wq: for verifying, WQ_MEM_RECLAIM, outlives the copier
  * @depth: runs in flight
  *
@@ -79,7 +79,7 @@ unsigned long lc_wbcopy_backed_off(const struct lc_wbcopy *copy);
 
 /**
  * lc_wbcopy_write_block() - write some sectors of a block to the HDD
- * @c: the volume
+ * @c: the cache
  * @block: block number
  * @mask: sectors
  * @data: of the whole block, physically contiguous

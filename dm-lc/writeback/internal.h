@@ -3,7 +3,8 @@
  * The inside of writeback, for its own files only.  writeback.c has the thread.  finish.c follows
  * copying: it marks blocks clean, logs again what the HDD did not take, and moves the tail.
  *
- * All functions are called by the thread, and all but lc_wb_move_tail() with batch_lock held.
+ * All functions are called by the thread.  It holds batch_lock, except for lc_wb_move_tail(), which
+ * calls lc_wb_first_seq() without the lock, too.
  *
  * The steps of a batch are listed in writeback.c: 1 collect, 2 sort, 3 copy, 4 FLUSH the HDD,
  * 5 mark clean or log again, 6 make the log durable, 7 move the tail.
