@@ -511,12 +511,6 @@ void lc_entry_decode(const struct lc_record_header *raw, unsigned int i,
 	entry->csum = lc_entry_is_range(e->type) ? 0 : le32_to_cpu(e->csum);
 }
 
-/**
- * lc_record_seal() - finish a header whose entries are set
- * @raw: header; unused entries must be zero
- * @sb: identity, geometry and checksum type
- * @info: everything else
- */
 void lc_record_seal(struct lc_record_header *raw, const struct lc_sb *sb,
 		    const struct lc_record_info *info)
 {
@@ -578,15 +572,6 @@ static int record_check_entries(const struct lc_record_header *raw, const struct
 	return 0;
 }
 
-/**
- * lc_record_decode() - verify and read a record header
- * @raw: 4 KiB as found
- * @sb: of the format run
- * @segment: segment number expected at this ring position
- * @first_slot: slot of the segment @raw was read from
- * @info: result, undefined on error
- * @why: text on error, may be NULL
- */
 int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb, u64 segment,
 		     u32 first_slot, struct lc_record_info *info, const char **why)
 {

@@ -51,7 +51,12 @@ int lc_geometry_compute(struct lc_geometry *geo, u64 cache_bytes, u32 segment_by
  */
 int lc_geometry_check(const struct lc_geometry *geo);
 
-/* Where things are, in bytes on the device they live on. */
+/*
+ * Where things are.  Any context.  Functions named _address return bytes from the start of the
+ * device; lc_format_position() returns where the segment numbered @segment is, in segments.
+ * @mark_offset: bytes.  @copy: 0 or 1, of a superblock also 2.
+ * @position: of a segment on the SSD, in segments.  @slot: of that segment.
+ */
 u64 lc_format_sb_address(const struct lc_geometry *geo, unsigned int copy);
 u64 lc_format_mark_address(u64 mark_offset, unsigned int copy);
 u64 lc_format_slot_address(const struct lc_geometry *geo, u64 position, u32 slot);
@@ -105,15 +110,28 @@ void lc_mark_encode(const struct lc_mark_info *mark, u32 csum_type, u64 mark_off
 int lc_mark_decode(const struct lc_mark *raw, u64 mark_offset, unsigned int copy,
 		   struct lc_mark_info *mark, const char **why);
 
-/*
- * Sets the fixed part and the checksum of a header whose entries were set with
- * lc_entry_encode(); nothing may be changed afterwards.
+/**
+ * lc_record_seal() - set the fixed part and the checksum of a header
+ * @raw: entries were set with lc_entry_encode(), unused ones are zero; not changed afterwards
+ * @sb: identity, geometry and checksum type
+ * @info: everything else
+ *
+ * Any context.
  */
 void lc_record_seal(struct lc_record_header *raw, const struct lc_sb *sb,
 		    const struct lc_record_info *info);
-/*
- * Verify the header found at info->first_slot of segment number `segment`.
- * On success the record lies within its segment and every entry within the volume.
+
+/**
+ * lc_record_decode() - verify and read a record header
+ * @raw: 4 KiB as found
+ * @sb: of the format run
+ * @segment: segment number expected at this ring position
+ * @first_slot: slot of the segment @raw was read from
+ * @info: result, undefined on error
+ * @why: text on error, may be NULL
+ *
+ * Any context.  Return: 0 or a negative errno.  If it is 0, the record lies within its segment and
+ * every entry within the volume.
  */
 int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb, u64 segment,
 		     u32 first_slot, struct lc_record_info *info, const char **why);
@@ -136,6 +154,7 @@ void lc_entry_encode(struct lc_record_header *raw, unsigned int i,
 void lc_entry_decode(const struct lc_record_header *raw, unsigned int i,
 		     struct lc_entry_info *entry);
 
+/* Is @type one of LC_ENTRY_RANGE_*?  Any value may be asked for.  Any context. */
 bool lc_entry_is_range(u8 type);
 
 struct lc_ckpt_item {

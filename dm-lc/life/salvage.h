@@ -34,6 +34,7 @@ bool lc_salvage_active(const struct lc_salvage *salvage);
 
 /* Pause, and wait until none of its I/O is in flight.  Return: whether it was at work before. */
 bool lc_salvage_pause(struct lc_salvage *salvage);
+/* Undo a pause, if any, and queue the work, which ends at once if nothing is left to salvage. */
 void lc_salvage_resume(struct lc_salvage *salvage);
 /* Salvage for a minute at most; none of its I/O is in flight afterwards. */
 void lc_salvage_finish(struct lc_salvage *salvage);

@@ -69,6 +69,9 @@ void lc_alloc_destroy(struct lc_alloc *alloc);
  * @alloc: the allocator; the ring is started, boundaries of earlier lives are known
  * @segment: number of its first segment
  * @next_seq: first seq
+ *
+ * Process context, does not sleep; takes alloc->lock, then ring->lock.  From lc_start(): no lane
+ * and no worker uses the allocator yet.
  */
 void lc_alloc_start(struct lc_alloc *alloc, u64 segment, u64 next_seq);
 
@@ -76,6 +79,8 @@ void lc_alloc_start(struct lc_alloc *alloc, u64 segment, u64 next_seq);
  * lc_alloc_add() - a segment is ready to be opened
  * @alloc: the allocator
  * @number: one above the last; the segment is evicted, and no read is in flight there
+ *
+ * Process context, does not sleep; takes alloc->lock.  One caller at a time (the refill worker).
  */
 void lc_alloc_add(struct lc_alloc *alloc, u64 number);
 

@@ -122,6 +122,8 @@ bool lc_lane_needs_flush(const struct lc_lane *lane);
 /**
  * lc_lane_activity() - a value that changes whenever something is put into the lane
  * @lane: the lane
+ *
+ * Any context, takes no lock.
  */
 u64 lc_lane_activity(const struct lc_lane *lane);
 

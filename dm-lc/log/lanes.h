@@ -139,7 +139,7 @@ u64 lc_lanes_close_all(struct lc_lanes *lanes, bool direct);
  */
 void lc_lanes_stop(struct lc_lanes *lanes);
 
-/* A value that changes whenever something is put into a lane. */
+/* A value that changes whenever something is put into a lane.  Any context, takes no lock. */
 u64 lc_lanes_activity(const struct lc_lanes *lanes);
 
 /**

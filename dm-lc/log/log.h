@@ -64,6 +64,9 @@ void lc_log_destroy(struct lc_log *log);
  * lc_log_start() - a life begins; everything below @next_seq is durable
  * @log: the log
  * @next_seq: first seq of this life
+ *
+ * Does not sleep; takes log->lock, because the status may be asked for.  From lc_start(): no record
+ * has been closed.
  */
 void lc_log_start(struct lc_log *log, u64 next_seq);
 
@@ -100,6 +103,8 @@ void lc_log_flush_io(struct lc_log *log, struct lc_request *io, u64 seq);
  * lc_log_want_durable() - make a seq durable soon, without waiting for it
  * @log: the log
  * @seq: sequence number
+ *
+ * Does not sleep; takes log->lock.
  */
 void lc_log_want_durable(struct lc_log *log, u64 seq);
 
@@ -165,6 +170,8 @@ void lc_log_wait_stopped(struct lc_log *log);
  * lc_log_end_flushes() - everything given so far is durable elsewhere, or lost
  * @log: stopped
  * @status: for the bios that wait for a flush, and those that still come
+ *
+ * Any context; takes log->lock, and ends the bios without it.
  */
 void lc_log_end_flushes(struct lc_log *log, blk_status_t status);
 

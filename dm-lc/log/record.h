@@ -125,7 +125,10 @@ bool lc_record_retract(struct lc_record *rec);
 /* Has anybody reserved slots that were not given back?  A hint, without lane->lock. */
 bool lc_record_used(const struct lc_record *rec);
 
-/* No slot is reserved, and no writer holds a reference.  Also a hint. */
+/*
+ * No slot is reserved, no writer holds a reference, and the record is open.  Any context, takes no
+ * lock; @rec is lane->open, under lane->lock.  A hint: writers need no lock to change that.
+ */
 bool lc_record_untouched(const struct lc_record *rec);
 
 /* [lane->lock] Where the next record of a buffer would begin; none is open in it. */
@@ -156,10 +159,16 @@ bool lc_record_join(struct lc_record *rec, u64 segment, u32 slot, const bool *re
  * lc_record_owns() - is this slot of its segment in the record?
  * @rec: a reference is held
  * @slot: slots after the reserved ones may belong to the next record of the segment
+ *
+ * Any context, takes no lock.  The answer holds for a slot that is mapped, under the bucket lock of
+ * its block.
  */
 bool lc_record_owns(const struct lc_record *rec, u32 slot);
 
-/* Does nobody get a reference any more? */
+/*
+ * Does no task get a reference any more?  Any context, takes no lock; a reference is held.  Once
+ * true it stays true.
+ */
 bool lc_record_closed(const struct lc_record *rec);
 
 /**

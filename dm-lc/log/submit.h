@@ -63,6 +63,8 @@ struct lc_submit *lc_submit_create(struct lc_env *env, struct lc_ring *ring, str
  * @ops: of the log
  * @log: their first argument
  * @wq: its workers send records
+ *
+ * Does not sleep, takes no lock.  From lc_log_create(): no other task uses the submitter yet.
  */
 void lc_submit_bind(struct lc_submit *submit, const struct lc_submit_ops *ops, struct lc_log *log,
 		    struct workqueue_struct *wq);
@@ -100,7 +102,10 @@ void lc_submit_again(struct lc_submit *submit, struct lc_record *rec);
  */
 void lc_submit_bios(struct bio_list *bios);
 
-/* Does no record wait, and is none on its way that had to wait? */
+/*
+ * Does no record wait, and is none on its way that was counted (SU1)?  Any context; takes
+ * submit->lock, also with log->lock held.
+ */
 bool lc_submit_idle(struct lc_submit *submit);
 
 /**

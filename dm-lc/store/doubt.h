@@ -47,7 +47,10 @@ struct lc_doubt {
 	u8 doubtful[LC_SB_SAMPLES];
 };
 
-/* A life begins: no other task uses @doubt.  All samples are in `sent` (DB1). */
+/*
+ * A life begins: no other task uses @doubt.  All samples are in `sent` (DB1).  @nr_blocks: of the
+ * volume.  Does not sleep, takes no lock.
+ */
 void lc_doubt_init(struct lc_doubt *doubt, u64 nr_blocks);
 
 /*

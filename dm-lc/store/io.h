@@ -84,6 +84,8 @@ void lc_io_batch_init(struct lc_io_batch *batch);
  * @bdev: the device
  * @address: bytes
  * @len: bytes
+ *
+ * May sleep as submit_bio() does.  One task starts the reads of a batch and waits for them.
  */
 void lc_io_batch_read(struct lc_io_batch *batch, struct lc_io_read *read,
 		      struct block_device *bdev, u64 address, u32 len);

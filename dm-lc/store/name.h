@@ -39,7 +39,10 @@ struct lc_name {
 	struct work_struct work;	/* looks again */
 };
 
-/* Before anything is said. */
+/*
+ * Before a line is logged.  @md: outlives @name.  @number: "253:0", is copied.  Does not sleep,
+ * takes no lock.
+ */
 void lc_name_init(struct lc_name *name, struct mapped_device *md, const char *number);
 
 /* Process context, may sleep: nothing is said from now on but by the caller. */

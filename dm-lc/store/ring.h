@@ -92,10 +92,16 @@ void lc_ring_keep(struct lc_ring *ring, u64 earlier, u64 round);
  * @tail: lowest segment number replay would need
  * @tail_seq: lowest seq replay would need
  * @head: number of the first segment to hand out, tail <= head <= tail + nr
+ *
+ * Process context, does not sleep; takes ring->lock, because the status may be asked for.  From
+ * lc_start(), perhaps twice: no lane and no worker uses the ring yet.
  */
 void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head);
 
-/* Drop the boundaries that a checkpoint has named: replay finds them itself. */
+/*
+ * Drop the boundaries that a checkpoint has named: replay finds them itself.  Does not sleep, takes
+ * no lock: from lc_start(), as lc_ring_start().
+ */
 void lc_ring_forget_boundaries(struct lc_ring *ring);
 
 /**
@@ -116,6 +122,8 @@ bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number);
  * @ring: the ring
  * @tail: segment number
  * @tail_seq: the seq that it names
+ *
+ * Process context, does not sleep; takes ring->lock.  One caller at a time (the writeback thread).
  */
 void lc_ring_set_tail(struct lc_ring *ring, u64 tail, u64 tail_seq);
 
@@ -152,8 +160,8 @@ static inline bool lc_segment_put(struct lc_ring *ring, struct lc_segment *seg)
  * @ring: the ring
  * @seg: the segment
  *
- * One caller at a time (the refill worker).  If it returns false, the put of the
- * last reference returns true.
+ * Any context, takes no lock.  One caller at a time (the refill worker).  If it returns false, the
+ * put of the last reference returns true.
  */
 bool lc_segment_idle(struct lc_ring *ring, struct lc_segment *seg);
 
