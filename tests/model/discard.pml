@@ -85,7 +85,7 @@ proctype writer()
 	byte rec, behind;
 	bit again = 1;
 
-	atomic { !held -> behind = (ended == come -> ended : 0) };	/* lc_intake_must() */
+	atomic { !held -> behind = (ended == come -> ended : 0) };	/* must_park() */
 	do
 	:: atomic { again -> rec = current; inside[rec]++ };	/* lc_lane_reserve() */
 		d_step {					/* [bucket lock] */
@@ -151,7 +151,7 @@ end:	do
 			:: else
 			fi
 		}
-		seal(to);			/* move_tail() */
+		seal(to);			/* lc_wb_move_tail() */
 		atomic { durable >= to ->
 			tail = batch_end;
 			printf("the tail is at record %d\n", tail);
@@ -186,7 +186,7 @@ active proctype discarder()
 		   }
 			seal(to);
 			atomic { durable >= to -> to = 0 };
-			/* [lane->lock] lc_lane_append_ranges() */
+			/* [all lanes locked] lc_lanes_append_ranges() */
 			d_step {
 				if
 				:: holds[current] || inside[current] -> current++

@@ -159,7 +159,7 @@ inline retire(buf)
 	unpin(buf)
 }
 
-/* [lane->lock, log->lock] record_close().  The caller holds a reference afterwards. */
+/* [lane->lock, log->lock] lc_log_append().  The caller holds a reference afterwards. */
 inline record_close(rec, want)
 {
 	open[rec] = 0;
@@ -192,7 +192,7 @@ inline record_put(rec)
 	fi
 }
 
-/* [lane->lock] record_open(): the next record of the lane's buffer, if a block fits. */
+/* [lane->lock] open_record(): the next record of the lane's buffer, if a block fits. */
 inline record_open(lane)
 {
 	i = lane_free[lane];
@@ -209,7 +209,7 @@ inline record_open(lane)
 			entry[j] = 0
 		}
 		j = 0
-	:: else ->			/* lane_close_buffer() */
+	:: else ->			/* close_buffer() */
 		i = lane_buffer[lane] - 1;
 		lane_buffer[lane] = 0;
 		lane_open[lane] = 0;
@@ -223,7 +223,7 @@ inline record_open(lane)
 	i = 0
 }
 
-/* [lane->lock] lane_open_next() */
+/* [lane->lock] lc_lane_open_next() */
 inline lane_open_next(lane)
 {
 	if
@@ -251,7 +251,7 @@ inline close_open(lane, want)
 #define OWNS(rec, b)	(at_segment[b] == SEGMENT_OF(rec) && at_slot[b] > (rec) + 1 && \
 			 at_slot[b] - 1 - (rec) <= next[rec])
 
-/* lc_cursor_outdated() */
+/* lc_cursor_compare(): LC_ORDER_NEWER */
 #if LANES == 1 || defined(MUT_LANES_APART)
 #define OUTDATED(rec, b)	(at_slot[b] && (at_segment[b] > SEGMENT_OF(rec) || \
 				 (at_segment[b] == SEGMENT_OF(rec) && !OWNS(rec, b) && \
@@ -348,7 +348,7 @@ inline write_end()
 	printf("copy %d ends\n", copy)
 }
 
-/* lc_lane_release(): give the slot back if it is the last one, or leave a hole. */
+/* lc_cursor_release(): give the slot back if it is the last one, or leave a hole. */
 inline release()
 {
 	if
@@ -412,7 +412,7 @@ proctype writer(byte lane, todo)
 			}
 			NOTE(HOLE)
 		}
-	/* [lane->lock] lane_advance() */
+	/* [lane->lock] advance() */
 	:: atomic { todo && !HAS_SLOT(lane) && CAN_OPEN(lane) ->
 		d_step {
 			rec = NONE;
@@ -546,7 +546,7 @@ inline set_durable(seq)
 	assert(durable_seq <= written_seq && written_seq <= last_seq)	/* G1 */
 }
 
-/* record_write_work(): sum and seal the image; nobody changes it any more. */
+/* seal() in submit.c: sum and seal the image; no task changes it any more. */
 inline record_seal(seq)
 {
 	printf("seq %d is sealed\n", seq);
@@ -577,7 +577,7 @@ inline record_seal(seq)
 #define FUA_ALLOWED(seq)	(want_durable[seq] && !flushing && durable_seq == (seq) - 1)
 #endif
 
-/* [log->lock] record_end() */
+/* [log->lock] record_written() */
 inline record_end(seq)
 {
 	fua = stage[seq] == SENT_FUA;

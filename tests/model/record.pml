@@ -14,12 +14,12 @@
  *
  *  Hazard: C1   MUT_NO_INCARNATION  a cmpxchg succeeds on a record that was opened again
  *  Hazard: C1   MUT_CLOSED_OK       a reference is taken although the record is closed
- *  Hazard: C1   MUT_NO_CLOSER       who closes a record takes no reference himself
- *  Hazard: C1   MUT_RETRACT_USED    a record is taken back although somebody is inside
+ *  Hazard: C1   MUT_NO_CLOSER       the task that closes a record takes no reference
+ *  Hazard: C1   MUT_RETRACT_USED    a record is taken back although a writer is inside
  *  Hazard: B4   MUT_BACK_ANYWAY     slots that are not the last ones are given back
  *  Hazard: L12  MUT_LIMIT_FIRST     the limit is read before the state
  *  Hazard: D1   MUT_WISH_FIRST      the wish of writeback is read before the state
- *  Hazard: D1   MUT_NO_WISH         nobody looks for that wish
+ *  Hazard: D1   MUT_NO_WISH         no writer looks for that wish
  */
 #ifndef SLOTS
 #define SLOTS	5		/* of the segment */
@@ -64,10 +64,10 @@ bit reserved[RECORDS];		/* for relogging */
 #endif
 #endif
 
-bit handed[SLOTS];		/* slots somebody may write to, or did */
+bit handed[SLOTS];		/* slots that a writer may write to, or did */
 byte running;			/* processes */
 
-/* [lane->lock] record_close(); the caller holds a reference afterwards. */
+/* [lane->lock] lc_record_shut(); the caller holds a reference afterwards. */
 inline record_close(r)
 {
 	d_step {
@@ -99,7 +99,7 @@ inline record_put(r)
 	}
 }
 
-/* [lane->lock] lane_retract() */
+/* [lane->lock] lc_record_retract() */
 inline retract(r, done)
 {
 	done = 0;
@@ -119,7 +119,7 @@ inline retract(r, done)
 	fi
 }
 
-/* [lane->lock] record_open(): the state last, so that whoever sees it sees the rest. */
+/* [lane->lock] lc_record_open(): the state last, so that a task that sees it sees the rest. */
 inline record_open(r, is_range)
 {
 	d_step {
@@ -178,7 +178,7 @@ proctype writer()
 		:: r != NONE
 		fi
 	   }
-		/* record_get() */
+		/* lc_record_get() */
 #if defined(READS_WISH) && defined(MUT_WISH_FIRST)
 		wish = writers_held;
 #endif
@@ -249,7 +249,7 @@ proctype writer()
 			:: else
 			fi
 		od;
-advance:	/* lane_advance() */
+advance:	/* advance() */
 		atomic { !lane_lock ->
 			lane_lock = 1;
 			old_closed = 0; old_next = 0; old_writers = 0; old_incarnation = 0;
@@ -288,7 +288,7 @@ inside:	atomic {
 		fi;
 		old_closed = 0; old_writers = 0; got = 0
 	}
-	/* lc_lane_release() */
+	/* lc_cursor_release() */
 	do
 	:: atomic { i < old_next ->
 		old_closed = closed[r];
@@ -412,7 +412,7 @@ proctype discarder()
 	do
 	:: n < DISCARDS ->
 		n++;
-		/* lc_lane_append_ranges() */
+		/* lc_lanes_append_ranges() */
 		atomic { !lane_lock -> lane_lock = 1; old = NONE; taken_back = 1 };
 		if
 		:: lane_open != NONE -> retract(lane_open, taken_back)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whether everybody gets on: bios that find no buffer are parked, the workers that
+ * Whether every task makes progress: bios that find no buffer are parked, the workers that
  * prepare buffers and continue bios, records that must become durable before their
  * buffer is free, the ring of segments, readers that hold segments, writeback that moves
  * the tail, blocks with lost sectors that it must log again.  refill.c, write.c, intake.c,
@@ -47,7 +47,7 @@
  *  Hazard: D2   MUT_OFF_IS_OFF      writeback off does not yield when the log is full
  *  Hazard: D3   MUT_SLEEP           a worker sleeps for a buffer, and it is the only thread
  *                                   (that is so when memory is short)
- *  Hazard: D3   MUT_NO_WISH         nobody flushes for want of a buffer
+ *  Hazard: D3   MUT_NO_WISH         no task flushes for want of a buffer
  *  Hazard: D3   MUT_WISH_ONCE       a wish for buffers is forgotten while a FLUSH runs,
  *                                   which may free none
  *  Hazard: D3   MUT_NO_LOOK         a buffer that only waits for a FLUSH is as good as free,
@@ -55,7 +55,7 @@
  *  Hazard: D23  MUT_NO_LEAST        MOST is 1: writers wait for a slow SSD that has nothing to
  *                                   write
  *  Hazard: P3   MUT_NO_IDLE_WAIT    a segment is given out while a read is on its way
- *  Hazard: D3   MUT_NO_WAKE         the last read of a segment wakes nobody
+ *  Hazard: D3   MUT_NO_WAKE         the last read of a segment wakes no task
  */
 #ifndef BIO_0
 #define BIO_0	3
@@ -213,7 +213,7 @@ inline retire(pos)
 	refill_queued = 1
 }
 
-/* [lane->lock, log->lock] Close the open record; nobody is inside. */
+/* [lane->lock, log->lock] Close the open record; no writer is inside. */
 inline record_close()
 {
 	last_seq++;
@@ -226,7 +226,7 @@ inline record_close()
 	lane_open = 0
 }
 
-/* [lane->lock] record_open(), or the buffer is full and is closed. */
+/* [lane->lock] open_record(), or the buffer is full and is closed. */
 inline record_open()
 {
 	if
@@ -327,7 +327,7 @@ active proctype rate()
 #define HAS_SLOT	(lane_open && lane_free + lane_used < SLOTS)
 
 /*
- * lc_lane_reserve(), one turn: take a slot, or [lane->lock] lane_advance().
+ * lc_lane_reserve(), one turn: take a slot, or [lane->lock] advance().
  * got: 0 -EAGAIN, 1 a slot was filled, 2 try again.
  */
 inline reserve(got)
@@ -640,7 +640,7 @@ active proctype user()
 
 /* --- writeback ---------------------------------------------------------- */
 
-/* lc_lane_next_segment() */
+/* NEXT_SEGMENT: lc_lanes_used(), SETTLED: segment_drainable(), SHOULD_RUN: should_run() */
 #define UNTOUCHED	(!lane_free && !lane_used)
 #define NEXT_SEGMENT	(lane_buffer -> (UNTOUCHED -> lane_buffer : lane_buffer + 1) : \
 				       (ready -> ready : next_to_open))
@@ -739,7 +739,7 @@ end_poll:	do
 			od;
 			got = 0;
 #endif
-			/* move_tail() */
+			/* lc_wb_move_tail() */
 			atomic { true -> d_step { seal(); target[1] = last_seq; want_seq = last_seq; flush_start() } }
 			atomic { target[1] <= durable_seq ->
 				target[1] = 0;
