@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A disk cached in place must not be recognised while it has a cache: whoever mounts it
- * then sees an old state, and changes it.  So its first MiB, the head, moves behind the end
- * of the volume, into the last MiB of the disk, and the mark takes its place.
+ * A disk cached in place must not be recognised while it has a cache: a mount of the disk would
+ * see an old state, and change it.  So its first MiB, the head, moves beyond the end of the volume,
+ * into the last MiB of the disk, and the mark takes its place.
  *
  * Attaching, each step durable before the next begins:
  *

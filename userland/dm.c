@@ -430,7 +430,7 @@ int dm_remove(struct dm_facts *facts)
 	struct dm_task *task = new_task_for(DM_DEVICE_REMOVE, facts);
 	int ret = 0;
 
-	/* It may be opened for a moment by udev, after whoever closed it last. */
+	/* udev may open it for a moment, after its last user has closed it. */
 	if (!task || !dm_task_retry_remove(task) || !run_with_nodes(task))
 		ret = fail(facts->name, "cannot be removed", task);
 	else if (!use_udev())

@@ -134,7 +134,7 @@ static void lose_entry(struct check *c, struct lc_record_header *raw,
 		  info->seq);
 	e.lost |= e.mask;
 	e.mask = 0;
-	/* Whoever sums the whole slot shall find what is there; it holds nothing valid. */
+	/* No sector of it is valid, but a sum over the whole slot must match its content. */
 	if (!bad->unreadable && !device_read(c->ssd, at, slot, sizeof(slot)))
 		e.csum = lc_format_slot_csum(&c->sb, e.block, slot);
 	lc_entry_encode(raw, bad->entry, &e);

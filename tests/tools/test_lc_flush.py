@@ -5,7 +5,7 @@ import json
 
 
 def test_old_name_is_explained(fake):
-    """Whoever names a volume as it was called before is told how it is called now."""
+    """A tool that is given a former name of a volume tells the name that it has now."""
     fake.volume((500, 100, 10))
     status = (fake.folder / "status").read_text(encoding="ascii").strip()
     fake.put("status", status + " former_names a\\x20b,music,12")

@@ -27,7 +27,7 @@ PIECES = 2_000
 
 
 def discard(volume, block, count=1):
-    """Begin to discard blocks; whoever calls waits for it. The kernel lets one at a time in."""
+    """Begin to discard blocks; the caller waits for it. The kernel lets one at a time in."""
     return sh.start("blkdiscard", "--force", "-o", block * BLOCK, "-l", count * BLOCK, volume.path)
 
 
@@ -350,7 +350,7 @@ class Pending:
         return self
 
     def __exit__(self, kind, *_):
-        if kind is not None:    # else whoever cleans up waits for the SSD
+        if kind is not None:    # else the cleanup waits for the SSD
             self.ssd.resume()
             self.lc.resume()
 

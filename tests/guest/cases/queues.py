@@ -334,12 +334,12 @@ def reclaim_does_not_wait(ctx):
 
 
 def suspended(ctx, *options):
-    """A suspend while a writer is kept waiting in map(): he leaves it, and all is written."""
+    """A suspend while a writer is kept waiting in map(): it leaves map(), and all is written."""
     with Held(ctx) as held:
         flood = Flood(held)
         flood.stopped()
         suspend = sh.start("dmsetup", "suspend", "--nolockfs", *options, held.lc.name)
-        # While the SSD answers nothing: it is the suspend that wakes him.
+        # While the SSD answers nothing: it is the suspend that wakes the writer.
         flood.finish()
         held.ssd.resume()
         sh.finish(suspend, 60)

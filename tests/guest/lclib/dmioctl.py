@@ -86,7 +86,7 @@ class Control:
         self.call(SEND, name, message(text))
 
     def remove(self, name):
-        """Remove the device; whoever has just closed it may still be at it."""
+        """Remove the device; a task that has just closed it may not be done with it yet."""
         def gone():
             try:
                 self.call(REMOVE, name)

@@ -53,7 +53,7 @@ class Holding(Breakable):
 
     def __exit__(self, kind, *rest):
         if kind is not None:
-            self.heal()     # else whoever cleans up waits for those that wait
+            self.heal()     # else the cleanup waits for the reads that wait
         super().__exit__(kind, *rest)
 
     def hold(self, start, length):
