@@ -60,7 +60,7 @@
 
 #define MOST_BYTES	(4u << 20)	/* parked, of each class, by those who may sleep */
 #define MOST_SEGMENTS	4u		/* or so many, if that is more */
-#define COMMIT_SLOTS	64u	/* of others, for which FUA writes that have met wait at most */
+#define COMMIT_SLOTS	64u	/* of other classes; then the record of FUA writes is closed */
 
 struct lc_intake {
 	struct lc_cache *c;

@@ -2,10 +2,12 @@
 /*
  * Writes that wait for room, and whose turn it is.  Pure: no lock, no allocation, no I/O.
  *
- * A commit must not wait for all of the page cache.  So there are classes.  Each class has a clock.
- * Each block that the class writes advances the clock, by less if the class has more weight.  The
- * class with the lowest clock has its turn.  When a class that had nothing to do gets a write, its
- * clock is set to `now`, the clock of the last turn, less its lead: that much of it goes first.
+ * A commit must not wait until all of the page cache is written.  So each write belongs to a class,
+ * and each class has a clock.  Each block that a class writes advances its clock, by less if the
+ * class has more weight.  The class with the lowest clock has its turn; `now` is the clock of the
+ * last turn.  When a write comes to a class in which none waits, the clock of the class is set to
+ * `now` less its lead, unless it is higher already.  Until its clock has made up for the lead, the
+ * class has its turn before the others.
  *
  * Invariants
  *  Q1 Shares: while a class has something waiting, it gets the part of the slots that its weight

@@ -21,11 +21,12 @@
  *     The mark would say the same, but there may be none (lc-format --no-mark).
  *  R7 Epochs do not fall while segment numbers rise, because every life opens its segments
  *     after all that the life before it left: a record does not exist if its segment, or a
- *     lower one, holds a record of a later life.  (Without this rule: a record was rewritten,
- *     and only its first copy was found after a crash.  The second copy came after a torn
- *     header, or after more stale segments than the scan goes through.  The records of the
- *     next life lead to the second copy, which wins then, and whose data may be missing:
- *     below the durable seq data is not verified.)
+ *     lower one, holds a record of a later life.  (Without this rule: a life wrote a record
+ *     twice.  The start after a crash found only the first copy, because the second one came
+ *     after a torn header, or after more stale segments than the scan goes through.  The
+ *     records of the next life end where the second copy begins, so that the chain of headers
+ *     leads to it then.  It would win over the first copy, although its data may be missing:
+ *     data of records below the durable seq is not verified.)
  */
 #ifndef LC_REPLAY_H
 #define LC_REPLAY_H
@@ -50,8 +51,9 @@
 struct lc_replay_record {
 	u64 seq;
 	/*
-	 * durable_seq + 1 - tail_seq.  0 if that is not above 0: all below the tail was durable.
-	 * LC_REPLAY_NONE stands for itself and more: no run is as long, so it ends below.
+	 * How many seqs from tail_seq on the header calls durable: durable_seq + 1 - tail_seq, or
+	 * 0 if that is negative.  LC_REPLAY_NONE also stands for any higher number: no run is as
+	 * long, so each run ends below the durable seq, which is damage (R5).
 	 */
 	u32 durable;
 	u32 place;	/* segment and slot, from the tail's segment on: lc_replay_segment() */

@@ -18,14 +18,15 @@
  *  HB3 No image is restored over a kernel in which the life of a volume has begun: the image
  *      knows an earlier life.  The kernel goes on as after a power cut.
  *
- * When.  Volumes are suspended when the power management core prepares devices.  All tasks and
- * freezable kernel threads are frozen by then, so that nothing that has to freeze waits for a
- * volume: in the notifier, which comes before the kernel syncs and freezes, writers would hang.
- * And all devices still work, so that the log can be made durable: once they are told to freeze,
- * disks that were found after this module was loaded freeze before it is asked.  They go on when
- * freezable workqueues are thawed, which is the same moment whether hibernation failed, was
- * aborted, or the image was restored.  The notifier comes too late: the kernel may thaw file
- * systems before it, which write.
+ * When.  Volumes are suspended when the power management core prepares devices.  The notifier would
+ * be too early: it is called before the kernel syncs file systems and freezes tasks, and writers
+ * would hang.  When devices are prepared, all tasks and freezable kernel threads are frozen, so no
+ * task that has to freeze waits for a volume.  All devices still work then, so the log can be made
+ * durable.  The next step, in which devices freeze, would be too late: disks that were found after
+ * this module was loaded freeze before the device of this module.
+ * Volumes are resumed when freezable workqueues are thawed.  That moment is the same whether
+ * hibernation failed, was aborted, or the image was restored.  The notifier would be too late: the
+ * kernel may thaw file systems before it calls the notifier, and file systems write.
  *
  * Which.  Those whose life has begun, newest first: a volume may lie on another one, which is
  * older.  Frozen tasks create and remove none.  Device mapper itself may remove one meanwhile

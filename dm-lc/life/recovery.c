@@ -313,14 +313,15 @@ static int scan_log(struct scan *s)
 }
 
 /*
- * No record of a life is written before the mark is of that life (T1).  One that is proves that
- * the disk is an old one, put back after that life began (S7).
+ * The mark gets the epoch of a life before the first record of that life is written (T1).  So a
+ * record of an epoch above the mark's proves that the disk is an old copy, put back after that life
+ * began (S7).
  */
 static int check_disk(const struct scan *s)
 {
 	u64 epoch = lc_mark_epoch(s->c->mark), latest = lc_replay_latest(&s->found.log);
 
-	/* Above the superblock's it is that which is the old one (R6). */
+	/* If the epoch is above the superblock's, too, the superblock is the old one (R6). */
 	if (latest <= epoch || latest > s->c->sb.epoch)
 		return 0;
 	lc_mark_say_old_disk(s->c->mark, latest);

@@ -51,7 +51,7 @@
 #define PAUSE_FIRST	HZ
 #define PAUSE_LAST	(30 * HZ)
 #define PAUSE_ERRORS	HZ		/* before the SSD is asked again */
-#define REMOVAL_PATIENCE (60 * HZ)	/* a removal waits no longer for it, nor through */
+#define REMOVAL_PATIENCE (60 * HZ)	/* a removal salvages no longer than that */
 #define REMOVAL_TRIES	5	/* passes of which the HDD takes nothing */
 
 struct lc_salvage {

@@ -20,8 +20,9 @@
  * does not wait for the rest of a segment.  Writes that are no commits stay in the queue while two
  * pieces are unwritten.
  *
- *  BL3 Writes are held back only while a closed record is on its way.  After its end the clock of
- *     the throttle (M1) looks at them again, while the other piece keeps the SSD busy.
+ *  BL3 Writes are held back only while a closed record is on its way.  When that has ended, the SSD
+ *     writes the other piece, and meanwhile the clock of the throttle (M1) looks again at the
+ *     writes that are held back.
  *
  * Time is in ns.
  */

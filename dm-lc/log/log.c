@@ -297,8 +297,12 @@ static void log_retry_work(struct work_struct *work)
 		return;
 	}
 	log->retry_pause = min_t(unsigned long, log->retry_pause * 2, RETRY_LAST);
+	/*
+	 * No record has failed, and none waits for a FLUSH: there may be no further write or FLUSH
+	 * whose success would end the trouble.
+	 */
 	if (!log->nr_failed && log->written_seq == log->durable_seq)
-		WRITE_ONCE(log->trouble, false);	/* nothing could show that it is over */
+		WRITE_ONCE(log->trouble, false);
 	give_up = log->trouble && time_after(jiffies, log->trouble_since + patience);
 	list_for_each_entry(rec, &log->pending, list) {
 		if (give_up || rec->stage != LC_RECORD_FAILED)

@@ -95,8 +95,9 @@ static bool refill_segment(struct lc_refill *refill)
 }
 
 /*
- * Must writes wait for their next segment although there is one?  Then pace_work looks
- * again.  Never while suspended, so that pace_work rests once postsuspend has waited for it.
+ * Must writes wait for their next segment although one is free?  If so, pace_work queues the refill
+ * worker again when the wait is over.  Never while suspended: lc_refill_quiesce() has waited for
+ * pace_work, and it must not be queued again.
  */
 static bool must_follow_writeback(struct lc_refill *refill)
 {
@@ -181,7 +182,7 @@ static void refill_work(struct work_struct *work)
 		}
 		added = true;
 	}
-	/* At most one of the reserve in a run: writes cannot use what relogging leaves over. */
+	/* Relogging has a segment now.  Writes could not use another one of the reserve (B5). */
 	if (lc_alloc_ready(c->alloc))
 		WRITE_ONCE(c->alloc->lend_reserve, false);
 	if (added)

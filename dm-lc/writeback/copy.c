@@ -8,8 +8,8 @@
  * next to each other in one go).  At most `depth` runs are in flight, started in the order of
  * the HDD.  Runs and the pages of all of them are preallocated.
  *
- * Reads of others go first.  A drive takes writes into its cache at once, so few in flight
- * would not keep it free for them: its head is at the writes whenever a read comes.  Pauses do.
+ * Reads of others go first.  Fewer runs in flight would not achieve that: a drive takes writes into
+ * its cache at once, and its head is busy with them when a read comes.  So writeback pauses.
  *
  * Invariant
  *  Y  While others read the HDD, writeback backs off after each `depth` runs that it has started.

@@ -3,11 +3,12 @@
  * How fast the log may be filled while it is as good as full.
  *
  * The larger a batch of writeback, the better its order, and the less the head of the HDD moves
- * for a block.  But the segments of a batch become free all at once, at its end.  If writes took
- * them at once, too, all would wait for the next batch, for many seconds.  So the last free
- * segments, as many as two batches free (the zone), are handed out in proportion to what is
- * left of them: at half the zone as fast as writeback frees segments.  In the time of one batch
- * the number of free segments shrinks to 1/e.
+ * for a block.  But the segments of a batch become free all at once, at its end.  If writes could
+ * take all of them at once, they would then wait for the next batch, for many seconds.  So the last
+ * free segments are handed out at a limited rate.  They are called the zone: as many segments as
+ * two batches free.  The rate is proportional to the number of segments that are still free.  When
+ * half of the zone is free, it is the rate at which writeback frees segments.  So if writes take
+ * all that they may, the number of free segments falls to 1/e in the time of one batch.
  *
  * A batch frees more slots than it writes blocks: slots of overwritten copies need no write.
  * So the rate is the number of all slots of its segments, divided by its expected time.

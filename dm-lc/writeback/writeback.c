@@ -149,7 +149,10 @@ static bool must_end_soon(const struct lc_writeback *wb, const struct lc_wb_batc
 	       number - b->first >= c->sb.geo.nr_segments / 8;
 }
 
-/* A batch with blocks goes on to segment @number only if the tail could not move there. */
+/*
+ * May a batch that must end soon take segment @number, too?  Once it has blocks, only if the tail
+ * could not move to that segment: then it would free no more by ending there.
+ */
 static bool may_go_on(struct lc_writeback *wb, const struct lc_wb_batch *b, u64 number)
 {
 	u64 seq;
@@ -423,7 +426,7 @@ static void run_batch(struct lc_writeback *wb)
 	if (b.end > b.first) {
 		if (ret)
 			note_tail_failure(wb, ret);
-		else if (!b.shortened)	/* what fails is still to come */
+		else if (!b.shortened)	/* otherwise the next batch has the blocks that fail */
 			lc_patience_success(&wb->patience);
 		return;
 	}
