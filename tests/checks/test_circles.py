@@ -63,13 +63,34 @@ LAYERS = {
 @pytest.mark.parametrize("change, found", [
     ({}, []),
     ({"low/a.c": '#include "left/b.h"\n'}, ["low/a uses left/b"]),
+    ({"low/a.c": '#include "../left/b.h"\n'}, ["low/a uses left/b"]),
+    ({"low/a.c": '#include "../low/../d.h" /* as left/b.h */\n'}, ["low/a uses ./d"]),
+    ({"low/a.c": "#include <left/b.h>\n"}, ["low/a uses left/b"]),
+    ({"low/a.c": '  # include  "left/b.h"\n'}, ["low/a uses left/b"]),
+    ({"low/a.c": '#include "a.h"\n#include <linux/bio.h>\n'}, []),
+    ({"low/a.c": '#include "../../top/left/b.h"\n'},
+     ['low/a.c includes "../../top/left/b.h", which is not found']),
+    ({"low/a.c": '#include "b.h"\n'}, ['low/a.c includes "b.h", which is not found']),
+    ({"low/a.c": "#include HIGH\n"}, ["low/a.c includes HIGH, which is not found"]),
     ({"low/a.c": "int a(void)\n{\n\treturn d();\n}\n"}, ["low/a uses ./d"]),
     ({"left/b.c": "int b(void)\n{\n\treturn c();\n}\n"}, ["left/b uses right/c"]),
     ({"odd/e.c": ""}, ["odd/e.c: its folder has no rank"]),
     ({"right/a.h": ""}, ["right/a.h: low/ has a file of this name"]),
-], ids=["none", "header", "call", "side", "folder", "name"])
+], ids=["none", "header", "parent", "parents", "brackets", "spaces", "own-and-kernel", "outside",
+        "no-file", "macro-name", "call", "side", "folder",
+        "name"])
 def test_arrows_that_go_up(change, found):
     """Found is each use of what is not below."""
     ranks = (("low",), ("left", "right"), ("",))
-    problems = circles.upward({**LAYERS, **change}, ranks)
-    assert [line for line in problems if "odd/e uses" not in line] == found
+    assert circles.upward({**LAYERS, **change}, ranks) == found
+
+
+@pytest.mark.parametrize("line, found", [
+    ('#include "elsewhere.h"', []),
+    ("#include <unistd.h>", []),
+    ('#include "../life/x.h"', ['a.c includes "../life/x.h", which is not found']),
+    ("#include HEADER", ["a.c includes HEADER, which is not found"]),
+], ids=["folder", "library", "parent", "macro-name"])
+def test_climbing_include_is_found(line, found):
+    """Where options of the compiler find other folders, only a plain name is let pass."""
+    assert circles.climbing({"a.c": f"{line}\n"}) == found

@@ -2,13 +2,16 @@
 """Which files of C code use which, and whether any form a circle.
 
 A unit is X.c with X.h.  It uses another one if it includes its header, or names a function or an
-object that the other one defines for all.  All take {file name: text}, of one folder if nothing
-else is said.
+object that the other one defines for all.  All take {path: text}, with paths below one top.  An
+include is looked for beside its file first, then from the top.
 """
 
+import posixpath
 import re
 
-INCLUDE = re.compile(r'^#include "(?:\w+/)?([\w-]+)\.h"', re.M)
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*(.*?)[ \t]*$", re.M)
+QUOTED = re.compile(r'"[^"]+"')
+IN_BRACKETS = re.compile(r"<[^>]+>")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 # In kernel style what is defined for all begins in the first column, and so does its brace.
@@ -22,8 +25,8 @@ def unit_of(name):
 
 
 def code_of(text):
-    """Without comments and strings."""
-    return STRING.sub('""', COMMENT.sub("", text))
+    """Without comments, strings and what is included."""
+    return STRING.sub('""', INCLUDE.sub("", COMMENT.sub("", text)))
 
 
 def definitions(files):
@@ -37,18 +40,56 @@ def definitions(files):
     return found
 
 
+def includes(files):
+    """(path, what it includes, the unit of that or None), for each include.
+
+    None stands for what is not in @files.
+    """
+    units = {unit_of(path) for path in files}
+    for path, text in files.items():
+        for what in INCLUDE.findall(COMMENT.sub("", text)):
+            name = what[1:-1]
+            places = []
+            if QUOTED.fullmatch(what):
+                places = [posixpath.join(posixpath.dirname(path), name), name]
+            elif IN_BRACKETS.fullmatch(what):
+                places = [name]
+            found = [unit_of(posixpath.normpath(place)) for place in places]
+            yield path, what, next((unit for unit in found if unit in units), None)
+
+
+def unresolved(files):
+    """Includes of which nobody can say what they use: a line each.
+
+    A name in brackets that is not in @files is the kernel's or the library's.
+    """
+    return [f"{path} includes {what}, which is not found" for path, what, unit in includes(files)
+            if not unit and not IN_BRACKETS.fullmatch(what)]
+
+
+def climbing(files):
+    """As unresolved(), but only what leaves the top or is no plain name.
+
+    For files that may include those of other folders, found through the compiler's options.
+    """
+    return [f"{path} includes {what}, which is not found" for path, what, unit in includes(files)
+            if not unit and (not re.fullmatch(r'["<].*[">]', what)
+                             or ".." in what[1:-1].split("/"))]
+
+
 def uses(files):
     """{unit: the units it uses}."""
     defined = definitions(files)
-    units = {unit_of(name) for name in files}
-    found = {unit: set() for unit in units}
-    for name, text in files.items():
-        unit = unit_of(name)
-        found[unit] |= set(INCLUDE.findall(COMMENT.sub("", text))) & units
-        if name.endswith(".c"):
-            found[unit] |= {defined[word] for word in set(re.findall(r"\w+", code_of(text)))
-                            if word in defined}
-        found[unit].discard(unit)
+    found = {unit_of(path): set() for path in files}
+    for path, _, unit in includes(files):
+        if unit:
+            found[unit_of(path)].add(unit)
+    for path, text in files.items():
+        if path.endswith(".c"):
+            found[unit_of(path)] |= {defined[word] for word
+                                     in set(re.findall(r"\w+", code_of(text))) if word in defined}
+    for unit, others in found.items():
+        others.discard(unit)
     return found
 
 
@@ -95,22 +136,24 @@ def misplaced(files, kernels=""):
 def upward(files, ranks):
     """Uses of what is not below: a line each.
 
-    @files: {path: text}, in folders of one level.  @ranks: tuples of folders, from the lowest to
-    the highest; a folder uses itself and lower ones, and "" is the top.  Names of units are unique
-    over all folders.
+    @files: in folders of one level.  @ranks: tuples of folders, from the lowest to the highest; a
+    folder uses itself and lower ones, and "" is the top.  Names of units are unique over all
+    folders.  What is included in quotes must be in @files.
     """
     rank = {folder: number for number, folders in enumerate(ranks) for folder in folders}
     home = {}
-    problems = []
+    problems = unresolved(files)
     for path in sorted(files):
         folder, _, name = path.rpartition("/")
         if folder not in rank:
             problems.append(f"{path}: its folder has no rank")
         elif home.setdefault(unit_of(name), folder) != folder:
             problems.append(f"{path}: {home[unit_of(name)]}/ has a file of this name")
-    arrows = uses({path.rpartition("/")[2]: text for path, text in files.items()})
-    for unit, folder in sorted(home.items()):
-        for other in sorted(arrows[unit]):
-            if home[other] != folder and rank[home[other]] >= rank[folder]:
-                problems.append(f"{folder or '.'}/{unit} uses {home[other] or '.'}/{other}")
+    for unit, others in sorted(uses(files).items()):
+        folder = posixpath.dirname(unit)
+        for other in sorted(others):
+            above = posixpath.dirname(other)
+            if above != folder and rank.get(above, 0) >= rank.get(folder, len(ranks)):
+                problems.append(f"{unit if folder else f'./{unit}'} uses "
+                                f"{other if above else f'./{other}'}")
     return problems
