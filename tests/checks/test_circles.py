@@ -22,9 +22,14 @@ INNOCENT = {
     ("low.c", "return 1", "return high()", ["high", "low", "high"]),
     ("low.c", "return 1", "return a_kind.size", ["high", "low", "high"]),
     ("low.c", "return 1", 'return use("high") + own()', []),
+    ("low.h", "int low(void);", "static inline int low_too(void)\n{\n\treturn high();\n}",
+     ["high", "low", "high"]),
+    ("low.h", "int low(void);", "#define low_too() \\\n\thigh()\n", ["high", "low", "high"]),
+    ("low.h", "int low(void);", "int high(void);\nextern const struct kind a_kind;", []),
     ("low.h", "int low", '#include "elsewhere.h"\nint low', []),
     ("high.c", "return own", "return main() + own", ["high", "high-part", "high"]),
-], ids=["none", "header", "call", "object", "text", "other-folder", "family"])
+], ids=["none", "header", "call", "object", "text", "inline", "macro", "declaration",
+        "other-folder", "family"])
 def test_circle_is_found(name, old, new, found):
     """Files that include or call each other, and only these, are a circle."""
     files = {**INNOCENT, name: INNOCENT[name].replace(old, new, 1)}
@@ -73,12 +78,17 @@ LAYERS = {
     ({"low/a.c": '#include "b.h"\n'}, ['low/a.c includes "b.h", which is not found']),
     ({"low/a.c": "#include HIGH\n"}, ["low/a.c includes HIGH, which is not found"]),
     ({"low/a.c": "int a(void)\n{\n\treturn d();\n}\n"}, ["low/a uses ./d"]),
+    ({"low/a.h": "int d(void);\n"}, []),
+    ({"low/a.h": "int d(void);\nstatic inline int e(void)\n{\n\treturn d();\n}\n"},
+     ["low/a uses ./d"]),
+    ({"low/a.h": "static inline int e(void) { return d(); }\n"}, ["low/a uses ./d"]),
+    ({"low/a.h": "#define e d\n"}, ["low/a uses ./d"]),
     ({"left/b.c": "int b(void)\n{\n\treturn c();\n}\n"}, ["left/b uses right/c"]),
     ({"odd/e.c": ""}, ["odd/e.c: its folder has no rank"]),
     ({"right/a.h": ""}, ["right/a.h: low/ has a file of this name"]),
 ], ids=["none", "header", "parent", "parents", "brackets", "spaces", "own-and-kernel", "outside",
-        "no-file", "macro-name", "call", "side", "folder",
-        "name"])
+        "no-file", "macro-name", "call", "declaration", "inline", "inline-line", "macro", "side",
+        "folder", "name"])
 def test_arrows_that_go_up(change, found):
     """Found is each use of what is not below."""
     ranks = (("low",), ("left", "right"), ("",))

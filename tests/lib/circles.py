@@ -17,6 +17,8 @@ STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 # In kernel style what is defined for all begins in the first column, and so does its brace.
 FUNCTION = re.compile(r"^(?!static\b|typedef\b)\w[\w \t*]*?\b(\w+)\([^;{}]*\)\n\{", re.M)
 OBJECT = re.compile(r"^(?:const )?(?:struct )?\w+ \**(\w+)(?:\[\w*\])? = ", re.M)
+# To declare a function or an object is not to use it.
+DECLARATION = re.compile(r"^(?!static\b)\w[^;{}#]*;", re.M)
 
 
 def unit_of(name):
@@ -85,9 +87,11 @@ def uses(files):
         if unit:
             found[unit_of(path)].add(unit)
     for path, text in files.items():
-        if path.endswith(".c"):
-            found[unit_of(path)] |= {defined[word] for word
-                                     in set(re.findall(r"\w+", code_of(text))) if word in defined}
+        code = code_of(text)
+        if path.endswith(".h"):
+            code = DECLARATION.sub("", code)
+        found[unit_of(path)] |= {defined[word] for word in set(re.findall(r"\w+", code))
+                                 if word in defined}
     for unit, others in found.items():
         others.discard(unit)
     return found
