@@ -8,19 +8,10 @@
  * complete, so that a read never sees what the HDD held before (S-c).
  *
  * The salvage copies old data to blocks that users may write to at the same time.  So
- * that the new data wins, the salvage claims them:
- *
- *  S-d While a block is claimed, no write of a user to it is on its way: those that
- *      came before have ended, the change of the index included, and later ones wait
- *      until it is released.
+ * that the new data wins, the salvage claims them (S-d).
  *
  * Writes on their way are counted in one of two generations.  A claim begins the other
- * generation and waits until the count of the old one is 0.
- *
- *  S-g A write that is counted is not held back on account of its sender: no limit of the
- *      sender's cgroup, no idle I/O class and no plug applies to it, and a task that may get
- *      no CPU for long does not send it.  So a claim waits for no more than the HDD, and for a
- *      task that is preempted within submit_bio().  After the salvage nothing is counted.
+ * generation and waits until the count of the old one is 0 (S-g).
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>

@@ -3,6 +3,16 @@
  * The way of writes past the cache, once the SSD was given up.  See bypass.c.
  *
  * One caller at a time claims blocks: the salvage.
+ *
+ * Invariants
+ *  S-c Sectors that the HDD does not hold become valid there only when the write over them is
+ *     complete.
+ *  S-d While a block is claimed, no write of a user to it is on its way: those that came before
+ *     have ended, the change of the index included, and later ones wait until it is released.
+ *  S-g A write that is counted is not held back on account of its sender: no limit of the
+ *     sender's cgroup, no idle I/O class and no plug applies to it, and a task that may get no
+ *     CPU for long does not send it.  So a claim waits for no more than the HDD, and for a task
+ *     that is preempted within submit_bio().  After the salvage nothing is counted.
  */
 #ifndef LC_BYPASS_H
 #define LC_BYPASS_H

@@ -3,10 +3,10 @@
  * When the SSD has failed: save what can be saved, then go on without it.
  *
  *  1. The lanes are stopped, the log stopped, writeback quiesced, discards have ended: nothing
- *     changes any more and no HDD I/O of ours is in flight (S3).  Writes that come are parked,
- *     flushes wait.
+ *     changes any more (S-b) and no HDD I/O of ours is in flight (S3).  Writes that come are
+ *     parked, flushes wait.
  *  2. The mark says "abandoned", durably in both copies, with the number of lost
- *     blocks unknown: from here on this cache is never replayed (S1).
+ *     blocks unknown: from here on this cache is never replayed (S-a, S1).
  *  3. Every dirty block that is still in RAM goes to the HDD: all that FLUSHes may
  *     wait for is there.  Only segments with a buffer are visited, so the time depends
  *     on the size of the buffers, not on that of the SSD.

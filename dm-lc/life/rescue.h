@@ -3,6 +3,12 @@
  * Giving up an SSD that has failed: dirty blocks in RAM go to the HDD, the mark says that the cache
  * is abandoned, and the volume goes on without it (mode degraded).  Blocks that are only on the SSD
  * are salvaged afterwards (salvage.h).
+ *
+ * Invariants
+ *  S-a Before the first byte bypasses the SSD, the mark is durable in both copies and says that
+ *     the cache is abandoned.
+ *  S-b From step 1 (rescue.c) on no mapping is added to the index: writers have left every
+ *     record, and the lanes give out no slot.
  */
 #ifndef LC_RESCUE_H
 #define LC_RESCUE_H

@@ -11,14 +11,7 @@
  * mapping of the block any more, and are not copied.  When the piece is released, a write may come
  * before the FLUSH: then the HDD holds something newer, which the index need not know.
  *
- * A block that a device fails is left for the next pass.
- *
- *  S-e No block hides another one: a pass tries each block, whatever became of those before it,
- *      as long as the SSD can be read (see below).
- *      After max_row blocks in a row that the HDD refuses there is a pause, then the next block
- *      is tried, not the first one again.  Pause and row double until one succeeds.
- *  S-f A block is lost only in a pass that began when the SSD had failed to give it back as it
- *      was written for ssd_patience_ms.
+ * A block that a device fails is left for the next pass (S-e, S-f).
  *
  * A pass ends after MAX_DEAD_READS slots in a row that cannot be read.  In the last pass the
  * superblock is read then: if that fails, too, the SSD is gone, and the other slots are not tried.

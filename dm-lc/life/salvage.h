@@ -3,6 +3,14 @@
  * Copying dirty blocks from an SSD that was given up to the HDD, while the volume goes on without
  * it.  Blocks in RAM were saved before (rescue.h).
  *
+ * Invariants
+ *  S-e No block hides another one: a pass tries each block, whatever became of those before it,
+ *     unless the SSD fails many slots in a row (salvage.c).  After some blocks in a row that the
+ *     HDD refuses there is a pause, then the next block is tried, not the first one again.  Pause
+ *     and row double until one succeeds.
+ *  S-f A block is lost only in a pass that began when the SSD had failed to give it back as it
+ *     was written for ssd_patience_ms.
+ *
  * All but lc_salvage_active() may sleep.  Begin, pause, resume and finish are called under
  * vol->life_lock, which the work must therefore not take.  lc_salvage_destroy() pauses the work
  * without the lock: no table uses the volume, and the work of the rescue has ended.

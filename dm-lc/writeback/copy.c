@@ -9,13 +9,7 @@
  * the HDD.  Runs and the pages of all of them are preallocated.
  *
  * Reads of others go first.  Fewer runs in flight would not achieve that: a drive takes writes into
- * its cache at once, and its head is busy with them when a read comes.  So writeback pauses.
- *
- * Invariant
- *  Y  While others read the HDD, writeback backs off after each `depth` runs that it has started.
- *     A backoff takes how.backoff() jiffies, one more or less.  It ends within YIELD_STEP if
- *     no read has come or ended for YIELD_CALM, if how.backoff() becomes 0, or if the batch is
- *     to be given up.  A run counts as the number of runs that it would be without stripes.
+ * its cache at once, and its head is busy with them when a read comes.  So writeback pauses (Y).
  *
  * A run only records its error.  lc_wbcopy_run() returns one error when all runs have ended:
  * one of the HDD if there is any, else the first one.  A slot that does not verify is read once

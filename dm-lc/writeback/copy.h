@@ -3,9 +3,14 @@
  * Copying a sorted batch from the SSD to the HDD: runs of neighbours, read, verified and written,
  * with backoff for the sake of reads by others.
  *
- * Invariant
+ * Invariants
  *  RS2 The writes of a run are sent in the order of the HDD, by one task under one plug, so that
  *     a RAID sees all that is written of a stripe before it begins to read for its parity.
+ *  Y  While others read the HDD, a batch backs off after each `depth` runs that it has started.
+ *     A backoff takes how.backoff() jiffies, one more or less.  It ends within YIELD_STEP if
+ *     no read has come or ended for YIELD_CALM (copy.c), if how.backoff() becomes 0, or if the
+ *     batch is to be given up.  A run counts as the number of runs that it would be without
+ *     stripes.
  */
 #ifndef LC_WBCOPY_H
 #define LC_WBCOPY_H
