@@ -4,25 +4,36 @@
 An invariant is stated in the head of one header of the module or the tools, as a line
 " *  XX1 Text", and explained in docs/design.rst, as "* **XX1** Text".  A hazard is a row of the
 table there, a promise a term of docs/dm-lc.rst.  Comments cite all three in parentheses.
+
+The name of an invariant may also be like X-a, or one letter.  One letter could be a word.  So two
+spaces follow it where it is stated, and it is cited as an item of a list: (X) or (XX1, X).
 """
 
 import collections
 import re
 
 NUMBER = r"[A-Z]{1,2}\d+"
-STATED = re.compile(rf"^ \*  ({NUMBER}) [A-Za-z`]", re.M)
-EXPLAINED = re.compile(rf"^\* \*\*({NUMBER})\*\*", re.M)
+LETTER = r"[A-Z]{1,2}-[a-z]"
+STATED = re.compile(rf"^ \*  ({NUMBER}(?= )|{LETTER}(?= )|[A-Z](?=  )) {{1,2}}[A-Za-z`]", re.M)
+EXPLAINED = re.compile(rf"^\* \*\*({NUMBER}|{LETTER}|[A-Z])\*\*", re.M)
 HAZARD = re.compile(rf"^   \* - ({NUMBER})$", re.M)
 PROMISE = re.compile(r"^(P\d) [A-Z]", re.M)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
-CITED = re.compile(rf"\b{NUMBER}\b")
+CITED = re.compile(rf"\b{NUMBER}\b|(?<![\w-]){LETTER}(?![\w-])")
+# After a word they hold the arguments of a function.
+LIST = re.compile(r"(?<!\w)\(([^()]*)\)")
 
 
 def cited(text):
-    """The numbers in parentheses in the comments of a file."""
-    return {number for comment in COMMENT.findall(text)
-            for inner in re.findall(r"\(([^()]*)\)", comment)
-            for number in CITED.findall(inner)}
+    """The names in parentheses in the comments of a file."""
+    found = set()
+    for comment in COMMENT.findall(text):
+        for inner in re.findall(r"\(([^()]*)\)", comment):
+            found.update(CITED.findall(inner))
+        for inner in LIST.findall(comment):
+            found.update(item for item in re.split(r"[,;]\s*", inner)
+                         if re.fullmatch("[A-Z]", item))
+    return found
 
 
 def problems(files, design, guide):
