@@ -107,7 +107,7 @@ static void take(struct lc_alloc *alloc, u32 lane, struct lc_buffer *buf)
 	seg->lane = lane;
 	/* Before any slot of it can be mapped (B2). */
 	rcu_assign_pointer(seg->buf, buf);
-	/* Pairs with segment_drainable(). */
+	/* Pairs with lc_alloc_next(). */
 	smp_store_release(&alloc->next, alloc->next + 1);
 }
 
@@ -156,4 +156,53 @@ void lc_alloc_set_boundary(struct lc_alloc *alloc)
 	alloc->boundary = alloc->next;
 	alloc->boundary_seq = lc_log_last_seq(alloc->log) + 1;
 	spin_unlock(&alloc->lock);
+}
+
+/* --- the reserve ---------------------------------------------------------- */
+
+/*
+ * Why no writer gets a slot of the reserve while writers_held is set (B5):
+ *
+ *  1. Writeback sets writers_held, and then lend_reserve with release.
+ *  2. Refill reads lend_reserve with acquire (lc_alloc_lends()).  Only then does it take a segment
+ *     of the reserve from the ring, and add its number under alloc->lock.
+ *  3. A lane takes the number under alloc->lock and opens a record in its segment.  It sets the
+ *     state of the record with release, the last of its fields.
+ *  4. A writer reads the state with acquire, and writers_held after it (lc_record_get(),
+ *     lc_record_join()).  If the state changes afterwards, the writer gets no slot, and reads both
+ *     again.
+ *
+ * What a task does in one step happens before what the next task does in the next one.  So a lane
+ * that takes such a number sees writers_held, and so does a writer that sees a record there.  Who
+ * got a slot before step 1 has it in another segment.
+ */
+
+void lc_alloc_hold_writers(struct lc_alloc *alloc)
+{
+	WRITE_ONCE(alloc->writers_held, true);
+	/* Pairs with lc_alloc_lends(). */
+	smp_store_release(&alloc->lend_reserve, true);
+}
+
+void lc_alloc_keep_reserve(struct lc_alloc *alloc)
+{
+	WRITE_ONCE(alloc->lend_reserve, false);
+}
+
+void lc_alloc_admit_writers(struct lc_alloc *alloc)
+{
+	WRITE_ONCE(alloc->writers_held, false);
+}
+
+/* --- how many are ready ---------------------------------------------------- */
+
+void lc_alloc_set_ready(struct lc_alloc *alloc, u32 nr)
+{
+	WRITE_ONCE(alloc->max_ready, nr);
+	WRITE_ONCE(alloc->most_ready, nr);
+}
+
+void lc_alloc_limit_ready(struct lc_alloc *alloc, u64 nr)
+{
+	WRITE_ONCE(alloc->most_ready, min_t(u64, READ_ONCE(alloc->max_ready), nr));
 }

@@ -27,18 +27,15 @@ struct lc_env;
 struct lc_log;
 struct lc_ring;
 
+/* Only alloc.c writes it.  Other files of log/, and writeback, read it. */
 struct lc_alloc {
 	struct lc_env *env;
 	struct lc_ring *ring;
 	struct lc_log *log;
 	u32 round_len;			/* segments from one boundary to the next; 0: one lane */
-	/*
-	 * Writeback needs the reserve.  Set before a segment of the reserve is taken from the ring:
-	 * a task that sees such a segment, or a record in it, sees this too (B5).  READ_ONCE()
-	 */
-	bool writers_held;
-	/* The refill worker takes a segment of the reserve, and clears this.  READ_ONCE() */
-	bool lend_reserve;
+	/* Two flags without a lock; alloc.c says in what order they are used (B5).  READ_ONCE() */
+	bool writers_held;		/* writeback needs the reserve: writers get no slot */
+	bool lend_reserve;		/* refill may take a segment of the reserve */
 
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* inside lane->lock; all below */
 	u64 next;			/* to be opened next; READ_ONCE() */
@@ -123,10 +120,77 @@ bool lc_alloc_round_due(const struct lc_alloc *alloc, bool relog);
  */
 void lc_alloc_set_boundary(struct lc_alloc *alloc);
 
+/**
+ * lc_alloc_hold_writers() - writeback needs a slot of the reserve
+ * @alloc: the allocator
+ *
+ * From now on writers get no slot, until lc_alloc_admit_writers() (B5).  Refill may take a segment
+ * of the reserve, see lc_alloc_lends(), until lc_alloc_keep_reserve().  Process context, takes no
+ * lock.  From the writeback thread only, which kicks refill afterwards.
+ */
+void lc_alloc_hold_writers(struct lc_alloc *alloc);
+
+/**
+ * lc_alloc_keep_reserve() - refill takes no further segment of the reserve
+ * @alloc: the allocator
+ *
+ * A run of the refill worker that is under way may still take one.  Process context, takes no lock.
+ * From the refill worker when relogging has a segment, and from the writeback thread when it needs
+ * none.
+ */
+void lc_alloc_keep_reserve(struct lc_alloc *alloc);
+
+/**
+ * lc_alloc_admit_writers() - writers may have slots again
+ * @alloc: the allocator; it lends nothing of the reserve
+ *
+ * Process context, takes no lock.  From the writeback thread only, which kicks the writes that are
+ * parked afterwards.
+ */
+void lc_alloc_admit_writers(struct lc_alloc *alloc);
+
+/**
+ * lc_alloc_set_ready() - how many numbers should refill have at hand?
+ * @alloc: the allocator
+ * @nr: at least 1; ends an earlier lc_alloc_limit_ready()
+ *
+ * Any context, takes no lock.  At creation it is 1.
+ */
+void lc_alloc_set_ready(struct lc_alloc *alloc, u32 nr);
+
+/**
+ * lc_alloc_limit_ready() - the SSD is slow: expect fewer numbers at hand (backlog.h)
+ * @alloc: the allocator
+ * @nr: that there may be, or more than lc_alloc_set_ready() has set: no limit
+ *
+ * Any context, takes no lock.  One caller at a time (the refill worker).
+ */
+void lc_alloc_limit_ready(struct lc_alloc *alloc, u64 nr);
+
 /* Numbers at hand, a hint. */
 static inline u64 lc_alloc_ready(const struct lc_alloc *alloc)
 {
 	return READ_ONCE(alloc->end) - READ_ONCE(alloc->next);
+}
+
+/*
+ * May refill take a segment of the reserve?  If so, tasks that see the segment, or a record in it,
+ * see alloc->writers_held, too (B5).  For the refill worker.  Any context, takes no lock.
+ */
+static inline bool lc_alloc_lends(const struct lc_alloc *alloc)
+{
+	/* Pairs with lc_alloc_hold_writers(). */
+	return smp_load_acquire(&alloc->lend_reserve) && !lc_alloc_ready(alloc);
+}
+
+/*
+ * The number to be opened next.  A segment below it that is seen without a buffer afterwards is
+ * durable: the buffer was set before the number passed it.  Any context, takes no lock.
+ */
+static inline u64 lc_alloc_next(const struct lc_alloc *alloc)
+{
+	/* Pairs with take() in alloc.c. */
+	return smp_load_acquire(&alloc->next);
 }
 
 #endif /* LC_ALLOC_H */

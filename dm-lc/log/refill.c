@@ -73,11 +73,9 @@ static bool refill_segment(struct lc_refill *refill)
 	u64 position;
 
 	if (!refill->taken) {
-		/* Pairs with relog_wait(): writers_held is set before a lane opens it (B5). */
-		bool lend = smp_load_acquire(&alloc->lend_reserve) && !lc_alloc_ready(alloc);
+		u64 keep = lc_alloc_lends(alloc) ? 0 : READ_ONCE(c->ring->reserve);
 
-		if (!lc_ring_take(c->ring, lend ? 0 : READ_ONCE(c->ring->reserve),
-				  &refill->number))
+		if (!lc_ring_take(c->ring, keep, &refill->number))
 			return false;
 		refill->taken = true;
 		refill->last = jiffies;
@@ -140,7 +138,7 @@ static void set_most_ready(struct lc_cache *c, u32 most)
 {
 	u64 ready = (most - 1ull) * c->nr_lanes;
 
-	WRITE_ONCE(c->alloc->most_ready, min_t(u64, READ_ONCE(c->alloc->max_ready), ready));
+	lc_alloc_limit_ready(c->alloc, ready);
 	lc_submit_adapt(c->submit);
 }
 
@@ -184,7 +182,7 @@ static void refill_work(struct work_struct *work)
 	}
 	/* Relogging has a segment now.  Writes could not use another one of the reserve (B5). */
 	if (lc_alloc_ready(c->alloc))
-		WRITE_ONCE(c->alloc->lend_reserve, false);
+		lc_alloc_keep_reserve(c->alloc);
 	if (added)
 		lc_kick(&c->env.unpark);
 	if (want_buffers)
@@ -199,8 +197,7 @@ void lc_refill_set_ready(struct lc_cache *c, const struct lc_params *params)
 
 	for (i = 0; i < c->nr_lanes; i++)
 		WRITE_ONCE(c->lanes->lane[i]->max_ready, nr);
-	WRITE_ONCE(c->alloc->max_ready, nr * c->nr_lanes);
-	WRITE_ONCE(c->alloc->most_ready, nr * c->nr_lanes);
+	lc_alloc_set_ready(c->alloc, nr * c->nr_lanes);
 }
 
 void lc_refill_attach(struct lc_refill *refill, const struct lc_refill_ops *ops, void *owner)

@@ -77,8 +77,8 @@ static bool segment_drainable(struct lc_cache *c, u64 number)
 {
 	struct lc_segment *seg = &c->ring->segments[lc_ring_position(c->ring, number)];
 
-	/* Pairs with take(): the buffer of a segment is set before alloc->next passes it. */
-	return number < smp_load_acquire(&c->alloc->next) && !rcu_access_pointer(seg->buf);
+	/* In this order: without a buffer, what is below was written and is durable. */
+	return number < lc_alloc_next(c->alloc) && !rcu_access_pointer(seg->buf);
 }
 
 /* Lost blocks stay dirty for ever, refused ones for a while: alone they are no reason. */
@@ -340,9 +340,7 @@ static void relog_wait(struct lc_writeback *wb)
 {
 	struct lc_cache *c = wb->c;
 
-	WRITE_ONCE(c->alloc->writers_held, true);
-	/* Pairs with refill_segment(): it takes the reserve only after writers_held is set. */
-	smp_store_release(&c->alloc->lend_reserve, true);
+	lc_alloc_hold_writers(c->alloc);
 	lc_kick(&c->env.refill);
 	lc_refill_wait(c->refill);
 	/* While a device is slow or fails, there may be room later. */
@@ -365,12 +363,12 @@ static void relog_done(struct lc_writeback *wb)
 
 	if (!READ_ONCE(c->alloc->writers_held))
 		return;
-	WRITE_ONCE(c->alloc->lend_reserve, false);
+	lc_alloc_keep_reserve(c->alloc);
 	if (lc_ring_free(c->ring) < READ_ONCE(c->ring->reserve) &&
 	    ++wb->relog_rounds < c->ring->nr)
 		return;
 	wb->relog_rounds = 0;
-	WRITE_ONCE(c->alloc->writers_held, false);
+	lc_alloc_admit_writers(c->alloc);
 	lc_kick(&c->env.unpark);
 }
 
