@@ -162,7 +162,7 @@ static int load_item(struct lc_cache *c, const struct lc_ckpt_item *item)
 	if (item->flags & LC_CKPT_ENTRY_BOUNDARY) {
 		if (seg->boundary_seq || seg->number <= c->sb.tail_segment)
 			return -EUCLEAN;
-		seg->boundary_seq = item->seq;
+		lc_ring_set_boundary(c->ring, seg->number, item->seq);
 		return 0;
 	}
 	/* What is dirty is at or above the tail, or the tail would have lost it. */

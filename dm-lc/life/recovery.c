@@ -521,7 +521,7 @@ static int apply_record(struct scan *s, const struct lc_replay_record *r,
 	if (ret)
 		return ret;
 	if (boundary)
-		c->ring->segments[lc_ring_position(c->ring, boundary)].boundary_seq = r->seq;
+		lc_ring_set_boundary(c->ring, boundary, r->seq);
 	for (i = 0; i < info.nr_entries; i++) {
 		lc_entry_decode(read->data, i, &entry);
 		switch (entry.type) {
@@ -698,8 +698,7 @@ int lc_recovery_read_boundaries(struct lc_cache *c)
 			if (!read->status &&
 			    !lc_record_decode(read->data, &c->sb, n + i, 0, &info, NULL) &&
 			    may_be_boundary(&c->sb, info.seq))
-				c->ring->segments[lc_ring_position(c->ring, n + i)].boundary_seq =
-					info.seq;
+				lc_ring_set_boundary(c->ring, n + i, info.seq);
 		}
 		cond_resched();
 	}

@@ -89,7 +89,6 @@ void lc_alloc_add(struct lc_alloc *alloc, u64 number)
 static void take(struct lc_alloc *alloc, u32 lane, struct lc_buffer *buf)
 {
 	struct lc_ring *ring = alloc->ring;
-	struct lc_segment *seg;
 	u64 boundary_seq = 0;
 
 	lockdep_assert_held(&alloc->lock);
@@ -100,13 +99,7 @@ static void take(struct lc_alloc *alloc, u32 lane, struct lc_buffer *buf)
 		boundary_seq = lc_log_last_seq(alloc->log) + 1;
 	else if (alloc->next == alloc->boundary)
 		boundary_seq = alloc->boundary_seq;
-	seg = &ring->segments[buf->position];
-	/* Before anything is written there: see lc_read_end(). */
-	WRITE_ONCE(seg->number, buf->segment);
-	seg->boundary_seq = boundary_seq;
-	seg->lane = lane;
-	/* Before any slot of it can be mapped (B2). */
-	rcu_assign_pointer(seg->buf, buf);
+	lc_segment_open(&ring->segments[buf->position], buf->segment, boundary_seq, lane, buf);
 	/* Pairs with lc_alloc_next(). */
 	smp_store_release(&alloc->next, alloc->next + 1);
 }

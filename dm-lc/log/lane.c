@@ -73,7 +73,7 @@ static void return_buffer(struct lc_lane *lane)
 
 	lockdep_assert_held(&lane->lock);
 	lane->buf = NULL;
-	rcu_assign_pointer(buf->pool->ring->segments[buf->position].buf, NULL);
+	lc_segment_drop_buffer(&buf->pool->ring->segments[buf->position]);
 	list_add(&buf->list, &lane->ready);
 	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);
 }

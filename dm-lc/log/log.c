@@ -126,9 +126,7 @@ static void count_unflushed(struct lc_log *log, struct lc_buffer *buf, int chang
 /* The SSD holds all of the buffer: reads go there, the RAM is free (B2). */
 static void buffer_retire(struct lc_buffer *buf)
 {
-	struct lc_segment *seg = &buf->pool->ring->segments[buf->position];
-
-	rcu_assign_pointer(seg->buf, NULL);
+	lc_segment_drop_buffer(&buf->pool->ring->segments[buf->position]);
 	lc_buffer_unpin(buf);
 }
 

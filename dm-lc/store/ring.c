@@ -88,6 +88,11 @@ void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head)
 		ring->segments[lc_ring_position(ring, n)].number = n;
 }
 
+void lc_ring_set_boundary(struct lc_ring *ring, u64 number, u64 seq)
+{
+	ring->segments[lc_ring_position(ring, number)].boundary_seq = seq;
+}
+
 void lc_ring_forget_boundaries(struct lc_ring *ring)
 {
 	u64 i;

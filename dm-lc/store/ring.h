@@ -28,14 +28,20 @@
 #define LC_RING_H
 
 #include <linux/atomic.h>
+#include <linux/compiler.h>
+#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
 struct lc_buffer;
 struct lc_geometry;
 
+/*
+ * Only the functions of this header write it.  Other rooms read it.  A segment gets its buffer when
+ * a lane opens it, and loses the buffer when that is retired or goes back to the lane.
+ */
 struct lc_segment {
-	struct lc_buffer __rcu *buf;	/* its RAM image until that is durable; log->lock */
+	struct lc_buffer __rcu *buf;	/* its RAM image until that is durable, opaque here */
 	/* Of the content.  Changes before anything of the next content is written (H1). */
 	u64 number;			/* READ_ONCE() */
 	/*
@@ -98,6 +104,16 @@ void lc_ring_keep(struct lc_ring *ring, u64 earlier, u64 round);
  */
 void lc_ring_start(struct lc_ring *ring, u64 tail, u64 tail_seq, u64 head);
 
+/**
+ * lc_ring_set_boundary() - a boundary of an earlier life was found
+ * @ring: the ring
+ * @number: segment number
+ * @seq: of the boundary, not 0
+ *
+ * Does not sleep, takes no lock: from lc_start(), as lc_ring_start().
+ */
+void lc_ring_set_boundary(struct lc_ring *ring, u64 number, u64 seq);
+
 /*
  * Drop the boundaries that a checkpoint has named: replay finds them itself.  Does not sleep, takes
  * no lock: from lc_start(), as lc_ring_start().
@@ -141,6 +157,36 @@ u64 lc_ring_tail_seq(const struct lc_ring *ring);
 
 /* Where on the SSD the segment of this number is.  Any context. */
 u64 lc_ring_position(const struct lc_ring *ring, u64 number);
+
+/**
+ * lc_segment_open() - a segment gets new content
+ * @seg: handed out by lc_ring_take(), evicted and idle; without a buffer
+ * @number: of the content
+ * @boundary_seq: the seq of the boundary, or 0: the segment is none
+ * @lane: that opens it
+ * @buf: its RAM image, which says already that it is of this segment
+ *
+ * Under alloc->lock.  A task that sees the buffer sees the other fields, too.
+ */
+static inline void lc_segment_open(struct lc_segment *seg, u64 number, u64 boundary_seq, u16 lane,
+				   struct lc_buffer *buf)
+{
+	/* Before anything is written there: see lc_read_end(). */
+	WRITE_ONCE(seg->number, number);
+	seg->boundary_seq = boundary_seq;
+	seg->lane = lane;
+	/* Before any slot of it can be mapped (B2). */
+	rcu_assign_pointer(seg->buf, buf);
+}
+
+/*
+ * The segment has no RAM image any more: all of it is durable, or nothing was put into it.  Any
+ * context, takes no lock.  From the task that takes the buffer away: there is one for each buffer.
+ */
+static inline void lc_segment_drop_buffer(struct lc_segment *seg)
+{
+	rcu_assign_pointer(seg->buf, NULL);
+}
 
 /* A read may take a reference only under the bucket lock of a block mapped there. */
 static inline void lc_segment_get(struct lc_segment *seg)
