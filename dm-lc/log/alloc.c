@@ -92,9 +92,7 @@ static void take(struct lc_alloc *alloc, u32 lane, struct lc_buffer *buf)
 	u64 boundary_seq = 0;
 
 	lockdep_assert_held(&alloc->lock);
-	WRITE_ONCE(buf->segment, alloc->next);
-	buf->position = lc_ring_position(ring, buf->segment);
-	buf->boundary = alloc->round_len ? alloc->boundary : 0;
+	lc_buffer_set_segment(buf, alloc->next, alloc->round_len ? alloc->boundary : 0);
 	if (!alloc->round_len)
 		boundary_seq = lc_log_last_seq(alloc->log) + 1;
 	else if (alloc->next == alloc->boundary)

@@ -6,7 +6,6 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
-#include <linux/string.h>
 
 #include "log/alloc.h"
 #include "log/lane.h"
@@ -36,12 +35,7 @@ void lc_lane_destroy(struct lc_lane *lane)
 
 void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
 {
-	memset(buf->slots[0], 0, LC_SLOT_BYTES);
-	buf->nr_records = 0;
-	buf->undurable = 0;
-	buf->unwritten = 0;
-	buf->closed = false;
-	buf->lane = lane;
+	lc_buffer_make_ready(buf, lane);
 	spin_lock(&lane->lock);
 	list_add_tail(&buf->list, &lane->ready);
 	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);

@@ -362,7 +362,7 @@ static void assign_nodes(struct lc_lanes *lanes, struct lc_pool *pool)
 	int node;
 
 	for (i = 0; i < lanes->nr; i++)
-		pool->lane_pools[i].node = NUMA_NO_NODE;
+		lc_pool_set_node(pool, i, NUMA_NO_NODE);
 	lanes->by_task = lanes->nr > num_node_state(N_CPU);
 	if (lanes->by_task)
 		return;
@@ -372,7 +372,7 @@ static void assign_nodes(struct lc_lanes *lanes, struct lc_pool *pool)
 	for_each_node_state(node, N_CPU) {
 		lanes->lane_of_node[node] = i % lanes->nr;
 		if (i < lanes->nr)
-			pool->lane_pools[i].node = node;
+			lc_pool_set_node(pool, i, node);
 		i++;
 	}
 }

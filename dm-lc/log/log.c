@@ -115,10 +115,8 @@ static bool lacks_flush(const struct lc_buffer *buf)
 /* [lock] If one more only needs a FLUSH to be free, refill looks (too_many_unwritten()). */
 static void count_unflushed(struct lc_log *log, struct lc_buffer *buf, int change)
 {
-	struct lc_lane_pool *lane_pool = &buf->pool->lane_pools[buf->lane_pool];
-
 	lockdep_assert_held(&log->lock);
-	WRITE_ONCE(lane_pool->nr_unflushed, lane_pool->nr_unflushed + change);
+	lc_buffer_count_unflushed(buf, change);
 	if (change > 0)
 		lc_kick(&log->env->refill);
 }

@@ -6,6 +6,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 
 #include "log/pool.h"
 #include "store/env.h"
@@ -31,6 +32,16 @@ struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_
 		pool->lane_pools[i].node = NUMA_NO_NODE;
 	}
 	return pool;
+}
+
+void lc_pool_set_node(struct lc_pool *pool, u32 lane_pool, int node)
+{
+	pool->lane_pools[lane_pool].node = node;
+}
+
+void lc_pool_bind(struct lc_pool *pool, struct lc_submit *submit)
+{
+	pool->submit = submit;
 }
 
 static void buffer_free(struct lc_buffer *buf)
@@ -219,6 +230,30 @@ struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 lane_pool)
 	if (buf)
 		atomic_set(&buf->pins, 1);
 	return buf;
+}
+
+void lc_buffer_make_ready(struct lc_buffer *buf, struct lc_lane *lane)
+{
+	memset(buf->slots[0], 0, LC_SLOT_BYTES);
+	buf->nr_records = 0;
+	buf->undurable = 0;
+	buf->unwritten = 0;
+	buf->closed = false;
+	buf->lane = lane;
+}
+
+void lc_buffer_set_segment(struct lc_buffer *buf, u64 number, u64 boundary)
+{
+	WRITE_ONCE(buf->segment, number);
+	buf->position = lc_ring_position(buf->pool->ring, number);
+	buf->boundary = boundary;
+}
+
+void lc_buffer_count_unflushed(struct lc_buffer *buf, int change)
+{
+	struct lc_lane_pool *lane_pool = &buf->pool->lane_pools[buf->lane_pool];
+
+	WRITE_ONCE(lane_pool->nr_unflushed, lane_pool->nr_unflushed + change);
 }
 
 u32 lc_pool_used(const struct lc_pool *pool)

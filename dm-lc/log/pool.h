@@ -84,19 +84,19 @@ struct lc_buffer {
 	struct lc_record *records;
 };
 
-/* The buffers of one lane.  The numbers are read without the lock, too: READ_ONCE() */
+/* The buffers of one lane; pool.c only.  The numbers are read without the lock, too: READ_ONCE() */
 struct lc_lane_pool {
 	struct list_head free;
 	u32 nr_free;
 	u32 nr;				/* in all */
 	u32 nr_unflushed;		/* closed and written, not durable; log->lock */
-	int node;			/* of their memory, or NUMA_NO_NODE */
+	int node;			/* of their memory, or NUMA_NO_NODE; set before any */
 };
 
 struct lc_pool {
 	struct lc_env *env;
 	struct lc_ring *ring;
-	struct lc_submit *submit;	/* writes what is in them, opaque here; set once by it */
+	struct lc_submit *submit;	/* writes what is in them, opaque here; lc_pool_bind() */
 	/* Written for each buffer.  In another cache line than the above, read for each block. */
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* below, and lane_pools but nr_unflushed */
 	struct list_head all;
@@ -111,6 +111,15 @@ struct lc_pool {
  * Return: a pool without buffers, or NULL.
  */
 struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_lane_pools);
+
+/* Buffers of one lane are allocated on this node from now on.  Does not sleep, takes no lock. */
+void lc_pool_set_node(struct lc_pool *pool, u32 lane_pool, int node);
+
+/*
+ * Set who writes what is in the buffers.  Once, from lc_submit_create(): nothing is in a buffer
+ * yet.  Does not sleep, takes no lock.
+ */
+void lc_pool_bind(struct lc_pool *pool, struct lc_submit *submit);
 
 /*
  * Free the pool and all its buffers, also those that were in a lane or in the log.  The lanes and
@@ -147,6 +156,32 @@ void lc_pool_shrink(struct lc_pool *pool, u32 nr);
  * May sleep.  Return: NULL if none is free.
  */
 struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 lane_pool);
+
+/**
+ * lc_buffer_make_ready() - a buffer is for a lane now: forget what was in it
+ * @buf: from lc_pool_get()
+ * @lane: that is going to fill it
+ *
+ * Clears the first slot, where a header comes.  Process context, takes no lock: no other task has
+ * the buffer.
+ */
+void lc_buffer_make_ready(struct lc_buffer *buf, struct lc_lane *lane);
+
+/**
+ * lc_buffer_set_segment() - a lane begins to fill a buffer
+ * @buf: ready
+ * @number: of its segment
+ * @boundary: number of the last boundary, 0: the segment is one itself
+ *
+ * Process context, takes no lock.  From lc_alloc_take(), before lc_segment_open().
+ */
+void lc_buffer_set_segment(struct lc_buffer *buf, u64 number, u64 boundary);
+
+/*
+ * [log->lock] Only a FLUSH is missing until the buffer is free, or that is so no more: @change is
+ * 1 or -1.
+ */
+void lc_buffer_count_unflushed(struct lc_buffer *buf, int change);
 
 /* How many buffers are not free?  Any context; a hint. */
 u32 lc_pool_used(const struct lc_pool *pool);

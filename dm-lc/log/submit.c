@@ -77,7 +77,7 @@ struct lc_submit *lc_submit_create(struct lc_env *env, struct lc_ring *ring, str
 		goto free_submit;
 	if (bioset_init(&submit->bios, 16, 0, BIOSET_NEED_BVECS))
 		goto free_direct;
-	pool->submit = submit;
+	lc_pool_bind(pool, submit);
 	return submit;
 
 free_direct:
