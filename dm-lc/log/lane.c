@@ -42,6 +42,11 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
 	spin_unlock(&lane->lock);
 }
 
+void lc_lane_set_max_ready(struct lc_lane *lane, u32 nr)
+{
+	WRITE_ONCE(lane->max_ready, nr);
+}
+
 void lc_lane_put(struct lc_record *rec, struct bio_list *direct)
 {
 	if (lc_record_put(rec))
@@ -81,7 +86,7 @@ void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_h
 		return;
 	if (!lc_record_retract(rec)) {
 		lc_log_append(lane->log, rec, want_durable);
-		list_add_tail(&rec->link, closed);
+		lc_lane_keep_closed(rec, closed);
 	}
 	WRITE_ONCE(lane->open, NULL);
 }
@@ -96,6 +101,13 @@ void lc_lane_close_segment(struct lc_lane *lane, bool want_durable, struct list_
 		close_buffer(lane);
 	else
 		return_buffer(lane);
+}
+
+void lc_lane_stop(struct lc_lane *lane, struct list_head *closed)
+{
+	lockdep_assert_held(&lane->lock);
+	lane->stopped = true;
+	lc_lane_close_record(lane, true, closed);
 }
 
 static struct lc_record *open_record(struct lc_lane *lane, u8 type)

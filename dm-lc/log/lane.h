@@ -29,7 +29,10 @@ struct lc_lanes;
 struct lc_log;
 struct lc_submit;
 
-/* In cache lines of its own: the next lane is written by other CPUs. */
+/*
+ * Only lane.c writes it.  lanes.c takes the lock, too, and reads what it guards.  In cache lines of
+ * its own: the next lane is written by other CPUs.
+ */
 struct lc_lane {
 	struct lc_lanes *lanes;		/* all of them, opaque here */
 	struct lc_env *env;
@@ -70,6 +73,12 @@ void lc_lane_destroy(struct lc_lane *lane);
  * Process context.
  */
 void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf);
+
+/*
+ * How many buffers should be ready?  The refill worker reads it when it runs next.  Any context,
+ * takes no lock.  A lane begins with 0.
+ */
+void lc_lane_set_max_ready(struct lc_lane *lane, u32 nr);
 
 /**
  * lc_lane_try_reserve() - as lc_lane_reserve(), of the open record only
@@ -155,6 +164,21 @@ void lc_lane_close_record(struct lc_lane *lane, bool want_durable, struct list_h
  * Under lane->lock.
  */
 void lc_lane_close_segment(struct lc_lane *lane, bool want_durable, struct list_head *closed);
+
+/**
+ * lc_lane_stop() - open nothing any more, for good
+ * @lane: the lane
+ * @closed: as for lc_lane_close_record(); gets the open record, which a flush waits for
+ *
+ * Under lane->lock.
+ */
+void lc_lane_stop(struct lc_lane *lane, struct list_head *closed);
+
+/* Keep a record that was closed under lane->lock, until no lane is locked.  @closed: as above. */
+static inline void lc_lane_keep_closed(struct lc_record *rec, struct list_head *closed)
+{
+	list_add_tail(&rec->link, closed);
+}
 
 /**
  * lc_lane_reopen() - make lane->open the next record of the open segment

@@ -177,10 +177,8 @@ void lc_lanes_stop(struct lc_lanes *lanes)
 
 	lc_hold();
 	lock_all(lanes);
-	for (i = 0; i < lanes->nr; i++) {
-		lanes->lane[i]->stopped = true;
-		lc_lane_close_record(lanes->lane[i], true, &closed);
-	}
+	for (i = 0; i < lanes->nr; i++)
+		lc_lane_stop(lanes->lane[i], &closed);
 	unlock_all(lanes);
 	put_all(&closed, NULL);
 	lc_unhold();
@@ -217,7 +215,7 @@ static int append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ran
 		lc_entry_encode(lc_record_image(rec), i, &ranges[i]);
 	rec->nr_ranges = nr;
 	lc_log_append(lanes->log, rec, true);
-	list_add_tail(&rec->link, closed);
+	lc_lane_keep_closed(rec, closed);
 	return 0;
 }
 

@@ -196,7 +196,7 @@ void lc_refill_set_ready(struct lc_cache *c, const struct lc_params *params)
 	u32 i, nr = clamp_t(u64, div_u64(ready, c->nr_lanes), 1, MAX_READY);
 
 	for (i = 0; i < c->nr_lanes; i++)
-		WRITE_ONCE(c->lanes->lane[i]->max_ready, nr);
+		lc_lane_set_max_ready(c->lanes->lane[i], nr);
 	lc_alloc_set_ready(c->alloc, nr * c->nr_lanes);
 }
 
