@@ -98,7 +98,7 @@ static int write_new_slot(struct lc_cache *c, struct lc_request *io, struct lc_c
 	zero_sectors(image, ~map.mask);
 	lc_cursor_describe(cur, map.slot, block, map.mask, map.lost);
 	lc_index_set(c->index, bucket, block, &map, &replaced);
-	cur->next++;
+	lc_cursor_advance(cur);
 	return 0;
 }
 

@@ -201,7 +201,6 @@ static int append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ran
 	struct lc_lane *lane = lanes->lane[0];
 	struct lc_record *rec;
 	int ret;
-	u32 i;
 
 	lockdep_assert_held(&lanes->all_lock);
 	rec = lc_lane_open_next(lane, LC_RECORD_RANGE, false, &ret);
@@ -211,9 +210,7 @@ static int append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ran
 	}
 	if (!rec)
 		return -EAGAIN;
-	for (i = 0; i < nr; i++)
-		lc_entry_encode(lc_record_image(rec), i, &ranges[i]);
-	rec->nr_ranges = nr;
+	lc_record_set_ranges(rec, ranges, nr);
 	lc_log_append(lanes->log, rec, true);
 	lc_lane_keep_closed(rec, closed);
 	return 0;

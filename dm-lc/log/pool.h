@@ -37,6 +37,14 @@ enum lc_record_stage {
 	LC_RECORD_FAILED,		/* to be written again */
 };
 
+/*
+ * A record passes through several rooms of log/, which therefore share this struct.  One file
+ * writes each field:
+ *   record.c   state to needs_flush; and stage, when the record opens
+ *   log.c      stage to list, from lc_log_append() on
+ *   lane.h     link, until lc_submit_record(): lc_lane_keep_closed()
+ *   submit.c   link and work, from then on
+ */
 struct lc_record {
 	/*
 	 * 63: closed, 62..32: incarnation, 31..16: slots reserved, 15..0: writers.
@@ -50,7 +58,7 @@ struct lc_record {
 	u32 nr_ranges;			/* entries of a tombstone; set when closed */
 	u8 type;
 	bool needs_flush;		/* the next FLUSH must close it (G7); READ_ONCE() */
-	/* below: log->lock */
+	/* log->lock, but for the last two */
 	u8 stage;
 	bool want_durable;		/* closed on behalf of a flush */
 	bool durable_when_written;	/* durable once WRITTEN (G2) */
@@ -63,6 +71,14 @@ struct lc_record {
 	};
 };
 
+/*
+ * As with struct lc_record, one file writes each field:
+ *   record.c   nr_records
+ *   log.c      undurable, unwritten, closed
+ *   pool.c     all others; and it clears these in lc_buffer_make_ready()
+ * But `list` is of the room that has the buffer: pool.c while it is free, lane.c while it is ready,
+ * log.c while it is retired.
+ */
 struct lc_buffer {
 	struct list_head list;		/* free or lane->ready */
 	struct list_head all;		/* pool->all; pool->lock */

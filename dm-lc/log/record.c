@@ -162,6 +162,15 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
 	return rec;
 }
 
+void lc_record_set_ranges(struct lc_record *rec, const struct lc_entry_info *ranges, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		lc_entry_encode(lc_record_image(rec), i, &ranges[i]);
+	rec->nr_ranges = nr;
+}
+
 /* --- cursor ------------------------------------------------------------- */
 
 bool lc_cursor_return(struct lc_cursor *cur)

@@ -30,12 +30,17 @@
 #include "log/pool.h"
 #include "store/ring.h"
 
+struct lc_entry_info;
 struct lc_record_header;
 
 /* 64 KiB: by estimate 10 us to copy, and 60 us from memory that is far and slow. */
 #define LC_HOLD_SLOTS	16u
 
-/* Slots of one record held by one writer, perhaps none, together with a reference. */
+/*
+ * Slots of one record held by one writer, perhaps none, together with a reference.  The writer sets
+ * needs_flush, and reads the rest.  Only the cursor functions write that: those of record.c, and
+ * those that look at the lanes, in lanes.c.
+ */
 struct lc_cursor {
 	struct lc_record *rec;
 	u32 next;			/* data slot index to use next */
@@ -79,6 +84,16 @@ static inline void lc_unhold(void)
  * Under the block's bucket lock, with the cursor's reference (B1).
  */
 void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost);
+
+/**
+ * lc_record_set_ranges() - write all entries of a RANGE record
+ * @rec: open, of type LC_RECORD_RANGE
+ * @ranges: its entries
+ * @nr: how many, 1..LC_RECORD_ENTRIES
+ *
+ * Under lane->lock, by the task that has opened it.
+ */
+void lc_record_set_ranges(struct lc_record *rec, const struct lc_entry_info *ranges, u32 nr);
 
 /**
  * lc_record_get() - reserve slots, together with a reference
@@ -199,6 +214,12 @@ static inline u32 lc_cursor_slot(const struct lc_cursor *cur)
 
 	return (rec->buf->position << rec->buf->pool->ring->slot_shift) + rec->first_slot +
 	       LC_HEADER_SLOTS + cur->next;
+}
+
+/* The cursor's next slot is written and described, and its block is mapped there. */
+static inline void lc_cursor_advance(struct lc_cursor *cur)
+{
+	cur->next++;
 }
 
 static inline void *lc_cursor_image(const struct lc_cursor *cur, u32 slot)
