@@ -56,7 +56,7 @@ static int merge_try(struct lc_cache *c, struct lc_request *io, bool last)
 	if (!merge_find(c, io, &old))
 		return lc_write_run(c, io, true, NULL);
 	pages = mempool_alloc(&c->slot_pages, GFP_NOIO);
-	ret = lc_slot_read(c, block, old.slot, page_address(pages));
+	ret = lc_slot_read(&c->slots, block, old.slot, page_address(pages));
 	if (!ret || last) {
 		old_slot.slot = old.slot;
 		old_slot.data = ret ? NULL : page_address(pages);
@@ -64,7 +64,7 @@ static int merge_try(struct lc_cache *c, struct lc_request *io, bool last)
 	} else {
 		ret = -EIO;
 	}
-	lc_slot_put(c, old.slot);
+	lc_slot_put(&c->slots, old.slot);
 	mempool_free(pages, &c->slot_pages);
 	return ret;
 }

@@ -190,8 +190,8 @@ static int read_piece(struct lc_cache *c, struct bio *bio, struct bvec_iter *ite
 		return -EBADMSG;
 	pages = page_address(mempool_alloc(&c->slot_pages, GFP_NOIO));
 	if (p->place == PLACE_SSD) {
-		ret = lc_slot_read(c, p->block, p->map.slot, pages);
-		lc_slot_put(c, p->map.slot);
+		ret = lc_slot_read(&c->slots, p->block, p->map.slot, pages);
+		lc_slot_put(&c->slots, p->map.slot);
 	}
 	if (p->place == PLACE_HDD || (ret && !p->map.dirty)) {
 		lc_stamp(&c->env.last_hdd_read);
@@ -291,7 +291,7 @@ static bool check_block(struct lc_cache *c, struct bio *bio, struct bvec_iter *i
 	u32 csum;
 
 	lc_io_copy_from_bio(bio, iter, pages, LC_SLOT_BYTES);
-	return !lc_slot_find_sum(c, block, slot, pages + LC_SLOT_BYTES, &csum) &&
+	return !lc_slot_find_sum(&c->slots, block, slot, pages + LC_SLOT_BYTES, &csum) &&
 	       csum == lc_format_slot_csum(&c->sb, block, pages);
 }
 
@@ -333,7 +333,7 @@ static bool check_read(struct lc_cache *c, struct bio *bio, const struct lc_requ
 	while (good && iter.bi_size)
 		good = check_block(c, bio, &iter, block++, slot++, pages);
 	mempool_free(virt_to_page(pages), &c->slot_pages);
-	lc_slot_put(c, io->position);
+	lc_slot_put(&c->slots, io->position);
 	return good;
 }
 

@@ -161,6 +161,7 @@ static int create_cache(struct lc_cache *c, u32 nr_lanes)
 	c->ring = lc_ring_create(&c->sb.geo);
 	if (!c->ring)
 		goto destroy_stats;
+	c->slots = (struct lc_slots){ &c->env, c->ring, &c->sums };
 	c->pool = lc_pool_create(&c->env, c->ring, nr_lanes);
 	if (!c->pool)
 		goto destroy_ring;

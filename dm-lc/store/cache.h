@@ -22,6 +22,7 @@
 #include "store/fit.h"
 #include "store/health.h"
 #include "store/index.h"
+#include "store/slot.h"
 #include "store/stats.h"
 #include "store/sums.h"
 
@@ -48,6 +49,7 @@ struct lc_cache {
 	struct lc_index *index;
 	struct lc_sums sums;
 	struct lc_ring *ring;
+	struct lc_slots slots;
 	struct lc_pool *pool;
 	struct lc_alloc *alloc;
 	struct lc_lanes *lanes;

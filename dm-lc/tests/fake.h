@@ -308,6 +308,7 @@ static inline void fake_rooms(struct fake *fake, const struct fake_options *opti
 	KUNIT_ASSERT_TRUE(test, c->env.wq && c->super && c->index &&
 			  c->ring && c->pool);
 	c->nr_lanes = options->lanes ?: 1;
+	c->slots = (struct lc_slots){ &c->env, c->ring, &c->sums };
 	c->sums.nr_slots = c->sb.geo.nr_slots;
 	c->submit = lc_submit_create(&c->env, c->ring, c->pool, &c->sums, c->nr_lanes);
 	KUNIT_ASSERT_NOT_NULL(test, c->submit);

@@ -98,7 +98,7 @@ static int relog(struct lc_writeback *wb, const struct lc_wb_item *item)
 
 	/* The segment cannot be reused: the tail has not passed it. */
 	if (as == LC_RELOG_DATA) {
-		ret = lc_slot_read(wb->c, item->block, item->slot, wb->header);
+		ret = lc_slot_read(&wb->c->slots, item->block, item->slot, wb->header);
 		if (ret && (ret != -EBADMSG || lc_wb_on_error(wb) < LC_WB_ISOLATE_BOTH))
 			return -EREMOTEIO;
 		if (ret)
