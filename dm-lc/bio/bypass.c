@@ -20,8 +20,8 @@
 
 #include "bio/bypass.h"
 #include "format/mask.h"
+#include "log/cache.h"
 #include "log/request.h"
-#include "store/cache.h"
 #include "store/index.h"
 #include "store/io.h"
 

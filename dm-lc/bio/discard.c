@@ -56,10 +56,10 @@
 #include <linux/workqueue.h>
 
 #include "bio/discard.h"
+#include "log/cache.h"
 #include "log/lanes.h"
 #include "log/log.h"
 #include "log/request.h"
-#include "store/cache.h"
 #include "store/claims.h"
 #include "store/doubt.h"
 #include "store/index.h"

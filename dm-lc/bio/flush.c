@@ -10,10 +10,10 @@
 #include <linux/workqueue.h>
 
 #include "bio/flush.h"
+#include "log/cache.h"
 #include "log/lanes.h"
 #include "log/log.h"
 #include "log/request.h"
-#include "store/cache.h"
 #include "store/io.h"
 
 #define COMMIT_TICKS	2	/* writes that meet may wait for a worker */

@@ -50,11 +50,11 @@
 #include "bio/throttle.h"
 #include "bio/write.h"
 #include "log/alloc.h"
+#include "log/cache.h"
 #include "log/lane.h"
 #include "log/lanes.h"
 #include "log/request.h"
 #include "log/submit.h"
-#include "store/cache.h"
 #include "store/claims.h"
 #include "store/stats.h"
 

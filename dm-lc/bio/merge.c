@@ -9,9 +9,9 @@
 
 #include "bio/merge.h"
 #include "bio/write.h"
+#include "log/cache.h"
 #include "log/pool.h"
 #include "log/request.h"
-#include "store/cache.h"
 #include "store/index.h"
 #include "store/ring.h"
 #include "store/slot.h"

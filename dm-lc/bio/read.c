@@ -22,9 +22,9 @@
 
 #include "bio/read.h"
 #include "format/mask.h"
+#include "log/cache.h"
 #include "log/pool.h"
 #include "log/request.h"
-#include "store/cache.h"
 #include "store/fit.h"
 #include "store/index.h"
 #include "store/io.h"

@@ -6,11 +6,11 @@
 
 #include "bio/write.h"
 #include "format/mask.h"
+#include "log/cache.h"
 #include "log/lanes.h"
 #include "log/record.h"
 #include "log/request.h"
 #include "log/submit.h"
-#include "store/cache.h"
 #include "store/index.h"
 #include "store/io.h"
 #include "store/ring.h"

@@ -12,8 +12,8 @@
 #include <linux/sched.h>
 
 #include "life/checkpoint.h"
+#include "log/cache.h"
 #include "log/lanes.h"
-#include "store/cache.h"
 #include "store/index.h"
 #include "store/io.h"
 #include "store/ring.h"

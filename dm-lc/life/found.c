@@ -5,7 +5,7 @@
 #include <linux/vmalloc.h>
 
 #include "life/found.h"
-#include "store/cache.h"
+#include "log/cache.h"
 
 /* Bytes that stay available (FD1). */
 static u64 min_available(void)

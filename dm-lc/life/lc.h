@@ -36,7 +36,7 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
-#include "store/cache.h"
+#include "log/cache.h"
 
 struct lc_writeback;
 struct lc_bypass;

@@ -34,7 +34,7 @@
 #include "format/chain.h"
 #include "life/found.h"
 #include "life/recovery.h"
-#include "store/cache.h"
+#include "log/cache.h"
 #include "store/index.h"
 #include "store/io.h"
 #include "store/mark.h"

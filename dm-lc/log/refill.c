@@ -10,12 +10,12 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
+#include "log/cache.h"
 #include "log/lanes.h"
 #include "log/log.h"
 #include "log/pool.h"
 #include "log/refill.h"
 #include "log/submit.h"
-#include "store/cache.h"
 #include "store/index.h"
 #include "store/ring.h"
 

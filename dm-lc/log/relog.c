@@ -4,10 +4,10 @@
  */
 #include <linux/string.h>
 
+#include "log/cache.h"
 #include "log/lanes.h"
 #include "log/record.h"
 #include "log/relog.h"
-#include "store/cache.h"
 #include "store/index.h"
 
 int lc_relog(struct lc_cache *c, u64 block, u32 slot, enum lc_relog_as as, const void *data)

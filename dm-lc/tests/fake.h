@@ -15,7 +15,7 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
-#include "../store/cache.h"
+#include "../log/cache.h"
 #include "../log/record.h"
 #include "../log/request.h"
 #include "../store/index.h"

@@ -8,9 +8,9 @@
 #include <linux/sort.h>
 
 #include "format/chain.h"
+#include "log/cache.h"
 #include "log/lanes.h"
 #include "log/record.h"
-#include "store/cache.h"
 #include "store/index.h"
 #include "store/io.h"
 #include "store/ring.h"

@@ -26,7 +26,7 @@
 #include <linux/workqueue.h>
 
 #include "format/mask.h"
-#include "store/cache.h"
+#include "log/cache.h"
 #include "store/claims.h"
 #include "store/doubt.h"
 #include "store/index.h"

@@ -6,10 +6,10 @@
 #include <linux/blkdev.h>
 #include <linux/jiffies.h>
 
+#include "log/cache.h"
 #include "log/lanes.h"
 #include "log/log.h"
 #include "log/relog.h"
-#include "store/cache.h"
 #include "store/doubt.h"
 #include "store/index.h"
 #include "store/io.h"

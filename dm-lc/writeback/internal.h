@@ -17,7 +17,7 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 
-#include "store/cache.h"
+#include "log/cache.h"
 #include "writeback/collect.h"
 #include "writeback/copy.h"
 #include "writeback/pace.h"

@@ -28,10 +28,10 @@
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
 
+#include "log/cache.h"
 #include "log/lanes.h"
 #include "log/log.h"
 #include "log/refill.h"
-#include "store/cache.h"
 #include "store/claims.h"
 #include "store/index.h"
 #include "store/io.h"

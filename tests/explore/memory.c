@@ -8,8 +8,8 @@
  * Logs of so many two-slot records, as fsync leaves them, in the order a scan finds them in; the
  * whole of each is a run.  Then the same where the memory does not suffice.
  */
+#include "log/cache.h"
 #include "shim.h"
-#include "store/cache.h"
 #include "life/found.h"
 
 #define SLOTS		256u			/* of a segment */

@@ -4,7 +4,8 @@
  *
  * Reads, writes, discards, writeback and the life of the volume use these rooms together, and
  * hold this instead of a pointer to each.  It holds nothing of the rooms that use it: they are
- * told of events through a kick in the environment, or a callback.
+ * told of events through a kick in the environment, or a callback.  log/ is the lowest folder that
+ * may know all of these rooms.  Of the rooms in log/ itself, only refill and relog use it.
  *
  * The pointers are constant once the volume is set up.  Each room writes only its own state, also
  * where that is embedded here.
