@@ -554,7 +554,7 @@ struct lc_discards *lc_discard_create(struct lc_cache *c)
 		goto free_ranges;
 	if (bioset_init(&d->bios, BIOS, 0, 0))
 		goto exit_pool;
-	c->claims->discards = (struct lc_kick){ d->wq, &d->pass_work };
+	lc_claims_attach(c->claims, (struct lc_kick){ d->wq, &d->pass_work });
 	return d;
 
 exit_pool:

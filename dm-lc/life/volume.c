@@ -147,7 +147,7 @@ static int fill_pool(struct lc_cache *c)
 static int create_cache(struct lc_cache *c, u32 nr_lanes)
 {
 	c->nr_lanes = nr_lanes;
-	c->sums.nr_slots = c->sb.geo.nr_slots;
+	lc_sums_init(&c->sums, c->sb.geo.nr_slots);
 	if (mempool_init_page_pool(&c->slot_pages, SLOT_PAGES, 1))
 		return -ENOMEM;
 	c->mark = lc_mark_create(&c->env, lc_super_lock(c->super));

@@ -31,6 +31,11 @@ struct lc_claims *lc_claims_create(void)
 	return claims;
 }
 
+void lc_claims_attach(struct lc_claims *claims, struct lc_kick discards)
+{
+	claims->discards = discards;
+}
+
 void lc_claims_destroy(struct lc_claims *claims)
 {
 	kfree(claims);

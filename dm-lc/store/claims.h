@@ -49,7 +49,7 @@ struct lc_claims {
 	struct rb_root_cached trees[2];	/* by kind */
 	u64 next_ticket;
 	u32 nr_holding;			/* claims that hold writes back; READ_ONCE() */
-	struct lc_kick discards;	/* they look at their turns; set before the first copy */
+	struct lc_kick discards;	/* they look at their turns; lc_claims_attach() */
 	wait_queue_head_t wait;		/* a claim was dropped, or waiters are to look again */
 };
 
@@ -59,6 +59,9 @@ struct lc_claims {
  * May sleep.  Return: the claims or NULL.
  */
 struct lc_claims *lc_claims_create(void);
+
+/* Whom to kick when discards may look at their turns.  Once, before the first copy claims. */
+void lc_claims_attach(struct lc_claims *claims, struct lc_kick discards);
 
 /* Free the claims.  No claim is added, and no task waits for one.  @claims or NULL. */
 void lc_claims_destroy(struct lc_claims *claims);

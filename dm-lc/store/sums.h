@@ -24,6 +24,13 @@ struct lc_sums {
 	u64 nr_slots;		/* of the SSD; constant */
 };
 
+/* No sums are kept yet.  @nr_slots: of the SSD.  No other task uses @sums. */
+static inline void lc_sums_init(struct lc_sums *sums, u64 nr_slots)
+{
+	sums->by_slot = NULL;
+	sums->nr_slots = nr_slots;
+}
+
 /**
  * lc_sums_enable() - keep sums from now on
  * @sums: of the volume
