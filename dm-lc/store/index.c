@@ -184,10 +184,18 @@ void lc_index_unlock(struct lc_index *index, u32 bucket)
 	spin_unlock(&index->locks[bucket & index->lock_mask].lock);
 }
 
+/* Also where the host shim stands in for the kernel, which has no CONFIG_LOCKDEP. */
 static void assert_locked(const struct lc_index *index, u32 bucket)
 {
 	lockdep_assert_held(&index->locks[bucket & index->lock_mask].lock);
 }
+
+#ifdef CONFIG_LOCKDEP
+void lc_index_assert_locked(const struct lc_index *index, u32 bucket)
+{
+	assert_locked(index, bucket);
+}
+#endif
 
 /* Returns the link that points at the node of @block, or NULL. */
 static u32 *find_link(struct lc_index *index, u32 bucket, u64 block)
@@ -257,13 +265,14 @@ static void count_lost(struct lc_index *index, u8 before, u8 after)
 }
 
 /* [locked] */
-static void set_lost(struct lc_index *index, struct node *n, u8 lost)
+static void set_lost(struct lc_index *index, u32 bucket, struct node *n, u8 lost)
 {
+	assert_locked(index, bucket);
 	count_lost(index, n->lost, lost);
 	WRITE_ONCE(n->lost, lost);
 }
 
-/* Without counting it out. */
+/* [locked: @link is of find_link(), which asserts it] Without counting it out. */
 static void unlink_node(struct lc_index *index, u32 *link, struct lc_mapping *old)
 {
 	struct node *n = &index->nodes[*link];
@@ -274,6 +283,7 @@ static void unlink_node(struct lc_index *index, u32 *link, struct lc_mapping *ol
 	WRITE_ONCE(n->flags, 0);
 }
 
+/* [locked, as unlink_node()] */
 static void forget_node(struct lc_index *index, u32 *link, struct lc_mapping *old)
 {
 	unlink_node(index, link, old);
@@ -318,7 +328,7 @@ void lc_index_add_sectors(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 
 	assert_locked(index, bucket);
 	WRITE_ONCE(n->mask, n->mask | mask);
-	set_lost(index, n, n->lost & ~mask);
+	set_lost(index, bucket, n, n->lost & ~mask);
 }
 
 bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *old)
@@ -349,7 +359,7 @@ void lc_index_mark_lost(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 	struct node *n = &index->nodes[slot];
 
 	assert_locked(index, bucket);
-	set_lost(index, n, n->lost | mask);
+	set_lost(index, bucket, n, n->lost | mask);
 	WRITE_ONCE(n->mask, 0);
 	if (n->flags & NODE_REFUSED) {
 		count_refused(index, -1);
@@ -367,7 +377,7 @@ void lc_index_hdd_has(struct lc_index *index, u32 bucket, u64 block, u8 mask)
 		return;
 	n = &index->nodes[*link];
 	WRITE_ONCE(n->mask, n->mask & ~mask);
-	set_lost(index, n, n->lost & ~mask);
+	set_lost(index, bucket, n, n->lost & ~mask);
 	if (!n->mask && !n->lost)
 		forget_node(index, link, &old);
 	else if (!n->mask)

@@ -81,6 +81,13 @@ bool lc_index_absent(const struct lc_index *index, u64 block);
  */
 u32 lc_index_lock(struct lc_index *index, u64 block);
 
+/* Assert that a bucket is locked.  Nothing without lockdep. */
+#ifdef CONFIG_LOCKDEP
+void lc_index_assert_locked(const struct lc_index *index, u32 bucket);
+#else
+#define lc_index_assert_locked(index, bucket)	((void)(index), (void)(bucket))
+#endif
+
 /* Unlock what lc_index_lock() or lc_index_lock_slot() has locked. */
 void lc_index_unlock(struct lc_index *index, u32 bucket);
 

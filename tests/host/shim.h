@@ -200,6 +200,11 @@ static inline void shim_mutex_unlock(int *held)
 #define preempt_enable()	((void)shim_atomic--)
 #define lockdep_assert_held(lock) \
 	((lock)->held ? (void)0 : shim_warn(#lock " is not held", __FILE__, __LINE__))
+#define lockdep_assert_not_held(lock) \
+	((lock)->held ? shim_warn(#lock " is held", __FILE__, __LINE__) : (void)0)
+#define lockdep_assert_preemption_disabled() \
+	(shim_atomic ? (void)0 : shim_warn("preemption is enabled", __FILE__, __LINE__))
+#define RCU_LOCKDEP_WARN(cond, text)	do { } while (0)
 #define mutex_init(lock)	((lock)->held = 0)
 #define mutex_destroy(lock)	((void)(lock))
 #define mutex_lock(lock)	shim_mutex_lock(&(lock)->held, "mutex_lock(" #lock ")", \
