@@ -106,6 +106,7 @@ int lc_alloc_take(struct lc_alloc *alloc, u32 lane, bool relog, struct lc_buffer
 {
 	int ret = -EAGAIN;
 
+	lc_assert_upper_held(&buf->lane_lock);
 	spin_lock(&alloc->lock);
 	if (alloc->next != alloc->end && (relog || !READ_ONCE(alloc->writers_held))) {
 		ret = alloc->round_len &&
@@ -137,12 +138,14 @@ u64 lc_alloc_boundary_seq(struct lc_alloc *alloc, u64 number)
 
 bool lc_alloc_round_due(const struct lc_alloc *alloc, bool relog)
 {
+	lc_assert_upper_held(&alloc->all_lock);
 	return alloc->next - alloc->boundary >= alloc->round_len &&
 	       (relog || !READ_ONCE(alloc->writers_held));
 }
 
 void lc_alloc_set_boundary(struct lc_alloc *alloc)
 {
+	lc_assert_upper_held(&alloc->all_lock);
 	spin_lock(&alloc->lock);
 	alloc->boundary = alloc->next;
 	alloc->boundary_seq = lc_log_last_seq(alloc->log) + 1;

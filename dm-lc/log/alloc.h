@@ -22,6 +22,8 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
+#include "store/upper.h"
+
 struct lc_buffer;
 struct lc_env;
 struct lc_log;
@@ -32,12 +34,17 @@ struct lc_alloc {
 	struct lc_env *env;
 	struct lc_ring *ring;
 	struct lc_log *log;
+	struct lc_upper_lock all_lock;	/* of the lanes: held while all of them are locked */
 	u32 round_len;			/* segments from one boundary to the next; 0: one lane */
 	/* Two flags without a lock; alloc.c says in what order they are used (B5).  READ_ONCE() */
 	bool writers_held;		/* writeback needs the reserve: writers get no slot */
 	bool lend_reserve;		/* refill may take a segment of the reserve */
 
-	spinlock_t lock ____cacheline_aligned_in_smp;	/* inside lane->lock; all below */
+	/*
+	 * Inside lane->lock; for the four below.  Without it, next and boundary are read while all
+	 * lanes are locked: then neither changes.
+	 */
+	spinlock_t lock ____cacheline_aligned_in_smp;
 	u64 next;			/* to be opened next; READ_ONCE() */
 	u64 end;			/* one above the last evicted and idle one; READ_ONCE() */
 	u64 boundary;			/* AL1 */
@@ -88,6 +95,7 @@ void lc_alloc_add(struct lc_alloc *alloc, u64 number);
  * @relog: for what is logged again
  * @buf: ready
  *
+ * Under the lane's lock; takes alloc->lock.
  * Return: 0, -EAGAIN: no segment is ready, or it is for relogging (B5), -EBUSY: the next round
  * must begin first (AL2).
  */

@@ -37,6 +37,7 @@ void lc_lane_add_ready(struct lc_lane *lane, struct lc_buffer *buf)
 {
 	lc_buffer_make_ready(buf, lane);
 	spin_lock(&lane->lock);
+	lc_upper_lock_set(&buf->lane_lock, &lane->lock);
 	list_add_tail(&buf->list, &lane->ready);
 	WRITE_ONCE(lane->nr_ready, lane->nr_ready + 1);
 	spin_unlock(&lane->lock);

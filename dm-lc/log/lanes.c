@@ -106,7 +106,8 @@ u64 lc_lanes_used(struct lc_lanes *lanes)
 
 /*
  * Begin the next round, if that is due.  @relog: for what is logged again; no other caller may
- * close the segment that is used for that (B5).  No lane is locked.
+ * close the segment that is used for that (B5).  No lane is locked: lockdep reports the wrong order
+ * if one is.
  */
 static void new_round(struct lc_lanes *lanes, bool relog)
 {
@@ -407,6 +408,7 @@ struct lc_lanes *lc_lanes_create(struct lc_env *env, struct lc_alloc *alloc, str
 	lanes->ring = pool->ring;
 	lanes->nr = pool->nr_lane_pools;
 	spin_lock_init(&lanes->all_lock);
+	lc_upper_lock_set(&alloc->all_lock, &lanes->all_lock);
 	lanes->lane_of_node = kcalloc(nr_node_ids, sizeof(*lanes->lane_of_node), GFP_KERNEL);
 	if (!lanes->lane_of_node)
 		goto free_lanes;

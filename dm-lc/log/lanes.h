@@ -179,7 +179,8 @@ void lc_cursor_release(struct lc_cursor *cur);
  * @slot: slot number, over the whole SSD
  * @cur: gets the record, without slots of its own; needs_flush is set
  *
- * Under the bucket lock of the block mapped there, so that the slot stays its newest copy.
+ * Under the bucket lock of the block mapped there, so that the slot stays its newest copy.  The
+ * caller asserts that, because the lanes do not know the index.
  * Return: true: the record is open, and the block is to be overwritten there (B6); false: it is
  * closed, or writeback needs the reserve (B5).
  */
@@ -192,7 +193,7 @@ bool lc_cursor_join(const struct lc_lanes *lanes, u32 slot, struct lc_cursor *cu
  * @other: with LC_ORDER_OPEN gets a reference on the record that holds the slot, without
  *	slots of its own; to be released
  *
- * Under the bucket lock of the block mapped there.  The cursor's record may have
+ * Context as lc_cursor_join().  The cursor's record may have
  * been closed since, and the block written to a later one: the cursor's slot
  * would lose against it at replay.
  */

@@ -95,7 +95,9 @@ void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable)
 {
 	unsigned long flags;
 
+	lc_assert_upper_held(&rec->buf->lane_lock);
 	spin_lock_irqsave(&log->lock, flags);
+	lc_upper_lock_set(&rec->buf->log_lock, &log->lock);
 	lc_record_shut(rec);
 	rec->seq = ++log->last_seq;
 	rec->stage = LC_RECORD_CLOSED;
@@ -109,6 +111,7 @@ void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable)
 /* [lock] Whether the buffer is one of nr_unflushed. */
 static bool lacks_flush(const struct lc_buffer *buf)
 {
+	lc_assert_upper_held(&buf->log_lock);
 	return buf->closed && !buf->unwritten && buf->undurable;
 }
 
@@ -133,7 +136,9 @@ void lc_log_close_buffer(struct lc_log *log, struct lc_buffer *buf)
 	unsigned long flags;
 	bool retire;
 
+	lc_assert_upper_held(&buf->lane_lock);
 	spin_lock_irqsave(&log->lock, flags);
+	lc_upper_lock_set(&buf->log_lock, &log->lock);
 	buf->closed = true;
 	retire = !buf->undurable && !log->stopped;	/* G5 */
 	if (lacks_flush(buf))

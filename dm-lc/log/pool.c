@@ -170,10 +170,13 @@ void lc_pool_add(struct lc_pool *pool, struct list_head *list)
 }
 
 /* [lock] Take a free buffer out of a lane's pool. */
-static struct lc_buffer *lane_pool_take(struct lc_lane_pool *lane_pool)
+static struct lc_buffer *lane_pool_take(struct lc_pool *pool, u32 i)
 {
-	struct lc_buffer *buf = list_first_entry_or_null(&lane_pool->free, struct lc_buffer, list);
+	struct lc_lane_pool *lane_pool = &pool->lane_pools[i];
+	struct lc_buffer *buf;
 
+	lockdep_assert_held(&pool->lock);
+	buf = list_first_entry_or_null(&lane_pool->free, struct lc_buffer, list);
 	if (buf) {
 		list_del(&buf->list);
 		WRITE_ONCE(lane_pool->nr_free, lane_pool->nr_free - 1);
@@ -198,7 +201,7 @@ static void pool_trim(struct lc_pool *pool)
 		share = pool->wanted / pool->nr_lane_pools +
 			(i < pool->wanted % pool->nr_lane_pools);
 		while (pool->nr > pool->wanted && lane_pool->nr > share &&
-		       (buf = lane_pool_take(lane_pool))) {
+		       (buf = lane_pool_take(pool, i))) {
 			list_add(&buf->list, &drop);
 			list_del(&buf->all);
 			WRITE_ONCE(lane_pool->nr, lane_pool->nr - 1);
@@ -225,7 +228,7 @@ struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 lane_pool)
 	if (READ_ONCE(pool->nr) > READ_ONCE(pool->wanted))
 		pool_trim(pool);
 	spin_lock_irq(&pool->lock);
-	buf = lane_pool_take(&pool->lane_pools[lane_pool]);
+	buf = lane_pool_take(pool, lane_pool);
 	spin_unlock_irq(&pool->lock);
 	if (buf)
 		atomic_set(&buf->pins, 1);

@@ -25,6 +25,7 @@
 #include <linux/workqueue.h>
 
 #include "store/ring.h"
+#include "store/upper.h"
 
 struct lc_env;
 struct lc_lane;
@@ -58,7 +59,7 @@ struct lc_record {
 	u32 nr_ranges;			/* entries of a tombstone; set when closed */
 	u8 type;
 	bool needs_flush;		/* the next FLUSH must close it (G7); READ_ONCE() */
-	/* log->lock, but for the last two */
+	/* log->lock, from lc_log_append() on, but for the last two; seq is constant then */
 	u8 stage;
 	bool want_durable;		/* closed on behalf of a flush */
 	bool durable_when_written;	/* durable once WRITTEN (G2) */
@@ -89,6 +90,8 @@ struct lc_buffer {
 	u64 segment;			/* number */
 	u64 position;
 	u64 boundary;			/* alloc->boundary when it was opened; 0: its own segment */
+	struct lc_upper_lock lane_lock;	/* of the lane that fills it */
+	struct lc_upper_lock log_lock;	/* of the log, once it has seen the buffer */
 	struct lc_pool *pool;
 	u32 lane_pool;			/* index of the lane that uses it, and whose node has it */
 	struct lc_lane *lane;		/* that fills it, opaque here; set before it is ready */
@@ -117,8 +120,8 @@ struct lc_pool {
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* below, and lane_pools but nr_unflushed */
 	struct list_head all;
 	u32 nr;				/* in all; READ_ONCE() */
-	u32 wanted;			/* more are freed when they come back; READ_ONCE() */
-	u32 nr_lane_pools;
+	u32 wanted;	/* more are freed when they come back; written without lock; READ_ONCE() */
+	u32 nr_lane_pools;		/* constant */
 	struct lc_lane_pool lane_pools[];	/* one for each lane */
 };
 

@@ -7,6 +7,7 @@
  * reference, and one atomic to let go.
  */
 #include <linux/mm.h>
+#include <linux/rcupdate.h>
 #include <linux/string.h>
 
 #include "log/record.h"
@@ -42,6 +43,7 @@ int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc
 	u32 next, nr, limit;
 	s64 state;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "a record without RCU");
 	do {
 		/* Read anew each time: a failed cmpxchg would not order the reads that follow. */
 		state = atomic64_read_acquire(&rec->state);
@@ -66,6 +68,7 @@ bool lc_record_join(struct lc_record *rec, u64 segment, u32 slot, const bool *re
 {
 	s64 state;
 
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "a record without RCU");
 	do {
 		/* As above; what is read next is of this incarnation, or the cmpxchg fails. */
 		state = atomic64_read_acquire(&rec->state);
@@ -89,6 +92,8 @@ void lc_record_shut(struct lc_record *rec)
 {
 	s64 state = atomic64_read(&rec->state);
 
+	lc_assert_upper_held(&rec->buf->lane_lock);
+	lc_assert_upper_held(&rec->buf->log_lock);
 	while (!atomic64_try_cmpxchg(&rec->state, &state, (state | STATE_CLOSED) + 1))
 		;
 	rec->nr_slots = state_next(state);
@@ -106,6 +111,7 @@ bool lc_record_used(const struct lc_record *rec)
 
 bool lc_record_untouched(const struct lc_record *rec)
 {
+	lc_assert_upper_held(&rec->buf->lane_lock);
 	return !(u32)atomic64_read(&rec->state);
 }
 
@@ -113,6 +119,7 @@ bool lc_record_retract(struct lc_record *rec)
 {
 	s64 state = atomic64_read(&rec->state);
 
+	lc_assert_upper_held(&rec->buf->lane_lock);
 	if ((u32)state || !atomic64_try_cmpxchg(&rec->state, &state, state | STATE_CLOSED))
 		return false;
 	rec->buf->nr_records--;
@@ -123,6 +130,7 @@ u32 lc_buffer_end(const struct lc_buffer *buf)
 {
 	const struct lc_record *last;
 
+	lc_assert_upper_held(&buf->lane_lock);
 	if (!buf->nr_records)
 		return 0;
 	last = &buf->records[buf->nr_records - 1];
@@ -136,6 +144,7 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
 	u32 needed = LC_HEADER_SLOTS + (type == LC_RECORD_DATA), limit = 0;
 	struct lc_record *rec;
 
+	lc_assert_upper_held(&buf->lane_lock);
 	if (first + needed > seg_slots)
 		return NULL;
 	rec = &buf->records[buf->nr_records++];

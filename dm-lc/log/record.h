@@ -23,6 +23,7 @@
 #ifndef LC_RECORD_H
 #define LC_RECORD_H
 
+#include <linux/lockdep.h>
 #include <linux/preempt.h>
 #include <linux/types.h>
 
@@ -73,6 +74,13 @@ static inline void lc_unhold(void)
 		preempt_enable();
 }
 
+/* lc_hold() was called.  With PREEMPT_RT there is nothing to assert. */
+static inline void lc_assert_hold(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		lockdep_assert_preemption_disabled();
+}
+
 /**
  * lc_cursor_describe() - write the header entry of a slot
  * @cur: the cursor
@@ -81,7 +89,8 @@ static inline void lc_unhold(void)
  * @mask: sectors
  * @lost: sectors lost for good
  *
- * Under the block's bucket lock, with the cursor's reference (B1).
+ * Under the block's bucket lock, with the cursor's reference (B1).  The caller asserts the lock,
+ * because a record does not know the index.
  */
 void lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block, u8 mask, u8 lost);
 
