@@ -82,6 +82,7 @@ static u32 next_generation(struct lc_bypass *bypass)
 {
 	u32 before = bypass->generation;
 
+	lockdep_assert_held(&bypass->lock);
 	/*
 	 * The generation that begins is empty: it was waited for, and no write has joined it
 	 * since.
@@ -146,6 +147,7 @@ static bool is_claimed(const struct lc_bypass *bypass, u64 first, u64 end)
 {
 	u32 low = 0, high = bypass->nr_claimed;
 
+	lockdep_assert_held(&bypass->lock);
 	while (low < high) {
 		u32 middle = (low + high) / 2;
 
@@ -222,7 +224,7 @@ static bool covers_missing(struct lc_cache *c, const struct lc_request *io)
 		bucket = lc_index_lock(c->index, block);
 		any = lc_index_lookup(c->index, bucket, block, &map);
 		if (any) {
-			lc_cache_view(c, &map);
+			lc_cache_view(c, bucket, &map);
 			any = (map.lost | map.mask) & covered(&io->iter, block);
 		}
 		lc_index_unlock(c->index, bucket);

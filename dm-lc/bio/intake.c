@@ -160,6 +160,7 @@ static bool must_park(struct lc_intake *intake, struct lc_request *io)
  */
 static bool give_back(const struct lc_intake *intake)
 {
+	lockdep_assert_held(&intake->lock);
 	return intake->requeue && dm_noflush_suspending(intake->requeue_ti);
 }
 

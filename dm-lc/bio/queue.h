@@ -28,7 +28,7 @@
 
 #include "log/request.h"
 
-/* The owner has a lock for it. */
+/* The owner has a lock for it, and takes it before each call: nothing here can assert that. */
 struct lc_queue {
 	struct list_head waiting[LC_NR_CLASSES];
 	struct rb_root_cached blocks;	/* all that wait, by their blocks */

@@ -73,8 +73,9 @@ static enum place find_place(const struct lc_mapping *map, bool found, bool in_r
 }
 
 /* [bucket locked] Until it is unlocked, the mapping keeps the segment from being reused. */
-static void enter_segment(struct lc_cache *c, struct run *run, u32 slot)
+static void enter_segment(struct lc_cache *c, u32 bucket, struct run *run, u32 slot)
 {
+	lc_index_assert_locked(c->index, bucket);
 	run->segment = READ_ONCE(lc_ring_segment(c->ring, slot)->number);
 	run->slot = slot;
 }
@@ -95,7 +96,7 @@ static u32 extend_run(struct lc_cache *c, struct bio *bio, struct bvec_iter *ite
 
 	found = lc_index_lookup(c->index, bucket, block, &map);
 	if (found) {
-		lc_cache_view(c, &map);
+		lc_cache_view(c, bucket, &map);
 		buf = lc_buffer_pin(c->ring, map.slot);
 	}
 	place = find_place(&map, found, buf, first, nr, &n);
@@ -108,7 +109,7 @@ static u32 extend_run(struct lc_cache *c, struct bio *bio, struct bvec_iter *ite
 				  n << 9);
 	} else if (n && place == PLACE_SSD) {
 		if (run->place == PLACE_NONE)
-			enter_segment(c, run, map.slot);
+			enter_segment(c, bucket, run, map.slot);
 		run->next_slot = map.slot + 1;
 	}
 	if (n)
@@ -162,7 +163,7 @@ static void find_piece(struct lc_cache *c, struct bio *bio, struct bvec_iter *it
 
 	found = lc_index_lookup(c->index, bucket, p->block, &p->map);
 	if (found) {
-		lc_cache_view(c, &p->map);
+		lc_cache_view(c, bucket, &p->map);
 		buf = lc_buffer_pin(c->ring, p->map.slot);
 	}
 	p->place = find_place(&p->map, found, buf, p->first, p->nr, &p->nr);

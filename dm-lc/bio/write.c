@@ -29,7 +29,7 @@ static void zero_sectors(void *to, u8 mask)
 }
 
 /*
- * [bucket locked] Bring the sectors in @keep of an older copy along.
+ * [bucket locked: write_new_slot() asserts it] Bring the sectors in @keep of an older copy along.
  * Return: 0, -EINPROGRESS if it must be read from the SSD first; sectors that
  * cannot be had move from @keep to @lost.
  */
@@ -64,6 +64,7 @@ static void overwrite_in_place(struct lc_cache *c, struct lc_request *io,
 
 	void *image = lc_cursor_image(cur, old->slot);
 
+	lc_index_assert_locked(c->index, bucket);
 	lc_io_copy_from_bio(lc_request_bio(io), &io->iter, image + (first << 9), nr << 9);
 	lc_stats_copy(&c->stats, image);
 	if (mask & ~old->mask) {
@@ -85,6 +86,7 @@ static int write_new_slot(struct lc_cache *c, struct lc_request *io, struct lc_c
 	struct lc_mapping replaced;
 	int ret;
 
+	lc_index_assert_locked(c->index, bucket);
 	if (keep) {
 		ret = keep_old_sectors(c, old, old_slot, image, &keep, &lost);
 		if (ret)
@@ -114,9 +116,10 @@ static u32 blocks_left(const struct lc_request *io)
  * [bucket locked] Get a cursor for a block, without one: of the open record that holds it
  * (B6), else @want slots, for it and the blocks after it.  Return: its order, or -EAGAIN.
  */
-static int find_cursor(struct lc_cache *c, u32 want, struct lc_cursor *cur,
+static int find_cursor(struct lc_cache *c, u32 bucket, u32 want, struct lc_cursor *cur,
 		       const struct lc_mapping *old)
 {
+	lc_index_assert_locked(c->index, bucket);
 	if (old && lc_cursor_join(c->lanes, old->slot, cur))
 		return LC_ORDER_OWN;
 	if (lc_lane_try_reserve(lc_lanes_here(c->lanes), want, cur))
@@ -147,7 +150,7 @@ static int write_block(struct lc_cache *c, struct lc_request *io, struct lc_curs
 	bucket = lc_index_lock(c->index, block);
 	found = lc_index_lookup(c->index, bucket, block, &old);
 	if (!cur->rec)
-		order = find_cursor(c, blocks_left(io) - last, cur, found ? &old : NULL);
+		order = find_cursor(c, bucket, blocks_left(io) - last, cur, found ? &old : NULL);
 	/* Also with slots reserved just now: the block may be in a record opened since then. */
 	if (found && order == LC_ORDER_OLDER)
 		order = lc_cursor_compare(cur, old.slot, &other);
@@ -185,7 +188,7 @@ static int reserve_slots(struct lc_cache *c, u32 want, bool waited, struct lc_cu
 	return ret;
 }
 
-/* [held] As write_held(). */
+/* [lc_hold()] As write_held(). */
 static int write_piece(struct lc_cache *c, struct lc_request *io, bool waited,
 		       const struct lc_old_slot *old_slot)
 {
@@ -193,6 +196,7 @@ static int write_piece(struct lc_cache *c, struct lc_request *io, bool waited,
 	u32 last = blocks_left(io) - min(blocks_left(io), LC_HOLD_SLOTS);
 	int ret = 0;
 
+	lc_assert_hold();
 	while (io->iter.bi_size && blocks_left(io) > last) {
 		ret = write_block(c, io, &cur, old_slot, last);
 		if (ret == -EAGAIN) {

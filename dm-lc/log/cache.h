@@ -71,8 +71,9 @@ struct lc_cache {
  * Drop what is not valid of a mapping.  Once writes may have gone past the cache, a clean copy, in
  * RAM or on the SSD, may be older than the block on the HDD.  [bucket locked]
  */
-static inline void lc_cache_view(const struct lc_cache *c, struct lc_mapping *map)
+static inline void lc_cache_view(const struct lc_cache *c, u32 bucket, struct lc_mapping *map)
 {
+	lc_index_assert_locked(c->index, bucket);
 	if (!map->dirty && READ_ONCE(c->bypassed))
 		map->mask = 0;
 }

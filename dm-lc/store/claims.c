@@ -76,6 +76,7 @@ void lc_claims_wait(struct lc_claims *claims, const struct lc_claim *claim,
 /* [lock] */
 static void let(struct lc_claims *claims, struct lc_claim *claim)
 {
+	lockdep_assert_held(&claims->lock);
 	if (!claim->holds)
 		return;
 	claim->holds = false;
