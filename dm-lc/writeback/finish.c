@@ -5,6 +5,7 @@
  */
 #include <linux/blkdev.h>
 #include <linux/jiffies.h>
+#include <linux/lockdep.h>
 
 #include "log/cache.h"
 #include "log/lanes.h"
@@ -45,6 +46,7 @@ int lc_wb_flush(struct lc_writeback *wb)
 	struct lc_doubt *doubt = &wb->c->doubt;
 	u32 nr = lc_doubt_any(doubt) ? wb->list.nr : 0, i;
 
+	lockdep_assert_held(&wb->batch_lock);
 	for (i = 0; i < nr; i++) {
 		const struct lc_wb_item *item = &wb->list.items[i];
 
@@ -69,6 +71,7 @@ void lc_wb_keep_done(struct lc_writeback *wb)
 	struct lc_cache *c = wb->c;
 	u32 i, done = 0;
 
+	lockdep_assert_held(&wb->batch_lock);
 	for (i = 0; i < wb->list.nr; i++)
 		done += wb->list.items[i].done;
 	if (!done)
@@ -96,6 +99,7 @@ static int relog(struct lc_writeback *wb, const struct lc_wb_item *item)
 	enum lc_relog_as as = relog_as[item->result];
 	int ret;
 
+	lockdep_assert_held(&wb->batch_lock);
 	/* The segment cannot be reused: the tail has not passed it. */
 	if (as == LC_RELOG_DATA) {
 		ret = lc_slot_read(&wb->c->slots, item->block, item->slot, wb->header);
@@ -130,6 +134,7 @@ int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b)
 	int ret = 0;
 	u32 i;
 
+	lockdep_assert_held(&wb->batch_lock);
 	for (i = 0; i < wb->list.nr; i++) {
 		const struct lc_wb_item *item = &wb->list.items[i];
 
@@ -179,6 +184,7 @@ int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b)
 	u64 seq;
 	int ret;
 
+	lockdep_assert_not_held(&wb->batch_lock);
 	ret = find_tail(wb, b, &seq);
 	if (!ret)
 		ret = lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, false));

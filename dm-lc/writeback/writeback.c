@@ -171,6 +171,7 @@ static int collect_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	u32 max = batch_max(wb);
 	int ret;
 
+	lockdep_assert_held(&wb->batch_lock);
 	/*
 	 * Only what is drainable now.  A block that is overwritten while we collect goes to a
 	 * segment that is not, so no block is listed twice (W2).
@@ -309,6 +310,7 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	u32 runs;
 	int ret;
 
+	lockdep_assert_held(&wb->batch_lock);
 	*b = (struct lc_wb_batch) {};
 	if (cache_unreadable(wb))
 		return -ENODATA;
