@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What messages and tables ask of a volume that runs.  See control.h. */
+#include <linux/lockdep.h>
 #include <linux/string.h>
 
 #include "life/control.h"
@@ -67,6 +68,7 @@ int lc_volume_alloc_spare(struct lc_volume *vol, const struct lc_params *params,
 	u32 have = READ_ONCE(vol->c.pool->nr);
 	int ret;
 
+	lockdep_assert_not_held(&vol->life_lock);	/* lc_sums_enable() */
 	ret = params->verify_reads ? lc_sums_enable(&vol->c.sums) : 0;
 	if (ret) {
 		*error = "Cannot allocate memory for verify_reads";

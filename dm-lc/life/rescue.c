@@ -303,6 +303,7 @@ static int save_and_abandon(struct lc_rescue *rescue)
 	struct lc_volume *vol = rescue->vol;
 	int ret;
 
+	lockdep_assert_held(&vol->life_lock);
 	if (vol->running)
 		lc_writeback_pause(vol->wb);
 	lc_lanes_stop(vol->c.lanes);
@@ -400,16 +401,19 @@ void lc_rescue_destroy(struct lc_rescue *rescue)
 
 bool lc_rescue_pause(struct lc_rescue *rescue)
 {
+	lockdep_assert_held(&rescue->vol->life_lock);
 	return lc_salvage_pause(rescue->salvage);
 }
 
 void lc_rescue_resume(struct lc_rescue *rescue)
 {
+	lockdep_assert_held(&rescue->vol->life_lock);
 	lc_salvage_resume(rescue->salvage);
 }
 
 void lc_rescue_finish(struct lc_rescue *rescue, bool removing)
 {
+	lockdep_assert_held(&rescue->vol->life_lock);
 	if (removing)
 		lc_salvage_finish(rescue->salvage);
 	else
@@ -423,6 +427,8 @@ void lc_rescue_start(struct lc_rescue *rescue)
 
 void lc_rescue_wait(struct lc_rescue *rescue)
 {
+	/* The work takes it. */
+	lockdep_assert_not_held(&rescue->vol->life_lock);
 	flush_work(&rescue->work);
 }
 

@@ -393,6 +393,7 @@ static void salvage_work(struct work_struct *work)
 
 void lc_salvage_begin(struct lc_salvage *salvage)
 {
+	lockdep_assert_held(&salvage->vol->life_lock);
 	WRITE_ONCE(salvage->active, true);
 	lc_bypass_watch(salvage->vol->bypass, true);
 }
@@ -402,19 +403,27 @@ bool lc_salvage_active(const struct lc_salvage *salvage)
 	return READ_ONCE(salvage->active);
 }
 
-bool lc_salvage_pause(struct lc_salvage *salvage)
+/* The work does not run afterwards, nor begin, until stop is cleared. */
+static void stop_work(struct lc_salvage *salvage)
 {
-	bool paused = salvage->stop;
-
 	WRITE_ONCE(salvage->stop, true);
 	wake_up_all(&salvage->wait);
 	/* It does not queue itself again once it sees stop, and this waits until it has. */
 	cancel_delayed_work_sync(&salvage->work);
+}
+
+bool lc_salvage_pause(struct lc_salvage *salvage)
+{
+	bool paused = salvage->stop;
+
+	lockdep_assert_held(&salvage->vol->life_lock);
+	stop_work(salvage);
 	return !paused && salvage->active;
 }
 
 void lc_salvage_resume(struct lc_salvage *salvage)
 {
+	lockdep_assert_held(&salvage->vol->life_lock);
 	WRITE_ONCE(salvage->stop, false);
 	queue_delayed_work(salvage->wq, &salvage->work, 0);
 }
@@ -467,7 +476,7 @@ void lc_salvage_destroy(struct lc_salvage *salvage)
 {
 	if (!salvage)
 		return;
-	lc_salvage_pause(salvage);
+	stop_work(salvage);
 	kvfree(salvage->blocks);
 	kfree(salvage);
 }
