@@ -53,11 +53,11 @@ enum lc_stage {
 };
 
 struct lc_volume {
-	/* Owned by registry.c, and under its lock. */
+	/* Owned by registry.c, and under its lock, but for the last one. */
 	struct list_head list;
 	struct list_head users;		/* struct lc_user */
 	enum lc_stage stage;
-	struct list_head held;		/* while it is, see lc_registry_hold() */
+	struct list_head held;		/* of the caller of lc_registry_hold() */
 
 	struct lc_cache c;
 	struct lc_writeback *wb;

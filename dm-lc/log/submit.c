@@ -55,7 +55,7 @@ struct lc_submit {
 	struct list_head waiting;	/* records; lock */
 	u64 on_way;			/* slots; lock */
 	u64 unwritten;			/* these, and of those that wait; lock, READ_ONCE() */
-	struct lc_backlog backlog;	/* lock, but for lc_backlog_most() */
+	struct lc_backlog backlog;	/* lock; its rate is read without it, too */
 };
 
 struct lc_submit *lc_submit_create(struct lc_env *env, struct lc_ring *ring, struct lc_pool *pool,

@@ -25,7 +25,8 @@
  * discard adds its sectors to `sent`, before it is sent and again when it has ended, and takes none
  * out of `doubtful`.
  *
- * One FLUSH of the HDD at a time: from writeback under batch_lock, or while writeback is paused.
+ * One FLUSH of the HDD at a time: from writeback under batch_lock, which lc_wb_flush() asserts, or
+ * while writeback is paused.
  */
 #ifndef LC_DOUBT_H
 #define LC_DOUBT_H
@@ -44,7 +45,7 @@ struct lc_doubt {
 	u8 sent[LC_SB_SAMPLES];
 	u8 covered[LC_SB_SAMPLES];
 	u8 taken[LC_SB_SAMPLES];	/* by writes begun after the last FLUSH, without an error */
-	u8 doubtful[LC_SB_SAMPLES];
+	u8 doubtful[LC_SB_SAMPLES];	/* its writer, the sender of FLUSHes, reads it without */
 };
 
 /*

@@ -35,7 +35,7 @@ struct lc_env {
 	struct block_device *backing;
 	struct lc_place place;		/* of the volume on the backing device */
 	u64 nr_blocks;
-	const struct lc_sb *sb;		/* identity and geometry: constant; the rest: super->lock */
+	const struct lc_sb *sb;		/* identity and geometry: constant; the rest: super.h */
 	struct lc_params params;	/* in force; single words, READ_ONCE() */
 	struct workqueue_struct *wq;	/* refill, parked bios */
 	struct lc_kick unpark;		/* writes that wait for room may go on */

@@ -41,7 +41,12 @@ struct lc_geometry;
  * a lane opens it, and loses the buffer when that is retired or goes back to the lane.
  */
 struct lc_segment {
-	struct lc_buffer __rcu *buf;	/* its RAM image until that is durable, opaque here */
+	/*
+	 * Its RAM image until that is durable; opaque here.  Set under lane->lock.  Cleared under
+	 * it if nothing was put into the segment, else without a lock by the one task that finds
+	 * the buffer closed and durable.
+	 */
+	struct lc_buffer __rcu *buf;
 	/* Of the content.  Changes before anything of the next content is written (H1). */
 	u64 number;			/* READ_ONCE() */
 	/*
@@ -166,7 +171,8 @@ u64 lc_ring_position(const struct lc_ring *ring, u64 number);
  * @lane: that opens it
  * @buf: its RAM image, which says already that it is of this segment
  *
- * Under alloc->lock.  A task that sees the buffer sees the other fields, too.
+ * Under alloc->lock, which take() in alloc.c asserts.  A task that sees the buffer sees the other
+ * fields, too.
  */
 static inline void lc_segment_open(struct lc_segment *seg, u64 number, u64 boundary_seq, u16 lane,
 				   struct lc_buffer *buf)
@@ -188,7 +194,10 @@ static inline void lc_segment_drop_buffer(struct lc_segment *seg)
 	rcu_assign_pointer(seg->buf, NULL);
 }
 
-/* A read may take a reference only under the bucket lock of a block mapped there. */
+/*
+ * A read may take a reference only under the bucket lock of a block mapped there.  The caller locks
+ * it; this cannot assert it, because a segment does not know its blocks.
+ */
 static inline void lc_segment_get(struct lc_segment *seg)
 {
 	atomic_inc(&seg->refs);

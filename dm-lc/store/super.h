@@ -4,7 +4,10 @@
  * durable in both front copies, one after the other, before the call returns (L9).
  *
  * Only super.c writes the superblock in memory.  Other rooms read it as env->sb.  Its identity
- * and geometry are constant once it is loaded.  Its other fields belong to the lock.
+ * and geometry are constant once it is loaded.  Its other fields belong to the lock, with these
+ * exceptions.  While start.c begins or ends a life, no other task writes them, so it and what it
+ * calls read them without the lock.  epoch, epoch_first_seq and incompat do not change in between,
+ * so all rooms read them without it during a life.  The status line may show old values.
  *
  * The lock also guards the mark of the HDD (mark.h): a start writes the superblock, then the
  * mark, and nothing comes between the two.
