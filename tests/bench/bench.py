@@ -59,7 +59,7 @@ class Notes:
 
 
 def commit():
-    """What is measured."""
+    """The version that is measured."""
     text = host.run("git", "-C", host.TOP, "describe", "--always", "--dirty")
     return text.strip()
 

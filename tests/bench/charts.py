@@ -9,7 +9,7 @@ from matplotlib import pyplot  # noqa: E402
 from rows import LC, PEERS  # noqa: E402
 
 QUIET, LOUD, INK = "#b8c0c8", "#1f6f8b", "#22303a"
-# One colour and dash for each system, whoever else is in a chart.
+# One colour and dash for each system, the same in all charts.
 LINES = {LC: (LOUD, "-"), "dm-writeboost": ("#c98f2c", "-"), "dm-writecache": ("#8f6bb3", "-"),
          "dm-cache": ("#5b9a5b", "-"), "bcache": ("#c2524f", "-"), "dm-linear": (INK, "--"),
          "raw": (INK, ":")}

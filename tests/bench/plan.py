@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is run: the amounts of both lengths of the benchmark, and the disks' time models."""
+"""The plan of a run: the amounts of both lengths of the benchmark, and the disks' time models."""
 
 MIB = 1 << 20
 GIB = 1 << 30

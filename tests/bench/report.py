@@ -58,7 +58,7 @@ def setting(got):
         f"{boot['guest'].get('clock', '?')}" for boot in got["boots"]) + "."
     if not real:
         yield f"Guests, on {kind}, {machine['qemu']}. crc32c-intel is kept out: emulated, it " \
-              "costs 39 us per 4 KiB and would swamp whoever uses it."
+              "costs 39 us per 4 KiB, which would hide the other costs of a user."
     yield f"Machine: {machine['cpu']}, {machine['cpus']} CPUs, load average " \
           f"{machine['load_before']} before the run."
     if real:

@@ -64,8 +64,9 @@ DISKS = (Disk("ssd", "512M", kind="recorded"), Disk("hdd", "8G", kind="recorded"
 APPEND = "module_blacklist=crc32c_intel,crc32c-intel,crc32_pclmul tsc=reliable"
 
 
-# Cores: between processors without a cache in common the scheduler moves nobody who wakes up, and
-# who has workers finds them behind himself on his own processor while another one is idle.
+# Cores: between processors without a common cache the scheduler does not move a task that wakes up.
+# So the workers of a system queue on the processor of the task that woke them, while another one is
+# idle.
 @case(kernels=(), disks=DISKS, timeout=3600, memory="4G", append=APPEND, cores=True)
 def bench(ctx):
     """Everything side by side."""
@@ -74,7 +75,7 @@ def bench(ctx):
 
 @case(kernels=(), disks=DISKS, timeout=3600, memory="4G", append=APPEND, smp=1, icount=True)
 def bench_counted(ctx):
-    """What is counted by a processor whose every instruction takes a nanosecond."""
+    """Instruction counts, on a processor whose every instruction takes a nanosecond."""
     measure(ctx)
 
 

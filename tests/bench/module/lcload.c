@@ -4,7 +4,7 @@
  * device.  A line of key=value words written to <debugfs>/lcload/run is a job; the write returns
  * when the job has ended, and the file then says what came of it.
  *
- *	dev=PATH	the device; what is on it is overwritten
+ *	dev=PATH	the device; its content is overwritten
  *	op=write|read	(read_pct=N mixes N percent of reads into writes)
  *	threads, depth	kernel threads, bios in flight of each
  *	bs		bytes of a bio, up to 1 MiB, whole logical blocks
@@ -14,7 +14,7 @@
  *	count, ms	end after so many bios of each thread, or after that time
  *	flush_every=N	after N writes: wait for them, send a FLUSH, wait for it
  *	preflush, fua	1: put that flag on each write
- *	nowait=1	REQ_NOWAIT; what is refused is submitted again without it
+ *	nowait=1	REQ_NOWAIT; a bio that is refused is submitted again without it
  *	seed
  *
  * The benchmark needs none of these:
@@ -230,7 +230,7 @@ static bool lcload_again(struct lcload_thread *thread, struct lcload_slot *slot)
 	return true;
 }
 
-/* Fill what is to be written with sectors that tell what they are, or look at what was read. */
+/* Fill the data of a write with sectors that say what they are, or check the data of a read. */
 static void lcload_sectors(struct lcload_thread *thread, struct lcload_slot *slot, bool look)
 {
 	struct lcload_job *job = &thread->run->job;
@@ -358,7 +358,7 @@ static size_t lcload_room(const struct lcload_job *job)
 	return job->bs + (job->pieces ? ODD_ROOM : 0);
 }
 
-/* The memory of a bio, and what is in it. */
+/* The memory of a bio, and its content. */
 static void lcload_memory(struct lcload_thread *thread, struct lcload_slot *slot, bool read)
 {
 	struct lcload_job *job = &thread->run->job;
@@ -425,7 +425,7 @@ static int lcload_thread_fn(void *data)
 	thread->begun = ktime_get();
 	thread->cycles = get_cycles();
 	while (!lcload_over(thread)) {
-		/* What is submitted again is not free. */
+		/* A bio that is submitted again is not free. */
 		while (!thread->free)
 			lcload_reap(thread);
 		lcload_issue(thread);

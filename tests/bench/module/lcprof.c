@@ -2,7 +2,7 @@
 /*
  * A sampling profiler for guests that have no counters a profiler could use: one timer per
  * processor notes whom it interrupts, and where.  <debugfs>/lcprof/samples: write 1 to start
- * afresh, 0 to stop; what is read then is a line for each sample: the task's name, a tab, the
+ * afresh, 0 to stop; a read then gives a line for each sample: the task's name, a tab, the
  * function.
  *
  * Code that runs with interrupts off is seen where it lets them on again.
@@ -157,7 +157,7 @@ static int __init lcprof_init(void)
 
 static void __exit lcprof_exit(void)
 {
-	debugfs_remove(lcprof_dir);	/* waits for who is in it */
+	debugfs_remove(lcprof_dir);	/* waits for tasks that read from it */
 	lcprof_stop();
 	lcprof_free();
 }

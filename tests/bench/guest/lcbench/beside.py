@@ -43,7 +43,7 @@ WRITERS = {"direct": {"ioengine": "libaio", "direct": 1, "iodepth": 16, "bs": "4
 class Durable(threading.Thread):
     """Makes a block durable now and then, and keeps how long each took.
 
-    By an fsync behind the write, or, with `dsync`, by the write itself.
+    By an fsync after the write, or, with `dsync`, by the write itself.
     """
 
     def __init__(self, path, seed, pause, dsync=False):
@@ -105,7 +105,7 @@ def summary(seconds):
 
 @contextlib.contextmanager
 def above(path, part=0, parts=1):
-    """The volume behind SYNCED, or one of several equal parts, with a page cache of its own."""
+    """The volume after SYNCED, or one of several equal parts, with a page cache of its own."""
     first = SYNCED // 512
     length = (sectors(path) - first) // parts & ~7
     name = ABOVE[part]
@@ -302,8 +302,8 @@ def side_by_side(bench, system, paths, kinds):
 def shares(bench, name):
     """Random 4 KiB writers in two cgroups of equal weight: direct, cached, one of each.
 
-    Direct writers have 16 writes in flight, cached ones a page cache of 16 MiB for both. What is
-    counted is what the volume was sent in the name of each cgroup.
+    Direct writers have 16 writes in flight, cached ones a page cache of 16 MiB for both. The
+    figures are the writes that the volume got on behalf of each cgroup.
     """
     figures = {}
     for kinds in (("direct", "direct"), ("cached", "cached"), ("direct", "cached")):
@@ -365,7 +365,7 @@ def fstrim():
 def trimmed(bench, system):
     """fstrim: how long, and what got to both disks, for each piece.
 
-    What goes on behind the end of a discard's command is counted, too, and until when it does.
+    Work that goes on after the end of a discard's command is counted, too, and its duration.
     """
     pieces = bench.plan["trim_pieces"]
     with load.counted(bench.disks) as seen:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Instructions for each write or read, of everybody: programs, workers, the kernel.
+"""Instructions for each write or read, of all of them: programs, workers, the kernel.
 
 The guest has one processor, and its clock is the number of instructions that ran (QEMU's
 -icount: one a nanosecond), so what lcload takes for time are instructions; only while the
@@ -10,7 +10,7 @@ import pathlib
 
 from . import load
 
-# A FLUSH at the end of those that have none: what they left behind is theirs as well.
+# A FLUSH at the end of those that have none: the work that they have left counts as theirs.
 KINDS = {
     "write": {"depth": 32},
     "synced_write": {"flush_every": 1},
@@ -42,7 +42,7 @@ def count(bench, name):
             elif "op" not in words:
                 number //= 8     # some use two slots of the cache for each
             elif kind == "read_hit" and system.caches:
-                other = bench.plan["evict"]  # what is buffered in RAM is to be something else
+                other = bench.plan["evict"]  # the buffers in RAM are to hold other blocks
                 load.run(system.path, order="seq", bs=65536, depth=8, first=span, span=other,
                          count=other // 65536)
             if kind == "read_miss":

@@ -2,7 +2,7 @@
 """The jobs: each sets a system up afresh, loads it, and returns figures.
 
 `JOBS` names for each one the disks it runs on, the systems it runs over, and the function.
-RAM disks show what the code costs, virtio disks without a time model what is sent to the
+RAM disks show what the code costs, virtio disks without a time model which commands go to the
 disks, modelled disks how long that takes there.
 """
 
@@ -92,7 +92,7 @@ def read(bench, name):
     ms = bench.plan["ram_ms"]
     with bench.system(name) as system:
         system.warm(span)
-        if system.caches:  # what is buffered in RAM is to be something else
+        if system.caches:  # the buffers in RAM are to hold other blocks
             other = bench.plan["evict"]
             load.run(system.path, order="seq", bs=65536, depth=8, first=span, span=other,
                      count=other // 65536)
@@ -100,7 +100,7 @@ def read(bench, name):
             got = load.run(system.path, op="read", threads=threads, depth=32, span=span, ms=ms,
                            seed=bench.seed, count=bench.plan["ram_writes"])
             figures[f"hit_{threads}"] = got["iops"]
-            # Each miss comes once: nobody is to learn from it.
+            # Each miss comes once: no system is to learn from it.
             got = load.run(system.path, op="read", threads=threads, depth=32, order="once",
                            first=span + bench.plan["evict"], seed=bench.seed + threads, ms=ms,
                            count=bench.plan["ram_writes"] // 2)
@@ -124,7 +124,7 @@ def programs(bench, name):
     return figures
 
 
-# ------------------------------------- on virtio disks: what is sent, however fast
+# ------------------------------------- on virtio disks: which commands, however fast
 
 def commands(bench, name):
     """Commands, flushes and KiB per user write, on both disks."""
@@ -161,7 +161,7 @@ def commands(bench, name):
 
 
 def format_and_start(bench, name):
-    """What is written to set up over an SSD of 128 MiB, and over one four times as large."""
+    """The bytes written to set up over an SSD of 128 MiB, and over one four times as large."""
     figures = {}
     for size, mib in (("small", 128), ("large", 512)):
         with bench.part(mib * MIB) as part:
@@ -353,7 +353,7 @@ def kib_s(seen, seconds):
 
 
 def few_reads(bench, system, drainer):
-    """A random read now and then: what is drained meanwhile, and the longest wait.
+    """A random read now and then: the blocks drained meanwhile, and the longest wait.
 
     Nothing if the drain ended before that.
     """

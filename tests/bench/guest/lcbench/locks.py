@@ -6,8 +6,8 @@ import re
 
 STAT = pathlib.Path("/proc/lock_stat")
 SWITCH = pathlib.Path("/proc/sys/kernel/lock_stat")
-CONTENTIONS = 1              # columns behind a class: con-bounces, contentions, ...
-# Whose code waits: the module behind a point, as in "lc_lane_reserve+0x2f/0x90 [dm_lc]".
+CONTENTIONS = 1              # columns after a class: con-bounces, contentions, ...
+# Whose code waits: the module named after a point, as in "lc_lane_reserve+0x2f/0x90 [dm_lc]".
 MODULES = {"dm-lc": "dm_lc", "dm-writecache": "dm_writecache", "dm-cache": "dm_cache",
            "bcache": "bcache", "dm-linear": "dm_mod"}
 
@@ -27,7 +27,7 @@ def stop():
 def parse(text):
     """The classes of a report that were waited for.
 
-    Behind a class come two blocks of points, each begun by a line of dashes: who waited, and who
+    After a class come two blocks of points, each begun by a line of dashes: who waited, and who
     was waited for.
     """
     found = {}

@@ -13,7 +13,7 @@ CONFIG = pathlib.Path("/sys/kernel/config")
 
 @contextlib.contextmanager
 def disk(mib):
-    """Its path; gone again behind the block."""
+    """Its path; gone again after the block."""
     sh.run("modprobe", "null_blk", "nr_devices=0")
     if not (CONFIG / "nullb").exists():
         sh.run("mount", "-t", "configfs", "none", CONFIG)

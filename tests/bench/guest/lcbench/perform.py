@@ -21,7 +21,7 @@ def begin(send):
 
 
 def rotated(names, by):
-    """Whoever begins is another one in each repetition."""
+    """Rotate the order: another system begins in each repetition."""
     by %= len(names)
     return [*names[by:], *names[:by]]
 

@@ -39,7 +39,7 @@ def reads_of(bench, call):
 
 
 def after_a_crash(bench, system, words):
-    """What a start reads if the power goes right behind the FLUSH of such a load."""
+    """What a start reads if the power goes right after the FLUSH of such a load."""
     load.run(system.path, seed=bench.seed + 2, **words)
     bench.disks.cut(policy="drop-all")
     system.stop()
@@ -64,7 +64,7 @@ def restart(bench, name):
 
 
 def large_crash(bench):
-    """After a crash, with an SSD of a usual size: what is clean is not read then."""
+    """After a crash, with an SSD of a usual size: clean blocks are not read then."""
     size = 16 << 30
     with bench.stretched(size) as large, large.system("dm-lc") as system:
         return after_a_crash(large, system, once(size // BLOCK // 100))
@@ -98,7 +98,7 @@ def in_use():
 
 
 def unavailable():
-    """Bytes of RAM that are in use for good: what was freed last comes back by and by."""
+    """Bytes of RAM that are in use for good: memory that was freed takes a while to return."""
     seen = [in_use()]
 
     def settled():
@@ -112,7 +112,7 @@ def unavailable():
 def memory(bench, name):
     """RAM per block that can be cached, from SSDs of two sizes; and while a table is reloaded.
 
-    The SSDs are sparse files: what is stored in them does not count, nor does what a system takes
+    The SSDs are sparse files: their content does not count, nor does what a system takes
     whatever the size.
     """
     used = {}

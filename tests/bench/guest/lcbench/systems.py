@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is compared: each set up afresh over (SSD, HDD), and taken away again.
+"""The systems that are compared: each set up afresh over (SSD, HDD), and taken away again.
 
 `hold` keeps everything in the cache, as far as the system can do that, until drain().
 `options` says in words what was set, for the report.
@@ -26,7 +26,7 @@ DRAIN_SECONDS = 300
 
 
 def is_held(path):
-    """Whether somebody has the disk to himself, as mounts and volumes do."""
+    """Whether the disk is in exclusive use, as by a mount or a volume."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_EXCL))
     except OSError as error:
@@ -86,7 +86,7 @@ class System:
         wait.until(lambda: sh.result("dmsetup", "remove", NAME)[0] == 0, 60, "device removed")
 
     def status(self):
-        """The words behind the target's name."""
+        """The words after the target's name."""
         return sh.run("dmsetup", "status", NAME).split()[3:]
 
     def message(self, *words):
@@ -94,7 +94,7 @@ class System:
         sh.run("dmsetup", "message", NAME, 0, *words)
 
     def settle(self):
-        """What goes on although nobody waits for it is over: a suspend waits for it."""
+        """Wait for the end of background work, as a suspend does."""
         sh.run("dmsetup", "suspend", NAME)
         sh.run("dmsetup", "resume", NAME)
 
