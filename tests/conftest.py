@@ -89,7 +89,7 @@ def pytest_runtestloop(session):
 
 
 def pytest_sessionfinish(session):
-    """What they measured, for whoever wants it."""
+    """Write the measurements of all guests to results.json."""
     runs = getattr(session.config, "runs", None)
     if runs:
         runs.close()

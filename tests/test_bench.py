@@ -282,7 +282,7 @@ def test_durable_writes_are_made(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("lasts", (True, False))
 def test_few_reads_while_draining(monkeypatch, lasts):
-    """What is drained besides a few reads is a figure only if the drain lasted that long."""
+    """The rate of a drain beside a few reads is a figure only if the drain lasted that long."""
     monkeypatch.setattr(load, "run", fake_run)
     monkeypatch.setattr(jobs, "FEW_SECONDS", 0)
     bench = common.Bench("", "", {"latency_ms": 1}, 1, FakeDisks())

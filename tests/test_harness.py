@@ -207,7 +207,7 @@ with open(console, "w") as log:
 
 
 def restarts(ctx):
-    """What is on a disk is there after a restart."""
+    """The content of a disk is there after a restart."""
     assert ctx.run("echo 5").strip() == "5" and ctx.result("exit 3") == (3, "")
     ctx.stop("reboot")
     before = ctx.digest("ssd")
@@ -310,7 +310,7 @@ def test_modules_come_in_loading_order():
 
 
 def test_long_function_is_measured():
-    """The length check counts what is between the braces."""
+    """The length check counts the lines between the braces."""
     text = "int f(void)\n{\n" + "\tx();\n" * 101 + "}\n"
     assert list(test_check.functions(text)) == [(2, 101)]
 

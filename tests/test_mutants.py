@@ -3,7 +3,7 @@
 
 Each record in tests/mutants/ breaks one rule; tests/lib/mutation.py has the format. With --long
 each is built and booted, and one of the cases it names must fail; the same cases must pass
-without it. The table of what caught what is written to build/mutants.md and build/mutants.json.
+without it. Which test caught which mutant is written to build/mutants.md and build/mutants.json.
 """
 
 import pytest
@@ -96,7 +96,7 @@ def test_copy_follows_the_sources(tmp_path):
 
 @pytest.mark.long
 def test_passes_without_mutant(control, lab):
-    """What is to fail with a mutant passes without."""
+    """The tests that are to fail with a mutant pass without it."""
     kernel, name = control
     outcome = lab.run(kernel, mutants.find_case(name, kernel), None)
     assert outcome.verdict == "passed", outcome.reason

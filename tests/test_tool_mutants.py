@@ -3,7 +3,7 @@
 
 Each record in tests/tools/mutants/ breaks one rule; tests/lib/mutation.py has the format. With
 --long each is built beside the tools, and one of the tests it names must fail with it; the same
-tests must pass without. What caught what is written to build/tool-mutants.md and
+tests must pass without. Which test caught which mutant is written to build/tool-mutants.md and
 build/tool-mutants.json.
 """
 
@@ -113,7 +113,7 @@ def test_only_failures_count(tmp_path, body, found):
 
 @pytest.mark.long
 def test_passes_without_mutant(lab):
-    """What is to fail with a mutant passes without."""
+    """The tests that are to fail with a mutant pass without it."""
     tests = {test for name in toolmutants.names() for test in toolmutants.load(name).tests}
     assert lab.run(None, tests) == {}
 

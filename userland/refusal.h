@@ -40,7 +40,7 @@ unsigned int refusal_by_name(const char *name);
 /* All names and what they mean, for --help. */
 void refusals_print(FILE *to);
 
-/* What is on a device, for the question on a terminal: one line, to be freed. */
+/* The content of a device, for the question on a terminal: one line, to be freed. */
 char *holds_text(const struct device *dev);
 /*
  * May these two be formatted?  Looks at all there is to refuse, writes nothing, and fills @req in.

@@ -44,7 +44,7 @@ int repair_write(struct check *c, const struct device *dev, u64 address, const v
 	return ret ? ret : device_sync(dev);
 }
 
-/* Is it time to do what is planned, before more is?  Each write leaves less damage. */
+/* Is it time to do the planned repairs, before more are planned?  Each write leaves less damage. */
 static bool plan_full(const struct check *c)
 {
 	return c->ssd->plan && c->ssd->plan->nr > PLAN_MOST;

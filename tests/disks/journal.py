@@ -13,8 +13,8 @@ was answered. From that it makes the state of any point of the order, again and 
 
 This is the model of recorder.py, with one difference: the cache never writes back by itself.
 
-`lose` is for tests of whoever judges: it makes durable writes vanish, so that a promise of the
-disk is broken.
+`lose` is for tests of the code that judges: it makes durable writes vanish, so that a promise of
+the disk is broken.
 """
 
 from __future__ import annotations

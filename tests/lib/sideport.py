@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Boots that have one more port, over which a case tells events as they happen.
 
-For what is shown while it runs (the demo) or must not be lost if the guest hangs later (the
+For data that is shown while the guest runs (the demo) or must not be lost if it hangs later (the
 benchmark). Rates are measured in such boots, so their clock must run on while an emulated CPU
 is busy.
 """
@@ -16,7 +16,7 @@ from . import vm
 
 
 class Side(threading.Thread):
-    """Takes the guest's events until QEMU hangs up; sends `first` to whoever opens the port."""
+    """Takes the guest's events until QEMU hangs up; sends `first` to each client."""
 
     def __init__(self, name, take, first=None):
         super().__init__(daemon=True)

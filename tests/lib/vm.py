@@ -306,7 +306,7 @@ class Boot:
     def blame(self, reason):
         """The boot failed: charge the case that ran, or the last one, or all if none had begun.
 
-        The last one: what is found after its verdict (memory that leaked, a panic) may be of any.
+        The last one: a problem found after its verdict (memory that leaked, a panic) may be of any.
         """
         reason += f"\nconsole ({self.folder / 'console'}):\n"
         reason += host.tail_of(self.folder / "console")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is written is what is read: through the volume, over a restart, on the HDD."""
+"""Reads return the data that was written: through the volume, over a restart, on the HDD."""
 
 from lclib import case, sh
 from lclib.lc import LcStack, bare_volume

@@ -131,7 +131,7 @@ def waits_for_its_own_copy(ctx):
 
 @case(kernels=("stock",), disks=RECORDED, timeout=90)
 def newer_write_survives(ctx):
-    """What is written while a discard is on its way is not drained before it (C5)."""
+    """A block written while a discard is on its way is not drained before it (C5)."""
     with (Disks() as disks,
           LcStack(ctx.hdd, ctx.ssd, format=SMALL, writeback="off") as lc, lc.open() as raw):
         fill(raw, 7, 1, "older")
@@ -355,17 +355,17 @@ class Pending:
             self.lc.resume()
 
     def newer(self, block):
-        """What is written behind the discard."""
+        """Data that is written after the discard."""
         return content(block, "newer" + self.tag)
 
     def write(self, block, data, **kwargs):
-        """A write of what is being discarded: it waits."""
+        """A write of blocks that are being discarded: it waits."""
         self.writes.append(Write(self.lc.path, block, data, **kwargs))
         self.lc.wait(lambda fields: fields["parked_blocks"] == len(self.writes),
                      what="a write that waits for a discard")
 
     def write_all(self):
-        """A write of other blocks goes on; those of what is being discarded wait, of all kinds."""
+        """A write of other blocks goes on; those of blocks being discarded wait, of all kinds."""
         fill(self.raw, 8, 1, "newer" + self.tag)
         self.write(3, self.newer(3))
         self.write(4, self.newer(4), fua=True)
@@ -435,7 +435,7 @@ def suspended_while_pending(ctx, lc, ssd, raw, pending):
     """The sequence of the next case."""
     pending.write_all()
     suspend = sh.start("dmsetup", "suspend", "--noflush", "--nolockfs", lc.name)
-    # It gives back what is parked, and then waits for the pass.
+    # It gives back parked writes, and then waits for the pass.
     lc.wait(lambda fields: not fields["parked_blocks"], what="writes that are given back")
     assert suspend.poll() is None, "a suspend with a discard that is not logged"
     ssd.resume()
@@ -478,10 +478,10 @@ def none_is_on_its_way_while_suspended(ctx):
             wait.until(hits, 60, "the discard on its way")
             lc.suspend()
             with dm.Raw(ctx.hdd) as hdd:
-                hdd.write(MIB + 7 * BLOCK, content(7, "whoever has the disk now"))
+                hdd.write(MIB + 7 * BLOCK, content(7, "the next owner of the disk"))
         hdd_rests(ctx)
         lc.resume()
-        assert on_hdd(ctx, 7) == content(7, "whoever has the disk now"), on_hdd(ctx, 7)[:20]
+        assert on_hdd(ctx, 7) == content(7, "the next owner of the disk"), on_hdd(ctx, 7)[:20]
 
 
 @case(kernels=("stock",), disks=RECORDED, timeout=90)

@@ -34,7 +34,7 @@ def strange_word(rng):
 
 
 def bad_number(rng, low, high):
-    """What is no number, or not in this range."""
+    """A text that is no number, or a number out of this range."""
     return rng.choice((str(low - 1), str(high + 1), "-1", f"-{low}", f"{low}x", f"0x{high:x}",
                        "1e1", f"{low}.0", str(2**32 + low), str(2**64 + low), "9" * 400, "+", "++9",
                        "on", "１６", strange_word(rng)))
@@ -104,7 +104,7 @@ class Lines:
         return self.rng.choice(self.kinds)()
 
     def line(self, options, reason=None, devices=None, length=None, flags=0):
-        """With what is not given as it should be."""
+        """With good values for all that are not given."""
         return Line([*(self.devices if devices is None else devices), *options],
                     self.length if length is None else length, reason, flags)
 

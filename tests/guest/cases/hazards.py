@@ -169,7 +169,7 @@ def doubt_outlives_other_flushes(ctx):
 
 @contextlib.contextmanager
 def written_back_late():
-    """What is in the page cache stays there, though it is much."""
+    """Data in the page cache stays there, though it is much."""
     knobs = [pathlib.Path("/proc/sys/vm", name) for name in ("dirty_background_ratio",
                                                              "dirty_ratio")]
     before = [knob.read_text(encoding="ascii") for knob in knobs]

@@ -93,7 +93,7 @@ def resume_goes_on(ctx):
             draining(lc, ctx.swap)
             hibernate("reboot")
             ctx.figure("drained", agree(lc))
-        # What is written on goes behind what the memory knew; then a crash, and a drain.
+        # Later writes go into the log after those that the memory knew; then a crash, and a drain.
         changed = {block: "two" for block in range(0, BLOCKS * STRIDE, 10 * STRIDE)}
         with lc.open() as raw:
             for block, tag in changed.items():

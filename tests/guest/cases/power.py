@@ -315,7 +315,7 @@ class PowerCuts:
         self.disks.restore()
 
     def judge(self):
-        """Every sector of the volume; what is found is the floor of the next round."""
+        """Every sector of the volume; the stamps found are the floor of the next round."""
         options = ["--rebase"] + (["--ordered"] if self.ordered else [])
         content, report = powerload("verify", self.volume.path, *options)
         self.seen["disordered"] += report["disordered"]

@@ -32,7 +32,7 @@ COMMIT = 20_000         # a block far from them
 
 @contextlib.contextmanager
 def soon_written():
-    """What is in the page cache is written at once, by the flusher threads."""
+    """The flusher threads write the page cache at once."""
     knobs = [pathlib.Path("/proc/sys/vm", name) for name in ("dirty_expire_centisecs",
                                                              "dirty_writeback_centisecs")]
     before = [knob.read_text(encoding="ascii") for knob in knobs]

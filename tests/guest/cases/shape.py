@@ -209,7 +209,7 @@ def raid5_gets_whole_stripes(ctx):
 
 @case(kernels=("stock",), disks=PAIR)
 def stripe_is_sent_in_one_go(ctx):
-    """What is written of a long stripe reaches the disks as the fewest commands (RS2)."""
+    """Writes of a long stripe reach the disks as the fewest commands (RS2)."""
     chunk, third = 512 << 10, dm.sectors(ctx.hdd) // 3 // 1024 * 1024
     stripes = dm.Target("striped", 3 * third, 3, chunk // 512, ctx.hdd, 0, ctx.hdd, third,
                         ctx.hdd, 2 * third)
