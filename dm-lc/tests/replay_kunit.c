@@ -499,6 +499,25 @@ static void slow_lane(struct kunit *test)
 	expect(log, 0, 26, 42);
 }
 
+/* L14: all before the boundary is in lower segments than it, all from it on in none lower. */
+static void boundaries(struct kunit *test)
+{
+	static const u64 segments[] = { 5, 7, 5, 6, 8, 8, 10, 9 };
+	static const u64 expected[] = { 5, 0, 0, 0, 8, 0, 9, 0, 0 };
+	struct log *log = log_create(test, 1, 1, 1, 5);
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(segments); i++)
+		add(log, 1 + i, 1 + i, segments[i]);
+	add(log, 10, 10, 12);		/* after the end of the run */
+	expect(log, 0, 8, 11);
+	lc_replay_find_boundaries(&log->found);
+	for (i = 0; i < ARRAY_SIZE(expected); i++)
+		KUNIT_EXPECT_EQ(test, expected[i],
+				lc_replay_boundary_segment(&log->found,
+							   lc_replay_at(&log->found, i)));
+}
+
 /* Numbers beyond 32 bits, and a ring that is in its billionth lap. */
 static void wrap(struct kunit *test)
 {
@@ -660,6 +679,7 @@ static struct kunit_case replay_cases[] = {
 	KUNIT_CASE(two_beginnings),
 	KUNIT_CASE(lanes),
 	KUNIT_CASE(slow_lane),
+	KUNIT_CASE(boundaries),
 	KUNIT_CASE(wrap),
 	KUNIT_CASE(far_ahead),
 	KUNIT_CASE(forgotten),

@@ -16,7 +16,7 @@ PEER_BUGS = (
      "dirty data is gone",
      "explore/stop-rule-early, explore/r3-tail-ignored, states.three_hundred"),
     ("Ids are not checked for rising order: behind a lost segment the last lap's are replayed over "
-     "flushed data", "explore/r4-gap, explore/r7-off, dm_lc_replay/gap, mutant R4-gap-L1"),
+     "flushed data", "explore/r4-gap, explore/r7-off, dm_lc_replay/gap"),
     ("One rotten segment, even one already written back, hides all newer ones",
      "mutants/bad_header_ends_its_segment, explore/look-behind-off, explore/r5-off, "
      "test_check_lost_segment"),
@@ -128,8 +128,7 @@ Bugs of dm-writeboost
 
 The bugs that reading dm-writeboost 2.2.19 has shown, and what fails if the same is built into this
 module. Mutants are named as above, ``suite/case`` is KUnit, ``test_...`` is in ``tests/tools/``,
-``mutant`` of ``test_replay_mutants`` there, and the rest are guest cases. Where only tests are
-named, that they would fail is argued, not seen.
+and the rest are guest cases. Where only tests are named, that they would fail is argued, not seen.
 
 {peer_table()}"""
 

@@ -5,19 +5,84 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "log_of_facts.h"
+#include "replay.h"
 
 #define NR_SEGMENTS	24
 #define SEG_SLOTS	16
 
 static struct lc_sb sb;
+static struct lc_replay_log found_log;
 
-void die(const char *what)
+static void __attribute__((noreturn)) die(const char *what)
 {
 	fprintf(stderr, "narrow_test: %s\n", what);
 	exit(1);
+}
+
+static void *take(size_t nr, size_t size)
+{
+	void *memory = calloc(nr, size);
+
+	if (!memory)
+		die("no memory");
+	return memory;
+}
+
+/* An empty log by the superblock, instead of the last one. */
+static void new_log(void)
+{
+	u32 i;
+
+	for (i = 0; i < lc_replay_chunks(&found_log); i++)
+		free(found_log.chunks[i]);
+	free(found_log.chunks);
+	free(found_log.lives);
+	free(found_log.by_epoch);
+	lc_replay_init(&found_log, &sb);
+	found_log.chunks = take(lc_replay_chunks(&found_log), sizeof(*found_log.chunks));
+	found_log.lives = take(found_log.max_lives, sizeof(*found_log.lives));
+	found_log.by_epoch = take(found_log.max_lives, sizeof(*found_log.by_epoch));
+}
+
+static int add(const struct lc_record_info *info, bool hidden)
+{
+	u32 nr = lc_replay_wants(&found_log);
+
+	if (nr)
+		found_log.chunks[found_log.nr / LC_REPLAY_CHUNK] =
+			take(nr, sizeof(struct lc_replay_record));
+	return lc_replay_add(&found_log, info, hidden);
+}
+
+static struct lc_replay_record *at(u32 i)
+{
+	return lc_replay_at(&found_log, i);
+}
+
+static u64 segment_of(const struct lc_replay_record *r)
+{
+	return lc_replay_segment(&found_log, r);
+}
+
+static u64 epoch_of(const struct lc_replay_record *r)
+{
+	return found_log.lives[r->life].epoch;
+}
+
+/* The run of a few headers, which all lie within the log. */
+static int select_of(const struct lc_record_info *records, u32 nr, struct lc_replay_result *run)
+{
+	u32 i;
+
+	new_log();
+	for (i = 0; i < nr; i++) {
+		if (add(&records[i], false))
+			die("a header was not taken");
+	}
+	return lc_replay_select(&sb, &found_log, run);
 }
 
 static void start_round(void)
@@ -68,7 +133,7 @@ static void durable_seqs(void)
 			r[nr].segment = 6;
 			r[nr].seq = LC_NUMBERS_END - 1;
 			r[nr].durable_seq = tail + ahead[j];
-			if (select_of(&sb, r, 5, &run) != (ahead[j] > 3 ? -EUCLEAN : 0))
+			if (select_of(r, 5, &run) != (ahead[j] > 3 ? -EUCLEAN : 0))
 				die("a durable seq behind the end of the run was not seen");
 			if (run.nr_kept != 4 || run.durable_seq < tail + 3)
 				die("a durable seq far ahead changed the run");
@@ -78,7 +143,7 @@ static void durable_seqs(void)
 		for (j = 0; j < sizeof(behind) / sizeof(*behind) && behind[j] < tail; j++) {
 			nr = short_log(r, tail, 4);
 			r[3].durable_seq = tail - behind[j];
-			if (select_of(&sb, r, nr, &run) || run.last_seq != tail + 3 ||
+			if (select_of(r, nr, &run) || run.last_seq != tail + 3 ||
 			    run.durable_seq != tail - 1)
 				die("a durable seq below the tail counted");
 		}
@@ -98,25 +163,25 @@ static void far_seqs(void)
 
 		short_log(r, 2 * step, 6);
 		r[2].seq += step;
-		if (select_of(&sb, r, 6, &run) || run.last_seq != 2 * step + 1)
+		if (select_of(r, 6, &run) || run.last_seq != 2 * step + 1)
 			die("a seq from far ahead filled a gap");
 		short_log(r, 2 * step, 6);
 		r[2].seq -= step;
-		if (select_of(&sb, r, 6, &run) || run.last_seq != 2 * step + 1)
+		if (select_of(r, 6, &run) || run.last_seq != 2 * step + 1)
 			die("a seq from far behind filled a gap");
 		/* R1: of two lives the later one begins far above. */
 		short_log(r, step + 2, 6);
 		sb.epoch = 9 + step;
 		sb.epoch_first_seq = step + 8;
-		if (select_of(&sb, r, 6, &run) || run.last_seq != step + 7)
+		if (select_of(r, 6, &run) || run.last_seq != step + 7)
 			die("a later life that begins above them killed records");
 		sb.epoch_first_seq = step + 5;
-		if (select_of(&sb, r, 6, &run) || run.last_seq != step + 4)
+		if (select_of(r, 6, &run) || run.last_seq != step + 4)
 			die("a later life that begins below them did not kill records");
 		/* R6 */
 		short_log(r, 2, 6);
 		r[5].epoch += step;
-		if (select_of(&sb, r, 6, &run) != -ESTALE)
+		if (select_of(r, 6, &run) != -ESTALE)
 			die("a much later life was taken for this one");
 		/* R7: record 4 was left behind a much later life, too. */
 		short_log(r, 2, 5);
@@ -125,7 +190,7 @@ static void far_seqs(void)
 		r[3].epoch = sb.epoch;
 		r[3].epoch_first_seq = 5;
 		r[4].seq = 4;
-		if (select_of(&sb, r, 5, &run) || run.last_seq != 5 || run.nr_kept != 4)
+		if (select_of(r, 5, &run) || run.last_seq != 5 || run.nr_kept != 4)
 			die("a run up to a much later life was not found");
 		for (k = 0; k < 5; k++) {
 			if (at(k)->keep && segment_of(at(k)) == 5)
@@ -147,16 +212,16 @@ static void told_boundaries(void)
 		sb.geo.nr_segments = 6000;
 		sb.geo.nr_slots = 6000 * SEG_SLOTS;
 		r.boundary = r.segment - back[i];
-		new_log(&sb);
+		new_log();
 		if (add(&r, false) || lc_replay_told_boundary(&found_log, at(0)) !=
 				      (back[i] < 1023 ? r.boundary : 900))
 			die("a boundary far back was not told as it is, or as the tail");
 		sb.tail_segment = r.boundary + 1;
-		new_log(&sb);
+		new_log();
 		if (add(&r, false) || lc_replay_told_boundary(&found_log, at(0)) != sb.tail_segment)
 			die("a boundary below the tail was told as another one");
 		r.boundary = 0;
-		new_log(&sb);
+		new_log();
 		if (add(&r, false) || lc_replay_told_boundary(&found_log, at(0)) != r.segment)
 			die("a record of its own boundary was told as another one's");
 	}
@@ -172,7 +237,7 @@ static void places(void)
 
 	start_round();
 	sb.tail_segment = 1000;
-	new_log(&sb);
+	new_log();
 	for (i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
 		r.segment = refused[i];
 		if (add(&r, false) != -ERANGE)
@@ -194,7 +259,7 @@ static void places(void)
 	sb.geo.seg_slots = 1024;
 	sb.geo.nr_segments = LC_MAX_SLOTS / 1024;
 	sb.geo.nr_slots = sb.geo.nr_segments * 1024;
-	new_log(&sb);
+	new_log();
 	r.segment = sb.tail_segment + sb.geo.nr_segments - 1;
 	r.first_slot = 1023;
 	if (add(&r, false) || lc_replay_segment(&found_log, at(0)) != r.segment ||
@@ -216,7 +281,7 @@ static void forgotten(void)
 	r[4].epoch_first_seq = 7;
 	r[4].seq = 7;
 	r[5].epoch = 12;		/* would be a later life than the superblock's */
-	new_log(&sb);
+	new_log();
 	for (i = 0; i < 6; i++)
 		add(&r[i], false);
 	lc_replay_forget(&found_log, 4);
@@ -250,7 +315,7 @@ static void many_lives(void)
 	sb.geo.nr_slots = sb.geo.nr_segments * SEG_SLOTS;
 	sb.epoch = WRAP + LC_REPLAY_LIVES;
 	sb.epoch_first_seq = 1 + LC_REPLAY_LIVES;
-	new_log(&sb);
+	new_log();
 	for (i = LC_REPLAY_LIVES; i--; ) {
 		r.epoch = WRAP + i;
 		r.seq = 1 + i;
@@ -289,7 +354,7 @@ static void orders(void)
 		sb.geo.seg_slots = SLOTS;
 		sb.geo.nr_segments = SEGMENTS;
 		sb.geo.nr_slots = SEGMENTS * SLOTS;
-		new_log(&sb);
+		new_log();
 		for (i = 0; i < SEGMENTS * SLOTS; i++) {
 			u32 lane = how == 2 ? 4 : how == 3 ? 7 : 1;
 			u32 round = 16 * lane * SLOTS, in = i % round;
