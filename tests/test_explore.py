@@ -18,6 +18,7 @@ from lib import host, mutation
 
 EXPLORE = host.TESTS / "explore"
 MUTANTS = mutation.records(EXPLORE / "mutants")
+MEMORY_MUTANTS = mutation.records(EXPLORE / "mutants/memory")
 CORPUS = sorted((EXPLORE / "corpus").glob("*.path"))
 # What the module does not get right yet: replayed so that it is noticed when it does.
 GAPS = "gap-"
@@ -116,32 +117,14 @@ def test_memory_sanitized():
     assert memory(host.BUILD / "explore-san", 100_000, words=("SAN=1",)) == 0
 
 
-# Each takes more than it should, or does not say so.
-MEMORY_MUTANTS = {
-    "larger-chunks": ("u64 bytes = (u64)nr *", "u64 bytes = 2ull * nr *"),
-    "chunks-are-copied": ("chunk = alloc_chunk(nr);",
-                          "chunk = alloc_chunk(log->nr + nr);"),
-    "nothing-is-spared-FD1": ("available() < min_available() + bytes", "0"),
-    "chunks-are-kept-FD2": ("\tfree_chunks(found);\n\tfound->log.nr = 0;",
-                            "\tfound->log.nr = 0;"),
-    "headers-are-not-counted-FD2": ("\tfound->nr_headers++;",
-                                    "\tfound->nr_headers += !found->full;"),
-    "start-without-some-headers": ("if (!found->full)\n\t\treturn 0;\n\tlc_err",
-                                   "return 0;\n\tlc_err"),
-}
-
-
-@pytest.mark.parametrize("name", MEMORY_MUTANTS)
-def test_memory_mutants(name, tmp_path):
+@pytest.mark.parametrize("path", MEMORY_MUTANTS, ids=lambda path: path.stem)
+def test_memory_mutants(path, tmp_path):
     """With one of these in found.c, the test above fails."""
-    old, new = MEMORY_MUTANTS[name]
+    assert mutation.read(path).field("Breaks") and mutation.read(path).field("Hazard")
     for folder in ("dm-lc", "userland/kernel", "tests/explore", "tests/host"):
         (tmp_path / folder).parent.mkdir(parents=True, exist_ok=True)
         host.run("cp", "-a", host.TOP / folder, tmp_path / folder)
-    source = tmp_path / "dm-lc/life/found.c"
-    text = source.read_text(encoding="ascii")
-    assert text.count(old) == 1, "found.c has changed: adapt the mutant"
-    source.write_text(text.replace(old, new), encoding="ascii")
+    mutation.apply(path, tmp_path)
     assert memory(tmp_path / "build", RECORDS, tmp_path) == 1, "the mutant survived"
 
 

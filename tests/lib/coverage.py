@@ -69,10 +69,10 @@ def hazards():
     """{number: what fails without the rule}: mutants of module, tools and models."""
     design = section(text_of(host.TOP / "docs/design.rst"), "Hazards")
     found = {number: [] for number in re.findall(r"^   \* - ([A-Z]\d+)$", design, re.M)}
-    for folder in ("mutants", "tools/mutants", "explore/mutants"):
+    for folder in ("mutants", "tools/mutants", "explore/mutants", "explore/mutants/memory"):
         for path in mutation.records(host.TESTS / folder):
             for number in re.findall(r"\b[A-Z]\d+\b", mutation.read(path).field("Hazard")):
-                found.get(number, []).append(f"{folder.removesuffix('/mutants')}/{path.stem}")
+                found.get(number, []).append(f"{folder.replace('/mutants', '')}/{path.stem}")
     for path in sorted((host.TESTS / "model").glob("*.pml")):
         for number, name in re.findall(r"^ \*  Hazard: (\w\d+) +(MUT_\w+)", text_of(path), re.M):
             found.get(number, []).append(f"model/{path.stem} {name}")
