@@ -24,7 +24,7 @@ def pytest_generate_tests(metafunc):
     if "mutant" in metafunc.fixturenames:
         metafunc.parametrize("mutant", found, ids=[mutant.name for mutant in found])
     if "control" in metafunc.fixturenames:
-        pairs = sorted({(mutant.kernel, case) for mutant in found for case in mutant.cases})
+        pairs = sorted({(mutant.kernel, case) for mutant in found for case in mutant.tests})
         metafunc.parametrize("control", pairs, ids=["-".join(pair) for pair in pairs])
 
 
@@ -46,7 +46,7 @@ def test_mutant_is_complete(name, copy):
     mutants.refresh(copy)
     changed = mutation.apply(mutant.path, copy)
     assert all(path.is_relative_to(copy / "dm-lc") for path in changed)
-    for case in mutant.cases:
+    for case in mutant.tests:
         mutants.find_case(case, mutant.kernel)
     known = HAZARDS.read_text(encoding="utf-8").split()
     known += [f"writeboost-{number}" for number in range(1, 14)]    # see docs/coverage.rst
@@ -78,7 +78,7 @@ def test_incomplete_head_is_refused(missing, tmp_path):
     path = tmp_path / "x.mutant"
     path.write_text(whole.replace(f"{missing}: ", "X: "), encoding="ascii")
     with pytest.raises(ValueError, match=missing):
-        mutants.read(path)
+        mutation.load(path)
 
 
 def test_copy_follows_the_sources(tmp_path):
@@ -106,5 +106,5 @@ def test_passes_without_mutant(control, lab):
 def test_mutant_is_caught(mutant, lab):
     """One of the cases it names fails."""
     if not lab.hunt(mutant):
-        pytest.fail(f"{mutant.name} ({mutant.breaks}) passed {' '.join(mutant.cases)}; "
+        pytest.fail(f"{mutant.name} ({mutant.breaks}) passed {' '.join(mutant.tests)}; "
                     f"seed {lab.seed}", pytrace=False)

@@ -24,33 +24,14 @@ UNRELATED = re.compile(r"modprobe dm-lc:|: insmod \S+ ended with|the guest does 
                        r"|^the guest ended without a verdict")
 
 
-@dataclasses.dataclass(frozen=True)
-class Mutant:
-    """One record and what its head says."""
-
-    name: str
-    path: pathlib.Path
-    breaks: str
-    hazards: tuple
-    cases: tuple     # names; one of them must fail
-    kernel: str
-
-
-def read(path):
-    """Parse one record; ValueError if its head is not complete."""
-    record = mutation.read(path)
-    return Mutant(record.name, path, record.field("Breaks"), tuple(record.field("Hazard").split()),
-                  tuple(record.field("Caught-by").split()), record.field("Kernel"))
+def load(name):
+    """The mutant of this name."""
+    return mutation.load(FOLDER / f"{name}{mutation.SUFFIX}")
 
 
 def names():
     """Of all records."""
-    return sorted(path.stem for path in mutation.records(FOLDER))
-
-
-def load(name):
-    """The mutant of this name."""
-    return read(FOLDER / f"{name}{mutation.SUFFIX}")
+    return [path.stem for path in mutation.records(FOLDER)]
 
 
 def find_case(name, kernel):
@@ -176,7 +157,7 @@ class Lab:
         result = {"mutant": mutant.name, "breaks": mutant.breaks, "hazards": mutant.hazards,
                   "kernel": mutant.kernel, "caught_by": None, "case_seconds": None,
                   "verdict": "", "seed": self.seed}
-        for name in mutant.cases:
+        for name in mutant.tests:
             outcome = self.run(mutant.kernel, find_case(name, mutant.kernel), mutant.path)
             if outcome.verdict == "failed":
                 result.update(caught_by=name, case_seconds=outcome.seconds,

@@ -65,9 +65,31 @@ class Record:
         return found[1] if found else default
 
 
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A record, and what its head says."""
+
+    name: str
+    path: pathlib.Path
+    breaks: str
+    hazards: tuple
+    tests: tuple     # names of tests or guest cases; one of them must fail
+    kernel: str
+
+
 def records(folder):
     """The paths of all records there."""
     return sorted(folder.glob(f"*{SUFFIX}"))
+
+
+def load(path, kernel=None):
+    """The mutant of a record; ValueError if its head is not complete.
+
+    With `kernel` the head need not name one.
+    """
+    record = read(path)
+    return Mutant(record.name, path, record.field("Breaks"), tuple(record.field("Hazard").split()),
+                  tuple(record.field("Caught-by").split()), record.field("Kernel", kernel))
 
 
 def read(path):

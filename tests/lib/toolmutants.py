@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Deliberately broken tools: build them, run the tests of the tools against them."""
 
-import dataclasses
 import functools
 import os
 import pathlib
@@ -19,32 +18,9 @@ COLUMNS = {"mutant": "mutant", "hazard": "hazards", "caught by": "caught_by",
            "seconds": "seconds"}
 
 
-@dataclasses.dataclass(frozen=True)
-class Mutant:
-    """One record and what its head says."""
-
-    name: str
-    path: pathlib.Path
-    breaks: str
-    hazards: tuple
-    tests: tuple     # of tests/tools, one of which must fail
-
-
-def read(path):
-    """Parse one record; ValueError if its head is not complete."""
-    record = mutation.read(path)
-    return Mutant(record.name, path, record.field("Breaks"), tuple(record.field("Hazard").split()),
-                  tuple(record.field("Caught-by").split()))
-
-
-def names():
-    """Of all records."""
-    return sorted(path.stem for path in mutation.records(FOLDER))
-
-
-def load(name):
-    """The mutant of this name."""
-    return read(FOLDER / f"{name}{mutation.SUFFIX}")
+def load(path):
+    """The mutant of a record."""
+    return mutation.load(path, kernel="")
 
 
 def refresh(tree):
