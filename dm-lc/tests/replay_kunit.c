@@ -536,61 +536,6 @@ static void wrap(struct kunit *test)
 	}
 }
 
-/* A durable seq too far ahead for what is kept of it: still after the end, and never within. */
-static void far_ahead(struct kunit *test)
-{
-	static const u64 ahead[] = { 9, (1ULL << 32) - 2, 1ULL << 32, (1ULL << 32) + 3 };
-	u64 tail = (1ULL << 33) + 7;
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(ahead); i++) {
-		struct log *log = log_create(test, 9, 1, tail, 1);
-
-		add(log, tail, tail + 8, 1);
-		expect(log, 0, tail + 8, 4);
-		log->durable = tail + ahead[i];
-		add(log, LC_NUMBERS_END - 1, LC_NUMBERS_END - 1, 20);
-		expect(log, -EUCLEAN, tail + 8, 4);
-		KUNIT_EXPECT_EQ(test, log->result.durable_seq,
-				tail + min(ahead[i], (1ULL << 32) - 2));
-	}
-	/* Nor does one from far below the tail look like one above it. */
-	for (i = 0; i < ARRAY_SIZE(ahead); i++) {
-		struct log *log = log_create(test, 9, 1, tail, 1);
-
-		log->durable = tail - ahead[i];
-		add(log, tail, tail + 8, 1);
-		expect(log, 0, tail + 8, 4);
-		KUNIT_EXPECT_EQ(test, log->result.durable_seq, tail - 1);
-	}
-}
-
-/* What was read ahead is as if it had never been read, and what lies nowhere is not taken. */
-static void forgotten(struct kunit *test)
-{
-	struct log *log = log_create(test, 2, 20, 1, 1);
-	struct lc_record_info info;
-
-	life(log, 1, 1, 5);
-	add(log, 1, 9, 1);
-	life(log, 3, 4, 3);
-	add(log, 4, 4, 9);
-	load(log);
-	lc_replay_forget(&log->found, 8);
-	KUNIT_EXPECT_EQ(test, log->found.nr, 9);
-	KUNIT_EXPECT_EQ(test, lc_replay_latest(&log->found), 1);
-	KUNIT_EXPECT_EQ(test, lc_replay_select(log->sb, &log->found, &log->result), -EUCLEAN);
-	KUNIT_EXPECT_EQ(test, log->result.last_seq, 9);
-	KUNIT_EXPECT_FALSE(test, lc_replay_has(&log->found, &log->records[9]));
-	KUNIT_EXPECT_TRUE(test, lc_replay_has(&log->found, &log->records[8]));
-	info = log->records[8];
-	info.segment = 0;
-	KUNIT_EXPECT_EQ(test, lc_replay_add(&log->found, &info, false), -ERANGE);
-	info.segment = 1 + log->sb->geo.nr_segments;
-	KUNIT_EXPECT_EQ(test, lc_replay_add(&log->found, &info, false), -ERANGE);
-	expect(log, -ESTALE, 9, 4);
-}
-
 /* The data of a record above the durable seq turned out torn. */
 static void truncated(struct kunit *test)
 {
@@ -681,8 +626,6 @@ static struct kunit_case replay_cases[] = {
 	KUNIT_CASE(slow_lane),
 	KUNIT_CASE(boundaries),
 	KUNIT_CASE(wrap),
-	KUNIT_CASE(far_ahead),
-	KUNIT_CASE(forgotten),
 	KUNIT_CASE(truncated),
 	KUNIT_CASE(foreign_headers),
 	{}
