@@ -57,9 +57,8 @@ def disk_paired_anew_is_refused(ctx):
     """S13: the mark of a later pair keeps the cache of an earlier one from writing to the disk."""
     with dm.Device("ssd-a", dm.linear(ctx.ssd, HALF)) as one, \
             dm.Device("ssd-b", dm.linear(ctx.ssd, HALF, HALF)) as two:
-        stack = LcStack(ctx.hdd, one.path, format=("--in-place", "--no-mark"), writeback="off")
-        stack.format()
-        stack.activate()
+        stack = LcStack(ctx.hdd, one.path, format=("--in-place", "--no-mark"),
+                        writeback="off").start()
         with Device(stack.path) as volume:
             volume.write(40 << 20, b"\x11" * 4096)
             volume.flush()

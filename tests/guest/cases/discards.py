@@ -155,9 +155,7 @@ def dropped_blocks_stay_dropped(ctx):
     """Many discards in one record, then the power goes: no block is back, newer ones are there."""
     with Disks() as disks:
         disks.fault_clear()
-        lc = LcStack(ctx.hdd, ctx.ssd, format=SMALL, writeback="off", idle_seal_ms=0)
-        lc.format()
-        lc.activate()
+        lc = LcStack(ctx.hdd, ctx.ssd, format=SMALL, writeback="off", idle_seal_ms=0).start()
         with lc.open() as raw:
             fill(raw, 0, 400, "dropped")
             raw.flush()
@@ -303,9 +301,7 @@ def events_do_not_queue_behind(ctx):
     """A discard is held by the hard disk; that the mode changes is told nevertheless (D14)."""
     with Disks() as disks, Breakable("ssd1", ctx.ssd) as ssd:
         lc = LcStack(ctx.hdd, ssd.path, format=(*SMALL, "--in-place", "--no-mark"),
-                     ssd_patience_ms=0, writeback="off")
-        lc.format()
-        lc.activate()
+                     ssd_patience_ms=0, writeback="off").start()
         with lc.open() as raw, trim_held(disks, 1000 * BLOCK, FOR_EVER) as hits:
             held = discard(lc, 1000)
             wait.until(hits, 60, "the discard on its way")
@@ -404,9 +400,7 @@ def ended_early_takes_no_newer_write(ctx):
     with Disks() as disks, Breakable("ssd1", ctx.ssd) as ssd:
         disks.fault_clear()
         lc = LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off", idle_seal_ms=0,
-                     ssd_patience_ms=0)
-        lc.format()
-        lc.activate()
+                     ssd_patience_ms=0).start()
         for turn in range(6):
             with lc.open() as raw, Pending(ctx, lc, ssd, raw, str(turn)) as pending:
                 pending.write_all()
@@ -488,24 +482,21 @@ def none_is_on_its_way_while_suspended(ctx):
 def none_is_on_its_way_without_the_ssd(ctx):
     """The SSD dies while the hard disk is late with a discard whose command has ended: no write
     goes past the cache before that is over (S3)."""
-    with Disks() as disks, Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off", ssd_patience_ms=0)
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
-            fill(raw, 7, 1, "older")
+    with (Disks() as disks, Breakable("ssd1", ctx.ssd) as ssd,
+          LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off", ssd_patience_ms=0) as lc,
+          lc.open() as raw):
+        fill(raw, 7, 1, "older")
+        raw.flush()
+        with trim_held(disks, MIB + 7 * BLOCK, LATE) as hits:
+            ends(ctx, discard(lc, 7), "the command, ahead of the discard")
+            wait.until(hits, 60, "the discard on its way")
+            ssd.fail()
+            fill(raw, 100, 1, "saved")
             raw.flush()
-            with trim_held(disks, MIB + 7 * BLOCK, LATE) as hits:
-                ends(ctx, discard(lc, 7), "the command, ahead of the discard")
-                wait.until(hits, 60, "the discard on its way")
-                ssd.fail()
-                fill(raw, 100, 1, "saved")
-                raw.flush()
-                fill(raw, 7, 1, "bypassed")
-                assert lc.fields()["mode"] == "degraded", lc.fields()
-            hdd_rests(ctx)
-            assert raw.read(7 * BLOCK, BLOCK) == content(7, "bypassed"), raw.read(7 * BLOCK, 20)
-        lc.remove()
+            fill(raw, 7, 1, "bypassed")
+            assert lc.fields()["mode"] == "degraded", lc.fields()
+        hdd_rests(ctx)
+        assert raw.read(7 * BLOCK, BLOCK) == content(7, "bypassed"), raw.read(7 * BLOCK, 20)
 
 
 @case(disks=PAIR, timeout=90)
@@ -513,9 +504,7 @@ def ssd_dies_before_the_record(ctx):
     """The SSD dies with a discard that is not logged: what waits for it goes past the cache."""
     with Breakable("ssd1", ctx.ssd) as ssd:
         lc = LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off", idle_seal_ms=0,
-                     ssd_patience_ms=0)
-        lc.format()
-        lc.activate()
+                     ssd_patience_ms=0).start()
         # All of it is in RAM, or on the hard disk.
         with lc.open() as raw, Pending(ctx, lc, ssd, raw) as pending:
             pending.write_all()

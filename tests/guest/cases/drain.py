@@ -5,13 +5,23 @@ What may cost little is counted, in commands of a disk or calls of a function, n
 """
 
 import contextlib
-import re
 import threading
 
 from lclib import case, dm, sh, wait
 from lclib.calls import Calls
 from lclib.disk import MIB, commands
-from lclib.faulty import BLOCK, Breakable, Holding, content, fill
+from lclib.faulty import (
+    BLOCK,
+    Breakable,
+    around,
+    check,
+    check_hdd,
+    content,
+    fill,
+    listed_offline,
+    said,
+    slot_sector,
+)
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
@@ -19,29 +29,6 @@ PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
 SMALL = ("--segment-size=64K",)
 # A segment of 1 MiB and more: what was written before it has left the memory.
 ANOTHER_SEGMENT = 300
-
-
-def around(path, first, *targets):
-    """A linear device that has other targets from a sector on."""
-    end = first + sum(target.length for target in targets)
-    return dm.linear(path, first), *targets, dm.linear(path, dm.sectors(path) - end, end)
-
-
-def slot_sector(path, text):
-    """Where on the SSD the slot that starts with this text lies, in sectors."""
-    with dm.Raw(path) as ssd:
-        return next(offset for offset in range(MIB, ssd.size, BLOCK)
-                    if ssd.read(offset, 512).startswith(text)) // 512
-
-
-def said(text):
-    """How often the kernel said this."""
-    return sh.run("dmesg").count(text)
-
-
-def refuse_writes(ssd):
-    """The SSD takes no write any more, but can be read."""
-    ssd.swap(dm.flakey(ssd.under, 0, 3600, "error_writes", length=dm.sectors(ssd.under)))
 
 
 # --- an SSD that was given up -------------------------------------------------------------------
@@ -61,72 +48,57 @@ def salvage_passes_refused_blocks(ctx):
     """Blocks that the HDD refuses hide none of those behind them from the salvage (S10)."""
     refused = 200
     with Breakable("ssd1", ctx.ssd) as ssd, Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off")
-        lc.format()
-        lc.activate()
+        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off").start()
         with lc.open() as raw:
             fill(raw, 0, 600, "kept")
             fill(raw, 5000, ANOTHER_SEGMENT, "more")
             raw.flush()
             hdd.swap(*around(ctx.hdd, 2048, dm.error(refused * 8)))
-            refuse_writes(ssd)
+            ssd.refuse_writes()
             fill(raw, 6000, 1, "new")
             raw.flush()
             lc.wait(lambda fields: fields["mode"] == "degraded", what="mode degraded")
             fields = lc.wait(lambda fields: fields["dirty"] == refused, 120,
                              "all but the refused blocks on the hard disk")
             assert fields["lost"] == 0 and fields["mode"] == "degraded", fields
-            for block in range(600):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
+            check(raw, range(600), "kept")
         # The removal does not wait for them for ever, and says which they are.
         lc.remove()
         hdd.heal()
         ssd.heal()
-        _, text = sh.result("lc-check", "--backing", hdd.path, ssd.path)
-    assert re.findall(r"records as lost: sectors (\d+-\d+)", text) == [f"0-{refused * 8 - 1}"], text
-    with dm.Raw(ctx.hdd) as raw:
-        for block in (*range(refused, 600), *range(5000, 5000 + ANOTHER_SEGMENT)):
-            tag = "kept" if block < 600 else "more"
-            assert raw.read(MIB + block * BLOCK, BLOCK) == content(block, tag), block
+        assert listed_offline(ssd, hdd) == set(range(refused * 8))
+    check_hdd(ctx, range(refused, 600), "kept")
+    check_hdd(ctx, range(5000, 5000 + ANOTHER_SEGMENT), "more")
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=240)
 def refused_blocks_are_salvaged_later(ctx):
     """The salvage goes on when the HDD takes again what it refused, also after a suspend (S10)."""
-    with Breakable("ssd1", ctx.ssd) as ssd, Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off")
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
-            fill(raw, 0, 200, "kept")
-            fill(raw, 5000, ANOTHER_SEGMENT, "more")
-            raw.flush()
-            hdd.swap(*around(ctx.hdd, 2048, dm.error(100 * 8)))
-            refuse_writes(ssd)
-            fill(raw, 6000, 1, "new")
-            raw.flush()
-            lc.wait(lambda fields: fields["mode"] == "degraded" and fields["dirty"] == 100, 120,
-                    "all but the refused blocks on the hard disk")
-            with lc.paused():
-                hdd.heal()
-            lc.wait(lambda fields: not fields["dirty"], 60, "the end of the salvage")
-            assert lc.fields()["lost"] == 0, lc.fields()
-            for block in range(200):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
-        lc.remove()
-        ssd.heal()
+    with (Breakable("ssd1", ctx.ssd) as ssd, Breakable("hdd1", ctx.hdd) as hdd,
+          LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off") as lc,
+          lc.open() as raw):
+        fill(raw, 0, 200, "kept")
+        fill(raw, 5000, ANOTHER_SEGMENT, "more")
+        raw.flush()
+        hdd.swap(*around(ctx.hdd, 2048, dm.error(100 * 8)))
+        ssd.refuse_writes()
+        fill(raw, 6000, 1, "new")
+        raw.flush()
+        lc.wait(lambda fields: fields["mode"] == "degraded" and fields["dirty"] == 100, 120,
+                "all but the refused blocks on the hard disk")
+        with lc.paused():
+            hdd.heal()
+        lc.wait(lambda fields: not fields["dirty"], 60, "the end of the salvage")
+        assert lc.fields()["lost"] == 0, lc.fields()
+        check(raw, range(200), "kept")
 
 
 @case(kernels=("stock",), disks=(Disk("ssd", "128M"), Disk("hdd", "256M")), timeout=240)
 def giving_up_costs_what_is_in_ram(ctx):
     """Writes wait for what is in RAM, not for the whole index; the salvage FLUSHes seldom."""
     clean, dirty = 6000, 6000
-    size = dm.sectors(ctx.ssd)
-    with dm.Device("bad", dm.error(size)) as bad, Breakable("ssd1", ctx.ssd) as ssd, \
-            Calls("lc_index_lock") as locks:
-        lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=500, writeback="off", buffers=4)
-        lc.format()
-        lc.activate()
+    with Breakable("ssd1", ctx.ssd) as ssd, Calls("lc_index_lock") as locks:
+        lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=500, writeback="off", buffers=4).start()
         with lc.open() as raw:
             for at in range(0, clean * BLOCK, 48 * BLOCK):
                 raw.write(at, b"clean".ljust(48 * BLOCK, b"."))
@@ -134,16 +106,15 @@ def giving_up_costs_what_is_in_ram(ctx):
             for block in range(20_000, 20_000 + 2 * dirty, 96):
                 fill(raw, block, 48, "dirty")
             raw.flush()
-            # Writes fail, and reads are held, so that the salvage does not get on.
-            ssd.swap(dm.Target("delay", size, ctx.ssd, 0, Holding.FOR_EVER, bad.path, 0, 0))
-            raw.write(0, content(0, "new"))
-            # From here on nobody else takes these locks: the flush waits for mode degraded.
-            before = locks.count()
-            flushes = commands(ctx.hdd)["flush"]
-            raw.flush()
-            taken = locks.count() - before
-            assert lc.fields()["mode"] == "degraded", lc.fields()
-            refuse_writes(ssd)
+            # The salvage does not get on meanwhile.
+            with ssd.unread():
+                raw.write(0, content(0, "new"))
+                # From here on nobody else takes these locks: the flush waits for mode degraded.
+                before = locks.count()
+                flushes = commands(ctx.hdd)["flush"]
+                raw.flush()
+                taken = locks.count() - before
+                assert lc.fields()["mode"] == "degraded", lc.fields()
             # Clean copies are outdated from now on, wherever they are, and also behind the salvage.
             write_past(raw, range(8, 4000, 500))
             lc.wait(lambda fields: not fields["dirty"], 120, "the end of the salvage")
@@ -151,8 +122,7 @@ def giving_up_costs_what_is_in_ram(ctx):
             flushes = commands(ctx.hdd)["flush"] - flushes
             assert lc.fields()["lost"] == 0, lc.fields()
             assert raw.read(0, BLOCK) == content(0, "new")
-            for block in range(20_000, 20_000 + 2 * dirty, 96):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "dirty"), block
+            check(raw, range(20_000, 20_000 + 2 * dirty, 96), "dirty")
         lc.remove()
         ssd.heal()
     ctx.figure("locks taken while writes wait", taken)
@@ -168,18 +138,6 @@ def on_disk(ctx, blocks, tag):
                 if hdd.read(MIB + block * BLOCK, BLOCK) == content(block, tag)}
 
 
-@contextlib.contextmanager
-def nothing_salvaged(ctx, ssd):
-    """The SSD takes no write, and keeps what is read; afterwards it can be read."""
-    size = dm.sectors(ctx.ssd)
-    with dm.Device("bad", dm.error(size)) as bad:
-        ssd.swap(dm.Target("delay", size, ctx.ssd, 0, Holding.FOR_EVER, bad.path, 0, 0))
-        try:
-            yield
-        finally:
-            refuse_writes(ssd)
-
-
 @case(kernels=("stock",), disks=PAIR, timeout=300,
       fault=("SSD", "given up with many dirty blocks, and the volume removed at once",
              "the removal ends a minute later; what is not copied by then is listed as lost"))
@@ -188,16 +146,14 @@ def removal_cuts_a_long_salvage_off(ctx):
     hard disk by then (P5)."""
     dirty = 5000
     with Breakable("hdd1", ctx.hdd) as hdd, Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off", buffers=4)
-        lc.format()
-        lc.activate()
+        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off", buffers=4).start()
         with lc.open() as raw:
             for block in range(0, dirty, 50):
                 raw.write(block * BLOCK, b"".join(content(at, "cut off")
                                                   for at in range(block, block + 50)))
             fill(raw, 20_000, 1, "new")
             raw.flush()
-            with nothing_salvaged(ctx, ssd):
+            with ssd.unread():
                 fill(raw, 20_000, 1, "newer")
                 raw.flush()
                 fields = lc.wait(lambda fields: fields["mode"] == "degraded", what="degraded")
@@ -207,16 +163,13 @@ def removal_cuts_a_long_salvage_off(ctx):
         lc.remove()
         hdd.heal()
         ssd.heal()
-        _, text = sh.result("lc-check", "--backing", hdd.path, ssd.path)
+        lost = listed_offline(ssd, hdd)
     saved = on_disk(ctx, dirty, "cut off")
-    lost = set()
-    for first, last in re.findall(r"records as lost: sectors (\d+)-(\d+)", text):
-        lost.update(range(int(first), int(last) + 1))
     ctx.figure("blocks saved", len(saved))
     missing = {sector for block in set(range(dirty)) - saved
                for sector in range(block * 8, block * 8 + 8)}
     assert missing, "all was salvaged: the removal waited for the end"
-    assert lost == missing, (len(lost), len(missing), text)
+    assert lost == missing, (len(lost), len(missing))
 
 
 # --- an SSD that fails for a while --------------------------------------------------------------
@@ -225,17 +178,13 @@ def removal_cuts_a_long_salvage_off(ctx):
 @contextlib.contextmanager
 def misread(ctx, text, offset, count):
     """A volume with dirty blocks of which so many sectors of the SSD read as zeroes."""
-    with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, writeback="off", idle_seal_ms=0)
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
-            fill(raw, 0, 200, "kept")
-            fill(raw, 1000, 2 * ANOTHER_SEGMENT, "more")
-            raw.flush()
-            ssd.swap(*around(ctx.ssd, slot_sector(ctx.ssd, text) + offset, dm.zero(count)))
-            yield lc, raw, ssd
-        lc.remove()
+    with (Breakable("ssd1", ctx.ssd) as ssd,
+          LcStack(ctx.hdd, ssd.path, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw):
+        fill(raw, 0, 200, "kept")
+        fill(raw, 1000, 2 * ANOTHER_SEGMENT, "more")
+        raw.flush()
+        ssd.swap(*around(ctx.ssd, slot_sector(ctx.ssd, text) + offset, dm.zero(count)))
+        yield lc, raw, ssd
 
 
 def comes_back(ctx, text, offset, count):
@@ -251,9 +200,7 @@ def comes_back(ctx, text, offset, count):
         lc.drain()
         fields = lc.fields()
         assert not fields["lost"] and not fields["dirty"] and fields["mode"] == "rw", fields
-    with dm.Raw(ctx.hdd) as hdd:
-        for block in range(200):
-            assert hdd.read(MIB + block * BLOCK, BLOCK) == content(block, "kept"), block
+    check_hdd(ctx, range(200), "kept")
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=180,
@@ -295,26 +242,22 @@ def merged_data_comes_back(ctx):
              "the SSD is given up, and asked again while it is salvaged"))
 def many_mismatches_are_the_device(ctx):
     """Many slots that do not fit are an SSD that fails, not blocks that are gone (S11)."""
-    with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, writeback="off", idle_seal_ms=0, ssd_patience_ms=10_000)
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
-            fill(raw, 0, 200, "kept")
-            fill(raw, 1000, 2 * ANOTHER_SEGMENT, "more")
-            raw.flush()
-            ssd.swap(*around(ctx.ssd, slot_sector(ctx.ssd, b"kept 50\n"), dm.zero(100 * 8)))
-            ssd.prepare_to_heal()
-            lc.message("writeback")
-            fields = lc.wait(lambda fields: fields["lost"] or fields["mode"] != "rw", 120,
-                             "writeback to have enough of it")
-            ssd.heal_at_once()
-            assert fields["lost"] == 0 and fields["mode"] == "degraded", fields
-            fields = lc.wait(lambda fields: not fields["dirty"], 60, "the end of the salvage")
-            assert fields["lost"] == 0, fields
-            for block in range(200):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
-        lc.remove()
+    with (Breakable("ssd1", ctx.ssd) as ssd,
+          LcStack(ctx.hdd, ssd.path, writeback="off", idle_seal_ms=0, ssd_patience_ms=10_000) as lc,
+          lc.open() as raw):
+        fill(raw, 0, 200, "kept")
+        fill(raw, 1000, 2 * ANOTHER_SEGMENT, "more")
+        raw.flush()
+        ssd.swap(*around(ctx.ssd, slot_sector(ctx.ssd, b"kept 50\n"), dm.zero(100 * 8)))
+        ssd.prepare_to_heal()
+        lc.message("writeback")
+        fields = lc.wait(lambda fields: fields["lost"] or fields["mode"] != "rw", 120,
+                         "writeback to have enough of it")
+        ssd.heal_at_once()
+        assert fields["lost"] == 0 and fields["mode"] == "degraded", fields
+        fields = lc.wait(lambda fields: not fields["dirty"], 60, "the end of the salvage")
+        assert fields["lost"] == 0, fields
+        check(raw, range(200), "kept")
 
 
 # --- a HDD that fails for a while ---------------------------------------------------------------
@@ -325,57 +268,46 @@ def many_mismatches_are_the_device(ctx):
              "writes go on into the cache; drained when the disk works again"))
 def hdd_errors_stop_no_write(ctx):
     """A HDD that is away for long ends nothing: the log has room, and it may come back (D21)."""
-    with Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ctx.ssd, writeback="off")
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
-            fill(raw, 0, 400, "mine")
-            raw.flush()
-            tries = said("writeback failed with error")
-            refuse_writes(hdd)
-            lc.message("writeback")
-            lc.wait(lambda fields: fields["mode"] != "rw" or
-                    said("writeback failed with error") >= tries + 7, 120, "seven failed batches")
-            fields = lc.fields()
-            assert fields["mode"] == "rw" and fields["writeback"] == "retrying", fields
-            # lc-flush waits for a while, but not for ever.
-            code, text = sh.result("lc-flush", lc.name)
-            assert code == 1 and "writing to the hard disk fails" in text, (code, text)
-            fill(raw, 400, 200, "mine")
-            raw.flush()
-            hdd.heal()
-            lc.drain()
-            fields = lc.fields()
-            assert fields["mode"] == "rw" and not fields["dirty"], fields
-        lc.remove()
-    with dm.Raw(ctx.hdd) as raw:
-        for block in range(600):
-            assert raw.read(MIB + block * BLOCK, BLOCK) == content(block, "mine"), block
+    with (Breakable("hdd1", ctx.hdd) as hdd, LcStack(hdd.path, ctx.ssd, writeback="off") as lc,
+          lc.open() as raw):
+        fill(raw, 0, 400, "mine")
+        raw.flush()
+        tries = said("writeback failed with error")
+        hdd.refuse_writes()
+        lc.message("writeback")
+        lc.wait(lambda fields: fields["mode"] != "rw" or
+                said("writeback failed with error") >= tries + 7, 120, "seven failed batches")
+        fields = lc.fields()
+        assert fields["mode"] == "rw" and fields["writeback"] == "retrying", fields
+        # lc-flush waits for a while, but not for ever.
+        code, text = sh.result("lc-flush", lc.name)
+        assert code == 1 and "writing to the hard disk fails" in text, (code, text)
+        fill(raw, 400, 200, "mine")
+        raw.flush()
+        hdd.heal()
+        lc.drain()
+        fields = lc.fields()
+        assert fields["mode"] == "rw" and not fields["dirty"], fields
+    check_hdd(ctx, range(600), "mine")
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=240)
 def many_refused_blocks_stop_no_drain(ctx):
     """More blocks in a row than a bad region has are refused: those behind are drained (D21)."""
     refused = 150
-    with Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ctx.ssd, writeback="off")
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
-            fill(raw, 0, 600, "mine")
-            raw.flush()
-            hdd.swap(*around(ctx.hdd, 2048, dm.error(refused * 8)))
-            lc.message("writeback")
-            fields = lc.wait(lambda fields: fields["mode"] != "rw" or
-                             fields["dirty"] == refused, 120, "all others drained")
-            assert fields["mode"] == "rw" and fields["refused"] <= refused, fields
-            for block in range(0, 600, 7):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "mine"), block
-            hdd.heal()
-            lc.drain()
-            assert not lc.fields()["dirty"], lc.fields()
-        lc.remove()
+    with (Breakable("hdd1", ctx.hdd) as hdd, LcStack(hdd.path, ctx.ssd, writeback="off") as lc,
+          lc.open() as raw):
+        fill(raw, 0, 600, "mine")
+        raw.flush()
+        hdd.swap(*around(ctx.hdd, 2048, dm.error(refused * 8)))
+        lc.message("writeback")
+        fields = lc.wait(lambda fields: fields["mode"] != "rw" or
+                         fields["dirty"] == refused, 120, "all others drained")
+        assert fields["mode"] == "rw" and fields["refused"] <= refused, fields
+        check(raw, range(0, 600, 7), "mine")
+        hdd.heal()
+        lc.drain()
+        assert not lc.fields()["dirty"], lc.fields()
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=240)

@@ -4,16 +4,32 @@
 import contextlib
 import errno
 import random
-import re
 import threading
 
 from lclib import case, dm, sh, wait
 from lclib.disk import MIB
-from lclib.faulty import BLOCK, Breakable, content, events, fill, listed, rot, troubles, unreadable
+from lclib.faulty import (
+    BLOCK,
+    Breakable,
+    around,
+    check,
+    check_hdd,
+    content,
+    events,
+    fill,
+    listed,
+    listed_offline,
+    rot,
+    said,
+    slot_sector,
+    unreadable,
+)
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
+# Of an SSD that fails.
+TROUBLE = "fails writes or flushes: trying again"
 
 
 def write_fails(raw, at):
@@ -32,9 +48,7 @@ def write_fails(raw, at):
 def list_of_lost_sectors_is_not_written(ctx):
     """A suspend that cannot put what is lost into the mark says so; no list names too little."""
     with Breakable("ssd1", ctx.ssd) as ssd, Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=0, writeback="off")
-        lc.format()
-        lc.activate()
+        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=0, writeback="off").start()
         with lc.open() as raw:
             fill(raw, 0, 2, "only on the SSD")
             raw.flush()
@@ -53,16 +67,12 @@ def list_of_lost_sectors_is_not_written(ctx):
         hdd.swap(dm.error(MIB // 512), dm.linear(ctx.hdd, dm.sectors(ctx.hdd) - MIB // 512,
                                                  MIB // 512))
         told = "cannot be written: it may name more sectors as lost"
-        times = sh.run("dmesg").count(told)
+        times = said(told)
         lc.remove()
-        assert sh.run("dmesg").count(told) == times + 1
+        assert said(told) == times + 1
         hdd.heal()
         ssd.heal()
-        _, text = sh.result("lc-check", "--backing", hdd.path, ssd.path)
-    found = set()
-    for first, last in re.findall(r"records as lost: sectors (\d+)-(\d+)", text):
-        found.update(range(int(first), int(last) + 1))
-    assert found == before, text
+        assert listed_offline(ssd, hdd) == before
 
 
 @case(disks=PAIR, timeout=180, long=("debug",),
@@ -71,10 +81,8 @@ def list_of_lost_sectors_is_not_written(ctx):
 def dead_ssd_without_mark_is_told(ctx):
     """No mark, so no way to give the SSD up: the FLUSH fails, and every later one; mode fail."""
     with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, format=("--in-place", "--no-mark"), ssd_patience_ms=500)
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
+        with (LcStack(ctx.hdd, ssd.path, format=("--in-place", "--no-mark"),
+                      ssd_patience_ms=500) as lc, lc.open() as raw):
             raw.write(0, b"a" * BLOCK)
             raw.flush()
             before = events(lc)
@@ -83,7 +91,6 @@ def dead_ssd_without_mark_is_told(ctx):
             assert write_fails(raw, 2 * BLOCK)
             lc.wait(lambda fields: fields["mode"] == "fail", what="mode fail")
             wait.until(lambda: events(lc) > before, 60, "an event")
-        lc.remove()
         ssd.heal()
         # What was flushed is there, after a replay.
         lc.activate()
@@ -99,9 +106,7 @@ def dead_ssd_without_mark_is_told(ctx):
 def dead_ssd_is_given_up(ctx):
     """The SSD dies: RAM is saved, what was only there is lost and listed, the rest goes on."""
     with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=500, writeback="off")
-        lc.format()
-        lc.activate()
+        lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=500, writeback="off").start()
         with lc.open() as raw:
             fill(raw, 0, 64, "clean")
             lc.drain()
@@ -124,13 +129,11 @@ def dead_ssd_is_given_up(ctx):
             assert fields["lost"] == len(lost), (fields, len(lost))
             assert set(range(101, 164)) <= lost and 100 not in lost and 1299 not in lost, lost
             assert raw.read(102 * BLOCK, 512) == b"p" * 512
-            for block in range(64):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "clean")
+            check(raw, range(64), "clean")
             assert listed(lc, "lost") == {
                 sector for block in lost for sector in range(block * 8, block * 8 + 8)
                 if sector != 102 * 8}
-            for block in range(200, 216):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "in RAM")
+            check(raw, range(200, 216), "in RAM")
             assert raw.read(100 * BLOCK, 512) == b"p" * 512
             assert raw.read(100 * BLOCK + 512, 512) == content(100, "only on the SSD")[512:1024]
             # Overwritten, in part and whole, they come back.
@@ -140,8 +143,7 @@ def dead_ssd_is_given_up(ctx):
             fill(raw, 110, 2, "anew")
             raw.write(300 * BLOCK, b"n" * BLOCK, fua=True)
             raw.flush()
-            for block in (110, 111):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "anew")
+            check(raw, (110, 111), "anew")
         with lc.paused():
             pass
         assert lc.fields()["mode"] == "degraded"
@@ -149,9 +151,7 @@ def dead_ssd_is_given_up(ctx):
         ssd.heal()
         code, text = sh.result("lc-resume", "lc0", ssd.path, ctx.hdd)
         assert code == 1 and "went on without this cache" in text, (code, text)
-        with dm.Raw(ctx.hdd) as hdd:
-            for block in range(200, 216):
-                assert hdd.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "in RAM")
+        check_hdd(ctx, range(200, 216), "in RAM")
 
 
 @case(disks=PAIR, timeout=180, long=("debug",),
@@ -163,10 +163,10 @@ def ssd_that_recovers_is_kept(ctx):
         with LcStack(ctx.hdd, ssd.path, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw:
             for turn in range(3):
                 fill(raw, 0, 300, turn)
-                told = troubles()
+                told = said(TROUBLE)
                 ssd.fail()
                 flusher = sh.start("dmsetup", "message", lc.name, "0", "flush")
-                wait.until(lambda seen=told: troubles() > seen, 60, "a failed write")
+                wait.until(lambda seen=told: said(TROUBLE) > seen, 60, "a failed write")
                 fill(raw, 300, 8, turn)
                 ssd.heal()
                 sh.finish(flusher, 120)
@@ -177,8 +177,7 @@ def ssd_that_recovers_is_kept(ctx):
         lc = LcStack(ctx.hdd, ssd.path)
         lc.formatted = True
         with lc, lc.open() as raw:
-            for block in range(308):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, 2)
+            check(raw, range(308), 2)
 
 
 @case(disks=PAIR, timeout=180, long=("debug",),
@@ -187,10 +186,8 @@ def ssd_that_recovers_is_kept(ctx):
 def dead_hdd_keeps_the_cache(ctx):
     """The HDD dies: writes go on into the cache until its patience is over; nothing is lost."""
     with Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ctx.ssd, writeback="off", hdd_patience_ms=2000)
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
+        with (LcStack(hdd.path, ctx.ssd, writeback="off", hdd_patience_ms=2000) as lc,
+              lc.open() as raw):
             for block in range(200):
                 raw.write(block * BLOCK, bytes([block]) * BLOCK)
             raw.flush()
@@ -199,7 +196,6 @@ def dead_hdd_keeps_the_cache(ctx):
             lc.wait(lambda fields: fields["mode"] == "fail", what="mode fail")
             for block in range(200):
                 assert raw.read(block * BLOCK, BLOCK) == bytes([block]) * BLOCK
-        lc.remove()
         hdd.heal()
         lc.activate()
         lc.drain()
@@ -215,9 +211,7 @@ def dead_hdd_keeps_the_cache(ctx):
 def clean_block_is_read_from_the_hdd(ctx):
     """A clean block that the SSD cannot deliver comes from the HDD."""
     with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, idle_seal_ms=0)
-        lc.format()
-        lc.activate()
+        lc = LcStack(ctx.hdd, ssd.path, idle_seal_ms=0).start()
         with lc.open() as raw:
             for block in range(16):
                 raw.write(block * BLOCK, bytes([block + 1]) * BLOCK)
@@ -239,7 +233,7 @@ def damaged_dirty_slot_is_lost(ctx):
     lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0, ssd_patience_ms=500)
     lc.format()
     with dm.Raw(ctx.hdd) as hdd:
-        before = hdd.read((1 << 20) + 3 * BLOCK, BLOCK)
+        before = hdd.read(MIB + 3 * BLOCK, BLOCK)
     lc.activate()
     with lc.open() as raw:
         fill(raw, 0, 8, "precious")
@@ -250,8 +244,8 @@ def damaged_dirty_slot_is_lost(ctx):
         assert fields["mode"] == "rw" and fields["lost"] == 1, fields
         assert unreadable(raw, 3)
     with dm.Raw(ctx.hdd) as hdd:
-        assert hdd.read((1 << 20) + 3 * BLOCK, BLOCK) == before
-        assert hdd.read((1 << 20) + 4 * BLOCK, BLOCK) == content(4, "precious")
+        assert hdd.read(MIB + 3 * BLOCK, BLOCK) == before
+        assert hdd.read(MIB + 4 * BLOCK, BLOCK) == content(4, "precious")
     # Clean stop, then one with a replay: still lost.
     lc.remove()
     lc.activate()
@@ -270,7 +264,7 @@ def damaged_dirty_slot_is_lost(ctx):
         lc.drain()
     lc.remove()
     with dm.Raw(ctx.hdd) as hdd:
-        assert hdd.read((1 << 20) + 3 * BLOCK, BLOCK) == content(3, "anew")
+        assert hdd.read(MIB + 3 * BLOCK, BLOCK) == content(3, "anew")
 
 
 @case(disks=PAIR, timeout=180, long=("debug",),
@@ -278,25 +272,18 @@ def damaged_dirty_slot_is_lost(ctx):
              "its blocks are lost after ssd_patience_ms, those behind it drained"))
 def rotten_header_loses_only_its_record(ctx):
     """The header of a dirty record rots: its blocks are lost, those behind it are drained."""
-    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0, ssd_patience_ms=500)
-    lc.format()
-    lc.activate()
-    with lc.open() as raw:
+    with (LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0, ssd_patience_ms=500) as lc,
+          lc.open() as raw):
         for block in range(4):
             fill(raw, block, 1, "flushed")
             raw.flush()
         with dm.Raw(ctx.ssd) as ssd:
-            at = next(offset for offset in range(1 << 20, ssd.size, BLOCK)
-                      if ssd.read(offset, BLOCK).startswith(b"flushed 1\n"))
-            ssd.write(at - BLOCK, b"rot!" * 128)
+            ssd.write(slot_sector(ctx.ssd, b"flushed 1\n") * 512 - BLOCK, b"rot!" * 128)
         lc.drain()
         fields = lc.fields()
         assert fields["mode"] == "rw" and fields["lost"] == 1, fields
         assert unreadable(raw, 1)
-    lc.remove()
-    with dm.Raw(ctx.hdd) as hdd:
-        for block in (0, 2, 3):
-            assert hdd.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "flushed")
+    check_hdd(ctx, (0, 2, 3), "flushed")
 
 
 @case(disks=PAIR, timeout=240, long=("debug",),
@@ -304,24 +291,18 @@ def rotten_header_loses_only_its_record(ctx):
              "logged again, listed, pins nothing, drained when it works again"))
 def bad_hdd_sector_pins_nothing(ctx):
     """The HDD refuses one sector: its block stays in the cache, all others are drained."""
-    good = dm.sectors(ctx.hdd)
-    at = 2048 + 40 * 8 + 3
-    bad = (dm.linear(ctx.hdd, at), dm.error(1), dm.linear(ctx.hdd, good - at - 1, at + 1))
     with Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ctx.ssd, writeback="off")
-        lc.format()
-        lc.activate()
+        lc = LcStack(hdd.path, ctx.ssd, writeback="off").start()
         with lc.open() as raw:
             fill(raw, 0, 80, "mine")
             raw.flush()
-            hdd.swap(*bad)
+            hdd.swap(*around(ctx.hdd, 2048 + 40 * 8 + 3, dm.error(1)))
             lc.drain()
             fields = lc.fields()
             assert fields["mode"] == "rw" and fields["refused"] == 1, fields
             assert fields["dirty"] == 1 and fields["relogged"] >= 1, fields
             assert listed(lc, "refused") == set(range(320, 328))
-            for block in range(80):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "mine")
+            check(raw, range(80), "mine")
         # It survives a restart, and is drained when the sector works again.
         lc.remove()
         lc.activate()
@@ -332,9 +313,7 @@ def bad_hdd_sector_pins_nothing(ctx):
             fields = lc.fields()
             assert fields["refused"] == 0 and fields["dirty"] == 0, fields
         lc.remove()
-    with dm.Raw(ctx.hdd) as hdd:
-        for block in range(80):
-            assert hdd.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "mine")
+    check_hdd(ctx, range(80), "mine")
 
 
 @case(disks=PAIR, timeout=180, long=("debug",),
@@ -438,9 +417,7 @@ def ssd_dies_under_four_jobs(ctx):
     """Four verified jobs go on over the death of the SSD; only blocks listed as lost fail."""
     seed = ctx.seed
     with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=1000)
-        lc.format()
-        lc.activate()
+        lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=1000).start()
         jobs = [Job(lc, 4000 * n, 4000, seed + n) for n in range(4)]
         with running(jobs):
             wait.until(lambda: min(job.done for job in jobs) > 300, 120, "some load")
@@ -476,9 +453,8 @@ def salvage_under_four_jobs(ctx):
     # Slow reads of the SSD: time to write to a block that is being salvaged.
     with Breakable("ssd1", ctx.ssd) as bad, Breakable("ssd2", bad.path) as ssd, \
             Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off", writeback_depth=1)
-        lc.format()
-        lc.activate()
+        lc = LcStack(hdd.path, ssd.path, ssd_patience_ms=500, writeback="off",
+                     writeback_depth=1).start()
         jobs = [SectorJob(lc, 100 * n, 100, ctx.seed + n) for n in range(4)]
         with lc.open() as raw:
             for job in jobs:
@@ -489,7 +465,7 @@ def salvage_under_four_jobs(ctx):
             fill(raw, 5000, 300, "more")
             raw.flush()
             hdd.swap(dm.delay(ctx.hdd, 0, 4))
-            bad.swap(dm.flakey(ctx.ssd, 0, 3600, "error_writes"))
+            bad.refuse_writes()
             ssd.swap(dm.delay(bad.path, 500, 0))
         with running(jobs):
             left = lc.wait(lambda fields: fields["mode"] == "degraded", what="mode degraded")
@@ -506,6 +482,5 @@ def salvage_under_four_jobs(ctx):
     with dm.Raw(ctx.hdd) as raw:
         for job in jobs:
             for block, data in job.model.items():
-                assert raw.read((1 << 20) + block * BLOCK, BLOCK) == data, block
-        for block in range(5000, 5300):
-            assert raw.read((1 << 20) + block * BLOCK, BLOCK) == content(block, "more")
+                assert raw.read(MIB + block * BLOCK, BLOCK) == data, block
+        check(raw, range(5000, 5300), "more", MIB)

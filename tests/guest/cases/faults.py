@@ -5,7 +5,20 @@ import errno
 
 from lclib import case, dm, kmsg, sh, wait
 from lclib.disk import MIB, drop_caches
-from lclib.faulty import BLOCK, Breakable, content, fill, listed, rot, unreadable
+from lclib.faulty import (
+    BLOCK,
+    Breakable,
+    around,
+    check,
+    check_hdd,
+    content,
+    fill,
+    listed,
+    rot,
+    said,
+    slot_sector,
+    unreadable,
+)
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
@@ -16,15 +29,7 @@ ANOTHER_SEGMENT = 300
 
 def with_hole(path, first, count):
     """A linear device of which some sectors fail every access."""
-    end = first + count
-    return dm.linear(path, first), dm.error(count), dm.linear(path, dm.sectors(path) - end, end)
-
-
-def slot_sector(path, text):
-    """Where on the SSD the slot that starts with this text lies, in sectors."""
-    with dm.Raw(path) as ssd:
-        return next(offset for offset in range(MIB, ssd.size, BLOCK)
-                    if ssd.read(offset, 512).startswith(text)) // 512
+    return around(path, first, dm.error(count))
 
 
 @case(disks=PAIR, timeout=180, long=("debug",),
@@ -32,56 +37,46 @@ def slot_sector(path, text):
              "an error when it is read; lost after half a minute of tries; all others drained"))
 def unreadable_dirty_slot_is_lost(ctx):
     """A dirty slot that the SSD does not deliver is given up alone."""
-    with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, writeback="off")
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
-            fill(raw, 0, 16, "dirty")
-            fill(raw, 1000, ANOTHER_SEGMENT, "more")
-            raw.flush()
-            ssd.swap(*with_hole(ctx.ssd, slot_sector(ctx.ssd, b"dirty 5\n"), 8))
-            assert unreadable(raw, 5)
-            assert raw.read(6 * BLOCK, BLOCK) == content(6, "dirty")
-            lc.message("writeback")
-            fields = lc.wait(lambda fields: fields["lost"] == 1, 120, "the block to be lost")
-            assert fields["mode"] == "rw", fields
-            assert listed(lc, "lost") == set(range(40, 48))
-            ssd.heal()
-            lc.drain()
-            assert unreadable(raw, 5)
-        lc.remove()
-    with dm.Raw(ctx.hdd) as hdd:
-        for block in (*range(5), *range(6, 16)):
-            assert hdd.read(MIB + block * BLOCK, BLOCK) == content(block, "dirty")
+    with (Breakable("ssd1", ctx.ssd) as ssd, LcStack(ctx.hdd, ssd.path, writeback="off") as lc,
+          lc.open() as raw):
+        fill(raw, 0, 16, "dirty")
+        fill(raw, 1000, ANOTHER_SEGMENT, "more")
+        raw.flush()
+        ssd.swap(*with_hole(ctx.ssd, slot_sector(ctx.ssd, b"dirty 5\n"), 8))
+        assert unreadable(raw, 5)
+        assert raw.read(6 * BLOCK, BLOCK) == content(6, "dirty")
+        lc.message("writeback")
+        fields = lc.wait(lambda fields: fields["lost"] == 1, 120, "the block to be lost")
+        assert fields["mode"] == "rw", fields
+        assert listed(lc, "lost") == set(range(40, 48))
+        ssd.heal()
+        lc.drain()
+        assert unreadable(raw, 5)
+    check_hdd(ctx, (*range(5), *range(6, 16)), "dirty")
 
 
 @case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "read error for a while, dirty block", "the read waits and succeeds"))
 def read_waits_for_the_ssd(ctx):
     """A read that the SSD fails is repeated, and succeeds when the SSD works again."""
-    with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, writeback="off")
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
-            fill(raw, 0, 4, "dirty")
-            fill(raw, 1000, ANOTHER_SEGMENT, "more")
-            raw.flush()
-            log = kmsg.Log()
-            log.fresh()
-            ssd.fail()
-            ssd.prepare_to_heal()
-            reader = sh.start("dd", f"if={lc.path}", "of=/tmp/read", "bs=4096", "count=4",
-                              "iflag=direct")
-            wait.until(lambda: any("failed a read, trying again" in line for line in log.fresh()),
-                       60, "a failed read")
-            # The read is given up after four seconds.
-            ssd.heal_at_once()
-            sh.finish(reader, 60)
-            with open("/tmp/read", "rb") as got:
-                assert got.read() == b"".join(content(block, "dirty") for block in range(4))
-        lc.remove()
+    with (Breakable("ssd1", ctx.ssd) as ssd, LcStack(ctx.hdd, ssd.path, writeback="off") as lc,
+          lc.open() as raw):
+        fill(raw, 0, 4, "dirty")
+        fill(raw, 1000, ANOTHER_SEGMENT, "more")
+        raw.flush()
+        log = kmsg.Log()
+        log.fresh()
+        ssd.fail()
+        ssd.prepare_to_heal()
+        reader = sh.start("dd", f"if={lc.path}", "of=/tmp/read", "bs=4096", "count=4",
+                          "iflag=direct")
+        wait.until(lambda: any("failed a read, trying again" in line for line in log.fresh()),
+                   60, "a failed read")
+        # The read is given up after four seconds.
+        ssd.heal_at_once()
+        sh.finish(reader, 60)
+        with open("/tmp/read", "rb") as got:
+            assert got.read() == b"".join(content(block, "dirty") for block in range(4))
 
 
 @case(disks=PAIR, timeout=180, long=("debug",),
@@ -89,10 +84,7 @@ def read_waits_for_the_ssd(ctx):
              "its other sectors are lost, never laundered with a fresh checksum (C3)"))
 def rot_is_not_merged(ctx):
     """A partial write over a rotten slot keeps nothing of it."""
-    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off")
-    lc.format()
-    lc.activate()
-    with lc.open() as raw:
+    with LcStack(ctx.hdd, ctx.ssd, writeback="off") as lc, lc.open() as raw:
         fill(raw, 0, 4, "rotting")
         fill(raw, 1000, ANOTHER_SEGMENT, "more")
         raw.flush()
@@ -104,7 +96,6 @@ def rot_is_not_merged(ctx):
         lc.drain()
         assert raw.read(2 * BLOCK + 1024, 512) == b"n" * 512
         assert unreadable(raw, 2)
-    lc.remove()
     with dm.Raw(ctx.hdd) as hdd:
         data = hdd.read(MIB + 2 * BLOCK, BLOCK)
         assert data[1024:1536] == b"n" * 512 and b"otting" not in data
@@ -135,9 +126,7 @@ def intact(raw):
              "rotted is never returned"))
 def rot_is_never_returned(ctx):
     """With verify_reads, no read gives what rotted, of whatever size, in whatever life."""
-    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", verify_reads="on")
-    lc.format()
-    lc.activate()
+    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", verify_reads="on").start()
     with lc.open() as raw:
         fill(raw, 0, 16, "clean")
         lc.drain()
@@ -175,14 +164,11 @@ def unreadable_header_hides_only_its_own(ctx):
     """Sums that are not known yet are found behind a header that cannot be read."""
     with Breakable("ssd1", ctx.ssd) as ssd:
         # Each four blocks are one record: an idle moment between them must not close it.
-        lc = LcStack(ctx.hdd, ssd.path, writeback="off", verify_reads="on", idle_seal_ms=0)
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
+        with (LcStack(ctx.hdd, ssd.path, writeback="off", verify_reads="on", idle_seal_ms=0) as lc,
+              lc.open() as raw):
             for first in (0, 8):
                 fill(raw, first, 4, "dirty")
                 raw.flush()
-        lc.remove()
         lc.activate()
         ssd.swap(*with_hole(ctx.ssd, slot_sector(ctx.ssd, b"dirty 0\n") - 8, 8))
         with lc.open() as raw:
@@ -258,9 +244,7 @@ def hang(ctx, which):
     with Breakable("slow1", getattr(ctx, which)) as under:
         paths = {"hdd": ctx.hdd, "ssd": ctx.ssd, which: under.path}
         # An idle drain before it hangs would leave the first blocks on the SSD only.
-        lc = LcStack(paths["hdd"], paths["ssd"], ssd_patience_ms=0, writeback="off")
-        lc.format()
-        lc.activate()
+        lc = LcStack(paths["hdd"], paths["ssd"], ssd_patience_ms=0, writeback="off").start()
         with lc.open() as raw:
             fill(raw, 0, 64, "before")
             raw.flush()
@@ -340,19 +324,14 @@ def hdd_that_recovers(ctx):
       fault=("HDD", "read error", "an error for blocks that are not cached; cached ones are read"))
 def hdd_read_error(ctx):
     """A sector of the HDD cannot be read: only uncached reads notice, and a write heals it."""
-    with Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ctx.ssd)
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
-            hdd.swap(*with_hole(ctx.hdd, 2048 + 80, 8))
-            assert unreadable(raw, 10)
-            raw.write(10 * BLOCK, content(10, "new"))
-            drop_caches()
-            assert raw.read(10 * BLOCK, BLOCK) == content(10, "new")
-            hdd.heal()
-            lc.drain()
-        lc.remove()
+    with Breakable("hdd1", ctx.hdd) as hdd, LcStack(hdd.path, ctx.ssd) as lc, lc.open() as raw:
+        hdd.swap(*with_hole(ctx.hdd, 2048 + 80, 8))
+        assert unreadable(raw, 10)
+        raw.write(10 * BLOCK, content(10, "new"))
+        drop_caches()
+        assert raw.read(10 * BLOCK, BLOCK) == content(10, "new")
+        hdd.heal()
+        lc.drain()
 
 
 @case(disks=(Disk("ssd", "16M"), Disk("hdd", "32M")), timeout=180,
@@ -361,11 +340,8 @@ def hdd_read_error(ctx):
 def torn_write_that_is_an_error(ctx):
     """Data and header of the last record, not known to be durable, cannot be read: it is torn."""
     with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, format=("--segment-size=64K",), writeback="off",
-                     idle_seal_ms=0)
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
+        with (LcStack(ctx.hdd, ssd.path, format=("--segment-size=64K",), writeback="off",
+                      idle_seal_ms=0) as lc, lc.open() as raw):
             fill(raw, 0, 32, "durable")
             raw.flush()
             fill(raw, 100, 1, "known")
@@ -374,7 +350,6 @@ def torn_write_that_is_an_error(ctx):
             raw.flush()
             with dm.Raw(ctx.ssd) as disk:
                 crash = [disk.read(at, MIB) for at in range(0, disk.size, MIB)]
-        lc.remove()
         with dm.Raw(ctx.hdd) as disk:
             marks = disk.read(0, MIB)
         for name, back in (("data", 0), ("header", 8)):
@@ -387,13 +362,12 @@ def torn_write_that_is_an_error(ctx):
                 disk.write(0, marks)
                 disk.flush()
             ssd.swap(*with_hole(ctx.ssd, slot_sector(ctx.ssd, b"torn 200\n") - back, 8))
-            told = sh.run("dmesg").count("taken as torn by the crash")
+            told = said("taken as torn by the crash")
             lc.activate()
-            assert sh.run("dmesg").count("taken as torn by the crash") > told, name
+            assert said("taken as torn by the crash") > told, name
             ssd.heal()
             with lc.open() as raw:
-                for block in range(32):
-                    assert raw.read(block * BLOCK, BLOCK) == content(block, "durable"), name
+                check(raw, range(32), "durable")
                 assert raw.read(100 * BLOCK, BLOCK) == content(100, "known"), name
                 assert raw.read(200 * BLOCK, BLOCK) == bytes(BLOCK), name
             lc.remove()
@@ -405,14 +379,10 @@ def torn_write_that_is_an_error(ctx):
 def unreadable_sample_is_left_out(ctx):
     """A sampled block that cannot be read is named; the others tell if the disk was changed."""
     with Breakable("hdd1", ctx.hdd) as hdd:
-        lc = LcStack(hdd.path, ctx.ssd, writeback="off")
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
+        with LcStack(hdd.path, ctx.ssd, writeback="off") as lc, lc.open() as raw:
             fill(raw, 0, 64, "clean")
             lc.drain()
             fill(raw, 1000, 16, "dirty")
-        lc.remove()
 
         def start():
             return sh.result("lc-resume", "-o", "writeback=off", lc.name, lc.cache, lc.backing)
@@ -423,10 +393,10 @@ def unreadable_sample_is_left_out(ctx):
             was = disk.read(MIB, BLOCK)
             disk.write(MIB, b"changed".ljust(BLOCK, b"-"))
             disk.flush()
-        told = sh.run("dmesg").count("was changed while the cache was detached")
+        told = said("was changed while the cache was detached")
         code, text = start()
         assert code, "a disk that was changed is taken"
-        assert sh.run("dmesg").count("was changed while the cache was detached") > told, text
+        assert said("was changed while the cache was detached") > told, text
         with dm.Raw(ctx.hdd) as disk:
             disk.write(MIB, was)
             disk.flush()
@@ -436,15 +406,13 @@ def unreadable_sample_is_left_out(ctx):
         code, text = start()
         assert code and "sampled blocks cannot be read" in sh.run("dmesg"), (code, text)
         hdd.swap(*with_hole(ctx.hdd, 2072, 8))
-        said = "block 3 of the volume, at sector 2072 of the device, cannot be read"
+        left_out = "block 3 of the volume, at sector 2072 of the device, cannot be read"
         code, text = start()
         assert not code, (text, sh.run("dmesg")[-1000:])
-        assert said in sh.run("dmesg")
+        assert left_out in sh.run("dmesg")
         with lc.open() as raw:
-            for block in (0, 4, 63):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "clean")
-            for block in range(1000, 1016):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "dirty")
+            check(raw, (0, 4, 63), "clean")
+            check(raw, range(1000, 1016), "dirty")
         # Stopped cleanly with it, and started when it can be read again.
         lc.remove()
         hdd.heal()
@@ -477,9 +445,7 @@ def mark_copy_unreadable(ctx):
       fault=("SSD", "log full, writeback off", "writeback yields, suspend ends (D2)"))
 def full_log_does_not_hang_suspend(ctx):
     """Four times the SSD is written with writeback off; suspend and remove still end."""
-    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", buffers=8)
-    lc.format()
-    lc.activate()
+    lc = LcStack(ctx.hdd, ctx.ssd, writeback="off", buffers=8).start()
     # The writer is stopped by the suspend, wherever it is then.
     with lc.open() as raw:
         for turn in range(4):

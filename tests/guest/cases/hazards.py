@@ -17,7 +17,7 @@ from lclib import Disk, case, cgroup, dm, sh, status, wait
 from lclib.calls import Calls
 from lclib.disk import MIB, commands
 from lclib.disks import Disks
-from lclib.faulty import BLOCK, Breakable, Holding, content, fill, salvage
+from lclib.faulty import BLOCK, Breakable, Holding, check, content, fill, salvage, slot_sector
 from lclib.lc import LcStack
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
@@ -73,10 +73,8 @@ def bypass_waits_for_writeback(ctx):
     """v1 is on its way to the HDD when the SSD dies: what is written past it stays (S3)."""
     with Disks() as disks, Breakable("ssd1", ctx.ssd) as ssd:
         disks.fault_clear()
-        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off", ssd_patience_ms=500)
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
+        with (LcStack(ctx.hdd, ssd.path, format=SMALL, writeback="off", ssd_patience_ms=500) as lc,
+              lc.open() as raw):
             fill(raw, 7, 1, "v1")
             raw.flush()
             held = hold(disks, "hdd", "write", MIB + 7 * BLOCK, BLOCK, LATE)
@@ -89,7 +87,6 @@ def bypass_waits_for_writeback(ctx):
             fill(raw, 7, 1, "v3")
             raw.flush()
             disks.fault_clear()
-        lc.remove()
         assert on_hdd(ctx, 7) == content(7, "v3"), on_hdd(ctx, 7)[:8]
 
 
@@ -226,10 +223,7 @@ def degraded_flush_reaches_the_hdd(ctx):
     """Without its SSD a volume flushes the HDD, and says so if that fails."""
     with Disks() as disks, Breakable("ssd1", ctx.ssd) as ssd:
         disks.fault_clear()
-        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, ssd_patience_ms=0)
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
+        with LcStack(ctx.hdd, ssd.path, format=SMALL, ssd_patience_ms=0) as lc, lc.open() as raw:
             ssd.fail()
             fill(raw, 0, 1, "saved")
             raw.flush()
@@ -248,7 +242,6 @@ def degraded_flush_reaches_the_hdd(ctx):
                 pass
             finally:
                 disks.fault_clear()
-        lc.remove()
         ssd.heal()
 
 
@@ -309,16 +302,13 @@ class FullLog:
 
     def begin(self, segments):
         """So many first segments, each of one whole record."""
-        self.stack.format()
-        self.stack.activate()
+        self.stack.start()
         with self.stack.open() as raw:
             for _ in range(segments):
                 fill(raw, self.written, DATA_SLOTS, "kept")
                 raw.flush()
                 self.written += DATA_SLOTS
-        with self.ssd.open() as ssd:
-            self.first = next(at for at in range(MIB, ssd.size, BLOCK)
-                              if ssd.read(at, BLOCK) == content(0, "kept")) - BLOCK
+        self.first = slot_sector(self.ssd.path, b"kept 0\n") * 512 - BLOCK
 
     def slot(self, block):
         """The place of one of the first blocks."""
@@ -392,8 +382,7 @@ class FullLog:
         with self.stack.open() as raw:
             fill(raw, self.written, 100, "more")
             raw.flush()
-            for block in (*range(refused), *range(refused + lost, self.written)):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
+            check(raw, (*range(refused), *range(refused + lost, self.written)), "kept")
         self.disks.fault_clear()
         self.stack.drain()
         assert self.stack.fields()["refused"] == 0, self.stack.fields()
@@ -621,9 +610,7 @@ def hold_read_for_a_lap(ctx, **options):
     with LcStack(ctx.hdd, ctx.ssd, format=SMALL, **options) as lc, lc.open() as raw:
         fill(raw, 0, 100, "first")
         lc.drain()
-        with dm.Raw(ctx.ssd) as bare:
-            place = next(at for at in range(MIB, bare.size, BLOCK)
-                         if bare.read(at, 512).startswith(b"first 3\n"))
+        place = slot_sector(ctx.ssd, b"first 3\n") * 512
         with slow_reader(ctx.ssd, lc.path, 3, output) as reader:
             wait.until(lambda: blocked(reader), 60, "the read to be held back")
             # A lap of the log is 1,440 blocks.
@@ -662,8 +649,7 @@ def held_read_to_verify_is_of_its_segment(ctx):
           lc.open() as raw, dm.Raw(ctx.ssd) as bare):
         fill(raw, 0, 100, "first")
         lc.drain()
-        place = next(at for at in range(MIB, bare.size, BLOCK)
-                     if bare.read(at, 512).startswith(b"first 2\n"))
+        place = slot_sector(ctx.ssd, b"first 2\n") * 512
         with slow_reader(ctx.ssd, lc.path, 2, output) as reader:
             wait.until(lambda: blocked(reader), 60, "the read to be held back")
             # Records of a header and a block: one ends two slots before the place.
@@ -718,8 +704,7 @@ def salvage_waits_for_no_limit(ctx):
         fields = lc.wait(lambda fields: not fields["dirty"], 60, "the end of the salvage")
         assert fields["lost"] == 0, fields
         wait.until(lambda: writer.poll() is not None, 60, "a write that no limit holds")
-        for block in range(300):
-            assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
+        check(raw, range(300), "kept")
         assert raw.read(5000 * BLOCK, BLOCK) == content(5000, "limited")
     source.unlink()
 
@@ -743,8 +728,7 @@ def resize_pauses_the_salvage(ctx):
         assert paused, "the salvage went on"
         fields = lc.wait(lambda fields: not fields["dirty"], 60, "the end of the salvage")
         assert fields["lost"] == 0, fields
-        for block in range(300):
-            assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
+        check(raw, range(300), "kept")
 
 
 # --- who sends a record ---------------------------------------------------------------------------
@@ -771,6 +755,5 @@ def flush_in_other_company(ctx):
         sh.run("ionice", "-c3", "dd", "if=/dev/zero", f"of={two.path}", "bs=4k", "count=20",
                f"seek={300}", "oflag=direct,dsync")
         fields = status.parse(two.status().splitlines()[0])
-        for block in (*range(300), *range(behind, behind + 200)):
-            assert raw.read(block * BLOCK, BLOCK) == content(block, "two"), block
+        check(raw, (*range(300), *range(behind, behind + 200)), "two")
         assert fields["durable_seq"] == fields["head_seq"] - 1, fields

@@ -3,7 +3,7 @@
 
 from lclib import case, dm, sh
 from lclib.disk import MIB, image, put
-from lclib.faulty import BLOCK, Breakable, content, fill
+from lclib.faulty import BLOCK, Breakable, check, content, fill, said
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
@@ -56,12 +56,12 @@ def length(lc):
 def refused(lc, says="is an old copy"):
     """By the kernel, and by lc-resume; nothing is written."""
     before = image(lc.cache), image(lc.backing)
-    told = sh.run("dmesg").count(says)
+    told = said(says)
     code, text = sh.result("dmsetup", "create", lc.name,
                            input=dm.table(dm.lc(lc.backing, lc.cache, length(lc))))
     sh.result("dmsetup", "remove", lc.name)
     assert code, f"the kernel started it: {text}"
-    assert sh.run("dmesg").count(says) > told, sh.run("dmesg", "-T")[-2000:]
+    assert said(says) > told, sh.run("dmesg", "-T")[-2000:]
     code, text = sh.result("lc-resume", lc.name, lc.cache, lc.backing)
     assert code == 1, (code, text)
     assert (image(lc.cache), image(lc.backing)) == before, "a refused start wrote"
@@ -172,15 +172,14 @@ def cut_start_keeps_the_fingerprint(ctx):
             was = raw.read(MIB, BLOCK)
             raw.write(MIB, b"changed".ljust(BLOCK, b"-"))
             raw.flush()
-        told = sh.run("dmesg").count("was changed while the cache was detached")
+        told = said("was changed while the cache was detached")
         code, text = sh.result("lc-resume", lc.name, lc.cache, lc.backing)
         assert code, "a disk that was changed is taken"
-        assert sh.run("dmesg").count("was changed while the cache was detached") > told, text
+        assert said("was changed while the cache was detached") > told, text
         with dm.Raw(hdd.path) as raw:
             raw.write(MIB, was)
             raw.flush()
         lc.activate()
         with lc.open() as raw:
-            for block in range(200):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "one")
+            check(raw, range(200), "one")
         lc.remove()

@@ -10,7 +10,7 @@ import struct
 
 from lclib import case, dm, ondisk, sh
 from lclib.disk import Device as Raw
-from lclib.faulty import BLOCK, Breakable, content, fill, unreadable
+from lclib.faulty import BLOCK, Breakable, check, fill, unreadable
 from lclib.lc import LcStack, bare_volume
 from lclib.registry import Disk
 
@@ -106,11 +106,8 @@ def degraded(ctx):
     first = SEAM // BLOCK - 40
     with Breakable("ssd1", ctx.ssd) as ssd:
         # The seal of an idle moment would take what is to be in RAM to the SSD.
-        lc = LcStack(ctx.hdd, ssd.path, format=IN_PLACE, ssd_patience_ms=500, writeback="off",
-                     idle_seal_ms=0)
-        lc.format()
-        lc.activate()
-        with lc.open() as raw:
+        with (LcStack(ctx.hdd, ssd.path, format=IN_PLACE, ssd_patience_ms=500, writeback="off",
+                      idle_seal_ms=0) as lc, lc.open() as raw):
             fill(raw, first, 80, "in RAM")
             ssd.fail()
             raw.flush()
@@ -119,8 +116,7 @@ def degraded(ctx):
             lost = [block for block in range(first, first + 80) if unreadable(raw, block)]
             assert not lost, lost
             with bare_volume(ctx.hdd, True) as bare, Raw(bare.path) as places:
-                for block in range(first, first + 80):
-                    assert places.read(block * BLOCK, BLOCK) == content(block, "in RAM"), block
+                check(places, range(first, first + 80), "in RAM")
             around = Around(ctx.seed, raw.read(0, SPAN))
             around.change(raw, 60)
             around.check(raw)
@@ -130,7 +126,6 @@ def degraded(ctx):
             around.data[SEAM - 8 * BLOCK:SEAM + 8 * BLOCK] = data
             around.check(raw)
             raw.flush()
-        lc.remove()
         expect_hidden(ctx.hdd)
         # Without the SSD, which may be gone: the mark knows that nothing is missing.
         sh.run("lc-detach", "--backing", ctx.hdd)

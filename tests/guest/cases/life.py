@@ -11,7 +11,7 @@ import tempfile
 from lclib import case, dm, kmsg, sh, wait
 from lclib.calls import Calls
 from lclib.disk import MIB, image
-from lclib.faulty import BLOCK, Holding, content, fill
+from lclib.faulty import BLOCK, Holding, check, content, fill, slot_sector
 from lclib.lc import LcStack, check_log, crash_with_log
 from lclib.registry import Disk
 
@@ -237,8 +237,7 @@ def neighbour_does_not_start(ctx):
         code, output = sh.result("dmsetup", "create", "both", input=table)
         assert code != 0 and not dm.Device("both").exists(), output
     with one as lc, lc.open() as raw:
-        for block in range(2000):
-            assert raw.read(block * BLOCK, BLOCK) == content(block, "one"), block
+        check(raw, range(2000), "one")
 
 
 def sleeps(process):
@@ -310,8 +309,7 @@ def hung_ssd_at_removal_stops_no_other_volume(ctx):
             sh.finish(removal, 60)
         with one, one.open() as raw:
             assert one.fields()["dirty"] == 20, one.fields()
-            for block in range(20):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "kept"), block
+            check(raw, range(20), "kept")
 
 
 @case(disks=(*PAIR, Disk("ssd2", "64M"), Disk("hdd2", "128M"), Disk("ssd3", "64M"),
@@ -333,10 +331,7 @@ def hung_teardown_stops_no_other_volume(ctx):
         table = dm.table(dm.lc(*first[3:5], int(first[1]), high_watermark=1, low_watermark=0),
                          dm.lc(*second[3:5], int(second[1])))
         # The first target copies while the second one looks for its mark, the second copy of it.
-        with ssd.open() as raw:
-            slot = next(at for at in range(MIB, raw.size, BLOCK)
-                        if raw.read(at, BLOCK) == content(0, "one"))
-        ssd.hold(slot, BLOCK)
+        ssd.hold(slot_sector(ssd.path, b"one 0\n") * 512, BLOCK)
         hdd.hold(MIB // 2, BLOCK)
         with Calls("lc_volume_teardown") as frees:
             create = sh.start("dmsetup", "create", "both", stdin=subprocess.PIPE)
@@ -351,8 +346,7 @@ def hung_teardown_stops_no_other_volume(ctx):
         wait.until(lambda: create.poll() is not None, 60, "the end of the load")
         assert create.returncode, "a table was taken whose second target has no mark"
         with one as lc, lc.open() as raw:
-            for block in range(20):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "one"), block
+            check(raw, range(20), "one")
 
 
 @case(disks=PAIR)

@@ -41,9 +41,7 @@ def log_follows(ctx):
     """Each line of the kernel log has the name of its moment, or the next one has both (U1)."""
     with Breakable("ssd1", ctx.ssd) as ssd:
         stack = LcStack(ctx.hdd, ssd.path, name="music", ssd_patience_ms=600000, writeback="off",
-                        idle_seal_ms=100)
-        stack.format()
-        stack.activate()
+                        idle_seal_ms=100).start()
         volume = number(stack.path)
         assert said(f"lc: {volume} (music): epoch 1"), said("lc: ")
         # By who may sleep.
@@ -54,7 +52,7 @@ def log_follows(ctx):
         # By who may not: at the end of a write of the log that has failed.
         rename(stack, "blues")
         with stack.open() as raw:
-            ssd.swap(dm.flakey(ctx.ssd, 0, 3600, "error_writes", length=dm.sectors(ctx.ssd)))
+            ssd.refuse_writes()
             raw.write(0, content(0, "kept"))
             wait.until(lambda: said("fails writes or flushes"), 60, "a write that fails")
             wait.until(lambda: said(f"lc: {volume} (blues): renamed, the name was jazz"), 60,
@@ -79,9 +77,7 @@ def refused(tool, name, now, *more):
 @case(disks=PAIR, timeout=120)
 def tools_follow(ctx):
     """Each tool works under the new name, and says what it is when it is given an old one."""
-    stack = LcStack(ctx.hdd, ctx.ssd, name="music", writeback="off")
-    stack.format()
-    stack.activate()
+    stack = LcStack(ctx.hdd, ctx.ssd, name="music", writeback="off").start()
     with stack.open() as raw:
         fill(raw, 0, 64, "one")
         raw.flush()
@@ -117,9 +113,7 @@ def tools_follow(ctx):
 def renamed_while_it_is_removed(ctx):
     """lc-flush and lc-remove go on with their volume, and leave one alone that took its name."""
     with Breakable("hdd1", ctx.hdd) as hdd:
-        stack = LcStack(hdd.path, ctx.ssd, name="music", writeback="off")
-        stack.format()
-        stack.activate()
+        stack = LcStack(hdd.path, ctx.ssd, name="music", writeback="off").start()
         with stack.open() as raw:
             fill(raw, 0, 64, "one")
             raw.flush()

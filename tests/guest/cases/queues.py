@@ -16,7 +16,7 @@ import random
 import threading
 
 from lclib import Disk, case, dm, sh, wait
-from lclib.faulty import BLOCK, Breakable, content
+from lclib.faulty import BLOCK, Breakable, check, content
 from lclib.lc import LcStack
 from lclib.scatter import Scatter
 from lclib.writes import Write
@@ -159,8 +159,7 @@ class Held:
     def check(self):
         """All of a flood is there."""
         with self.lc.open() as raw:
-            for block in range(FLOOD):
-                assert raw.read(block * BLOCK, BLOCK) == content(block, "page"), block
+            check(raw, range(FLOOD), "page")
 
     def records(self):
         """Blocks of each record in the order of the log, of a volume that has been stopped."""
@@ -501,8 +500,7 @@ def writes_pass_the_parked(ctx):
         for writer in writers:
             writer.join(wait.limit(60))
             assert not writer.is_alive()
-        for block in range(WRITTEN, WRITTEN + WRITERS * TURNS):
-            assert raw.read(block * BLOCK, BLOCK) == content(block, "writer"), block
+        check(raw, range(WRITTEN, WRITTEN + WRITERS * TURNS), "writer")
         for i in range(2 * WRITERS):
             tag = "parked" if i < WRITERS else "commit"
             assert raw.read((WAITING + i) * BLOCK, BLOCK) == content(WAITING + i, tag), i

@@ -102,9 +102,7 @@ def fsync_costs_two_slots(ctx):
 def commits_are_not_throttled(ctx):
     """All that goes to the log and the superblock has the flags that blk-wbt lets pass."""
     with Scatter(ctx.ssd, name="count", pieces=0) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path)
-        lc.format()
-        lc.activate()
+        lc = LcStack(ctx.hdd, ssd.path).start()
         before = ssd.counts()
         with lc.open() as raw:
             # Records that a worker sends, and one that is sent by who waits.

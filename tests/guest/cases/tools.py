@@ -178,9 +178,7 @@ def statistics_are_off(ctx):
     with dm.Device("plain", dm.linear(ctx.hdd)):
         usual = statistics("plain")  # 0 on Linux 6.1: off for all of device mapper
     ctx.figure("usual", usual)
-    stack = LcStack(ctx.hdd, ctx.ssd)
-    stack.format()
-    stack.activate()
+    LcStack(ctx.hdd, ctx.ssd).start()
     assert statistics("lc0") == "0"
     sh.run("lc-remove", "lc0")
     sh.run("lc-resume", "--iostats", "lc0", ctx.ssd, ctx.hdd)

@@ -168,9 +168,8 @@ def requeued(ctx):
 def degraded(ctx):
     """The SSD dies below a write that was parked in its middle: the rest goes to the HDD."""
     with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, buffers=4, stats="on", ssd_patience_ms=500)
-        lc.format()
-        lc.activate()
+        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, buffers=4, stats="on",
+                     ssd_patience_ms=500).start()
         with scattered(ctx, lc) as exact:
             exact.some(40)
             lc.drain()
@@ -242,9 +241,8 @@ def parked_bios(lc, ssd, load):
 def kernel_threads_interrupted(ctx):
     """Such bios are parked, given back by a suspend, and left to the HDD by a dead SSD."""
     with Breakable("ssd1", ctx.ssd) as ssd:
-        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, buffers=4, stats="on", ssd_patience_ms=500)
-        lc.format()
-        lc.activate()
+        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, buffers=4, stats="on",
+                     ssd_patience_ms=500).start()
         load = Kernel(lc.path, random.Random(ctx.seed), ctx.seed)
         with parked_bios(lc, ssd, load) as writing:
             pass

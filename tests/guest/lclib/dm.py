@@ -49,22 +49,12 @@ def flakey(device, up, down, *features, length=None):
     return Target("flakey", length or sectors(device), *args)
 
 
-def dust(device, block=512, length=None):
-    """Bad sectors by message (not in the stock kernel)."""
-    return Target("dust", length or sectors(device), device, 0, block)
-
-
 def delay(device, read_ms, write_ms=None, length=None):
     """Each access takes that much longer."""
     args = [device, 0, read_ms]
     if write_ms is not None:
         args += [device, 0, write_ms]
     return Target("delay", length or sectors(device), *args)
-
-
-def log_writes(device, log, length=None):
-    """Record every write to `device` on `log`."""
-    return Target("log-writes", length or sectors(device), device, log)
 
 
 def lc(backing, cache, length, **options):

@@ -3,9 +3,10 @@
 
 import contextlib
 import errno
+import re
 
 from . import dm, sh
-from .disk import image
+from .disk import MIB, image
 from .dmioctl import NO_FLUSH, NO_FS, RESUME, Control
 from .lc import LcStack
 
@@ -32,6 +33,21 @@ class Breakable(dm.Device):
     def heal(self):
         """As it was."""
         self.swap(dm.linear(self.under))
+
+    def refuse_writes(self):
+        """Takes no write any more, but can be read."""
+        self.swap(dm.flakey(self.under, 0, 3600, "error_writes"))
+
+    @contextlib.contextmanager
+    def unread(self):
+        """Takes no write, and keeps what is read waiting; afterwards it can be read."""
+        size = dm.sectors(self.under)
+        with dm.Device("bad", dm.error(size)) as bad:
+            self.swap(dm.Target("delay", size, self.under, 0, Holding.FOR_EVER, bad.path, 0, 0))
+            try:
+                yield
+            finally:
+                self.refuse_writes()
 
     def prepare_to_heal(self):
         """Load the table that heal_at_once() swaps in; no other may be loaded in between."""
@@ -78,22 +94,18 @@ def salvage(ctx, blocks, tag):
     Yields the volume, an open handle of it, and a function that lets the reads go on.  So many
     blocks from 0 on are to be salvaged.
     """
-    size = dm.sectors(ctx.ssd)
-    with dm.Device("bad", dm.error(size)) as bad, Breakable("ssd1", ctx.ssd) as ssd:
+    with Breakable("ssd1", ctx.ssd) as ssd:
         lc = LcStack(ctx.hdd, ssd.path, format=("--segment-size=64K",), ssd_patience_ms=500,
-                     writeback="off", buffers=16)
-        lc.format()
-        lc.activate()
+                     writeback="off", buffers=16).start()
         try:
-            with lc.open() as raw:
+            with lc.open() as raw, contextlib.ExitStack() as held:
                 fill(raw, 0, blocks, tag)
                 raw.flush()
-                ssd.swap(dm.Target("delay", size, ctx.ssd, 0, Holding.FOR_EVER, bad.path, 0, 0))
+                held.enter_context(ssd.unread())
                 fill(raw, blocks, 1, "in RAM")
                 raw.flush()
                 assert lc.fields()["mode"] == "degraded", lc.fields()
-                yield lc, raw, lambda: ssd.swap(
-                    dm.flakey(ctx.ssd, 0, 3600, "error_writes", length=size))
+                yield lc, raw, held.close
         finally:
             ssd.heal()
             lc.remove()
@@ -113,6 +125,18 @@ def fill(raw, first, count, tag):
 def content(block, tag):
     """What fill() writes."""
     return f"{tag} {block}\n".encode().ljust(BLOCK, b"+")
+
+
+def check(raw, blocks, tag, offset=0):
+    """These blocks are what fill() wrote."""
+    for block in blocks:
+        assert raw.read(offset + block * BLOCK, BLOCK) == content(block, tag), block
+
+
+def check_hdd(ctx, blocks, tag):
+    """They are on the bare hard disk."""
+    with dm.Raw(ctx.hdd) as hdd:
+        check(hdd, blocks, tag, MIB)
 
 
 def unreadable(raw, block):
@@ -139,9 +163,31 @@ def listed(lc, what):
     return found
 
 
-def troubles():
-    """How often the kernel said that the SSD fails."""
-    return sh.run("dmesg").count("fails writes or flushes: trying again")
+def listed_offline(ssd, hdd):
+    """The sectors that lc-check lists as lost."""
+    _, text = sh.result("lc-check", "--backing", hdd.path, ssd.path)
+    found = set()
+    for first, last in re.findall(r"records as lost: sectors (\d+)-(\d+)", text):
+        found.update(range(int(first), int(last) + 1))
+    return found
+
+
+def said(text):
+    """How often the kernel said this."""
+    return sh.run("dmesg").count(text)
+
+
+def around(path, first, *targets):
+    """A linear device that has other targets from a sector on."""
+    end = first + sum(target.length for target in targets)
+    return dm.linear(path, first), *targets, dm.linear(path, dm.sectors(path) - end, end)
+
+
+def slot_sector(path, text):
+    """Where on the SSD the slot that starts with this text lies, in sectors."""
+    with dm.Raw(path) as ssd:
+        return next(offset for offset in range(MIB, ssd.size, BLOCK)
+                    if ssd.read(offset, 512).startswith(text)) // 512
 
 
 def rot(path, text):

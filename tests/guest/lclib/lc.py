@@ -69,6 +69,10 @@ class LcStack(dm.Device):
         if self.exists():
             self.remove() if kind is None else sh.result("dmsetup", "remove", "--force", self.name)
 
+    def start(self):
+        """As on entry, where the case removes it itself."""
+        return self.__enter__()
+
     def format(self, wipe=True):
         """lc-format; with wipe, whatever an earlier case left is cleared first."""
         if wipe:

@@ -2,13 +2,13 @@
 /*
  * Random reads and writes of whole sectors against a model that knows every byte.
  *
- *   model run    --dev D --model F --ops N [--seed S] [--max-sectors N] [--discards]
- *   model verify --dev D --model F [--offset SECTORS]
+ *   model run    --dev D --model F --ops N [--seed S] [--discards]
+ *   model verify --dev D --model F
  *
  * The model holds a version per sector; version v of sector s has one content, derived
  * from seed, s and v. Version 0 is zeroes (a wiped disk); a discarded sector is unknown
  * until it is written again. The model file carries on from run to run, and can be
- * verified on another device, such as the HDD itself at its data offset. One process,
+ * verified on another device, such as the volume's places on the HDD. One process,
  * one operation at a time: every read has exactly one right answer.
  *
  * Memory is in random pieces, of logical blocks at any address that the device takes.
@@ -30,7 +30,8 @@
 
 #define SECTOR		512u
 #define WORDS		(SECTOR / 8)
-#define MAX_SECTORS	4096u
+#define MAX_SECTORS	4096u	/* of a read that verifies */
+#define MOST		256u	/* of one that is random, and of a write */
 #define UNKNOWN		0xffffffffu
 #define MAX_PIECES	24u
 #define ARENA		(MAX_SECTORS * SECTOR + MAX_PIECES * 3 * 4096)
@@ -50,10 +51,9 @@ struct model {
 
 static struct {
 	const char *dev, *file;
-	uint64_t ops, seed, offset;
-	uint32_t max_sectors;
+	uint64_t ops, seed;
 	int discards;
-} opt = { .seed = 1, .max_sectors = 256 };
+} opt = { .seed = 1 };
 
 static unsigned char *buffer;	/* what is read or written, in one piece */
 static unsigned char *arena;	/* where the device reads or writes it */
@@ -186,7 +186,7 @@ static void read_device(uint64_t first, uint32_t nr)
 	struct iovec piece[MAX_PIECES];
 	int nr_pieces = lay_out(piece, nr * SECTOR);
 
-	if (preadv(dev, piece, nr_pieces, (first + opt.offset) * SECTOR) !=
+	if (preadv(dev, piece, nr_pieces, first * SECTOR) !=
 	    (ssize_t)(nr * SECTOR))
 		die("read");
 	copy_pieces(piece, nr_pieces, 1);
@@ -224,14 +224,14 @@ static void do_discard(struct model *m, uint64_t first, uint32_t nr)
 
 static void one_op(struct model *m, uint64_t op)
 {
-	uint32_t most = draw(m, 4) ? 16 : opt.max_sectors, nr;
+	uint32_t most = draw(m, 4) ? 16 : MOST, nr;
 	uint64_t first, what = draw(m, 1000);
 	/* Half of all operations fall on a sixteenth of the device: hot blocks. */
 	uint64_t span = draw(m, 2) ? m->h.nr_sectors : m->h.nr_sectors / 16;
 
 	nr = (1 + draw(m, most)) * lbs / SECTOR;
-	if (nr > opt.max_sectors)
-		nr = opt.max_sectors;
+	if (nr > MOST)
+		nr = MOST;
 	nr -= nr % (lbs / SECTOR);
 	if (nr > span)
 		nr = span;
@@ -304,8 +304,7 @@ static void parse(int argc, char **argv)
 	static const struct option options[] = {
 		{ "dev", required_argument, NULL, 'd' }, { "model", required_argument, NULL, 'm' },
 		{ "ops", required_argument, NULL, 'o' }, { "seed", required_argument, NULL, 's' },
-		{ "max-sectors", required_argument, NULL, 'x' },
-		{ "offset", required_argument, NULL, 'f' }, { "discards", no_argument, NULL, 'D' },
+		{ "discards", no_argument, NULL, 'D' },
 		{ }
 	};
 	int c;
@@ -316,13 +315,11 @@ static void parse(int argc, char **argv)
 		case 'm': opt.file = optarg; break;
 		case 'o': opt.ops = strtoull(optarg, NULL, 0); break;
 		case 's': opt.seed = strtoull(optarg, NULL, 0); break;
-		case 'x': opt.max_sectors = strtoul(optarg, NULL, 0); break;
-		case 'f': opt.offset = strtoull(optarg, NULL, 0); break;
 		case 'D': opt.discards = 1; break;
 		default: exit(2);
 		}
 	}
-	if (!opt.dev || !opt.file || opt.max_sectors > MAX_SECTORS) {
+	if (!opt.dev || !opt.file) {
 		fprintf(stderr, "usage: model run|verify --dev D --model F ...\n");
 		exit(2);
 	}
