@@ -175,65 +175,39 @@ static void empty(struct kunit *test)
 	expect(log, 0, 49, 20);
 }
 
-static void whole(struct kunit *test)
+/* Records of one life, some of which are missing. */
+static void one_life(struct kunit *test)
 {
-	struct log *log = log_create(test, 1, 1, 1, 1);
+	static const struct {
+		u64 durable, last, missing[2];
+		int ret;
+		u64 end, next_segment;
+	} lives[] = {
+		{ 5, 7, { }, 0, 7, 4 },
+		/* The last record never came to the disk, or only half of it did. */
+		{ 4, 8, { 8 }, 0, 7, 4 },
+		{ 4, 8, { 8, 7 }, 0, 6, 3 },
+		/* Unflushed records after the gap are gone, whatever they hold. */
+		{ 3, 9, { 5 }, 0, 4, 3 },
+		{ 3, 9, { 5, 4 }, 0, 3, 2 },
+		/* L4: header 3 rots; 8 says that 6 was durable. */
+		{ 6, 8, { 3 }, -EUCLEAN, 2, 2 },
+		/* The break just above what was durable is a torn tail, one lower is damage. */
+		{ 6, 9, { 7 }, 0, 6, 3 },
+		{ 6, 9, { 7, 6 }, -EUCLEAN, 5, 3 },
+	};
+	u32 i;
 
-	log->durable = 5;
-	add(log, 1, 7, 1);
-	expect(log, 0, 7, 4);
-	KUNIT_EXPECT_EQ(test, log->result.durable_seq, 5);
-}
+	for (i = 0; i < ARRAY_SIZE(lives); i++) {
+		struct log *log = log_create(test, 1, 1, 1, 1);
 
-/* The last record never came to the disk, or only half of it did. */
-static void torn_tail(struct kunit *test)
-{
-	struct log *log = log_create(test, 1, 1, 1, 1);
-
-	log->durable = 4;
-	add(log, 1, 8, 1);
-	drop(log, 8);
-	expect(log, 0, 7, 4);
-	drop(log, 7);
-	expect(log, 0, 6, 3);
-}
-
-/* Unflushed records after the gap are gone, whatever they hold. */
-static void gap(struct kunit *test)
-{
-	struct log *log = log_create(test, 1, 1, 1, 1);
-
-	log->durable = 3;
-	add(log, 1, 9, 1);
-	drop(log, 5);
-	expect(log, 0, 4, 3);
-	drop(log, 4);
-	expect(log, 0, 3, 2);
-}
-
-/* L4: header 3 rots; 8 says that 6 was durable. */
-static void break_below_durable(struct kunit *test)
-{
-	struct log *log = log_create(test, 1, 1, 1, 1);
-
-	log->durable = 6;
-	add(log, 1, 8, 1);
-	drop(log, 3);
-	expect(log, -EUCLEAN, 2, 2);
-	KUNIT_EXPECT_EQ(test, log->result.durable_seq, 6);
-}
-
-/* The break just above what was durable is a torn tail, one lower is damage. */
-static void break_at_durable(struct kunit *test)
-{
-	struct log *log = log_create(test, 1, 1, 1, 1);
-
-	log->durable = 6;
-	add(log, 1, 9, 1);
-	drop(log, 7);
-	expect(log, 0, 6, 3);
-	drop(log, 6);
-	expect(log, -EUCLEAN, 5, 3);
+		log->durable = lives[i].durable;
+		add(log, 1, lives[i].last, 1);
+		drop(log, lives[i].missing[0]);
+		drop(log, lives[i].missing[1]);
+		expect(log, lives[i].ret, lives[i].end, lives[i].next_segment);
+		KUNIT_EXPECT_EQ(test, log->result.durable_seq, lives[i].durable);
+	}
 }
 
 /* The whole log rots: the superblock alone knows that it was there. */
@@ -603,11 +577,7 @@ static void foreign_headers(struct kunit *test)
 
 static struct kunit_case replay_cases[] = {
 	KUNIT_CASE(empty),
-	KUNIT_CASE(whole),
-	KUNIT_CASE(torn_tail),
-	KUNIT_CASE(gap),
-	KUNIT_CASE(break_below_durable),
-	KUNIT_CASE(break_at_durable),
+	KUNIT_CASE(one_life),
 	KUNIT_CASE(nothing_left),
 	KUNIT_CASE(below_tail),
 	KUNIT_CASE(l1_dead_record_follows),

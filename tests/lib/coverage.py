@@ -16,7 +16,7 @@ PEER_BUGS = (
      "dirty data is gone",
      "explore/stop-rule-early, explore/r3-tail-ignored, states.three_hundred"),
     ("Ids are not checked for rising order: behind a lost segment the last lap's are replayed over "
-     "flushed data", "explore/r4-gap, explore/r7-off, dm_lc_replay/gap"),
+     "flushed data", "explore/r4-gap, explore/r7-off, dm_lc_replay/one_life"),
     ("One rotten segment, even one already written back, hides all newer ones",
      "mutants/bad_header_ends_its_segment, explore/look-behind-off, explore/r5-off, "
      "test_check_lost_segment"),
