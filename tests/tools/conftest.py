@@ -4,13 +4,7 @@
 import pytest
 
 from lib import host
-from lib.tools import (
-    MIB,
-    USERLAND,
-    Disk,
-    FakeDm,
-    mklog,
-)
+from lib.tools import MIB, USERLAND, Disk, FakeDm, mklog
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,13 +10,7 @@ import random
 import pytest
 
 from lib import host
-from lib.tools import (
-    MIB,
-    USERLAND,
-    mklog,
-    run_tool,
-    turning_link,
-)
+from lib.tools import MIB, USERLAND, mklog, run_tool, turning_link
 
 HDD_BYTES = 6 * MIB
 SSD_BYTES = 4 * MIB

@@ -12,11 +12,7 @@ import subprocess
 import pytest
 
 from lib import host
-from lib.tools import (
-    CLASSES,
-    USERLAND,
-    run_tool,
-)
+from lib.tools import CLASSES, USERLAND, run_tool
 
 COMMANDS = ("format", "resume", "flush", "status", "remove", "detach", "dump", "check")
 COMPLETION = "completion/lc.bash"

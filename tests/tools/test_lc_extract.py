@@ -8,17 +8,7 @@ import time
 
 import pytest
 
-from lib.tools import (
-    CLEAN,
-    LANES,
-    LOG,
-    MIB,
-    dump,
-    mklog,
-    preload,
-    run_tool,
-    slot_at,
-)
+from lib.tools import CLEAN, LANES, LOG, MIB, dump, mklog, preload, run_tool, slot_at
 
 SECTORS = 1 << 20
 BLOCK = 8

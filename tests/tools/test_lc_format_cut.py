@@ -5,14 +5,7 @@ import re
 
 import pytest
 
-from lib.tools import (
-    CUT,
-    MIB,
-    dump,
-    lc_format,
-    preload,
-    run_tool,
-)
+from lib.tools import CUT, MIB, dump, lc_format, preload, run_tool
 
 LAYOUTS = {"default": (), "crc32c": ("--checksum", "crc32c", "--segment-size", "64K")}
 # An old pair is formatted anew with these.

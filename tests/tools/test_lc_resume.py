@@ -5,15 +5,7 @@ import os
 
 import pytest
 
-from lib.tools import (
-    HIGH,
-    MIB,
-    dump,
-    lc_format,
-    make_newer,
-    mklog,
-    run_tool,
-)
+from lib.tools import HIGH, MIB, dump, lc_format, make_newer, mklog, run_tool
 
 MARK_VERSION_AT = 72
 

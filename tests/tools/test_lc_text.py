@@ -8,14 +8,7 @@ import subprocess
 
 import pytest
 
-from lib.tools import (
-    MIB,
-    USERLAND,
-    dump,
-    lc_format,
-    mklog,
-    run_tool,
-)
+from lib.tools import MIB, USERLAND, dump, lc_format, mklog, run_tool
 
 MARK_LABEL_AT = 128
 LABEL_AT, OPTIONS_AT, SERIAL_AT, HOST_AT = 56, 760, 496, 368
