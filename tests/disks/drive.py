@@ -108,7 +108,34 @@ class Mechanism:
         return done
 
 
-class DriveModel:
+class Timed:
+    """What each model has: its parameters, and the sums of what it has served."""
+
+    kind = "none"
+    params: dict[str, float] = {}
+
+    def __init__(self, size: int, sleep: bool = True, **params: float):
+        unknown = set(params) - set(self.params)
+        if unknown:
+            raise ValueError(f"{self.kind} model has no {', '.join(sorted(unknown))}")
+        self.size = size
+        self.sleep = sleep
+        self.p = {**self.params, **{k: float(v) for k, v in params.items()}}
+        self.seconds = 0.0
+        self.commands = 0
+        self._lock = threading.Condition()
+
+    def time(self, reset: bool = False) -> dict:
+        """The sums, for `model-time`: seconds of service, and commands served."""
+        with self._lock:
+            reply = {"kind": self.kind, "seconds": self.seconds, "commands": self.commands}
+            if reset:
+                self.seconds = 0.0
+                self.commands = 0
+        return reply
+
+
+class DriveModel(Timed):
     """The interface of models.Model, with a thread that moves the arm."""
 
     kind = "drive"
@@ -127,16 +154,9 @@ class DriveModel:
     }
 
     def __init__(self, size: int, sleep: bool = True, **params: float):
-        unknown = set(params) - set(self.params)
-        if unknown:
-            raise ValueError(f"{self.kind} model has no {', '.join(sorted(unknown))}")
-        self.size = size
-        self.sleep = sleep
-        self.p = {**self.params, **{k: float(v) for k, v in params.items()}}
+        super().__init__(size, sleep, **params)
         self.arm = Mechanism(size, self.p)
-        self.seconds = 0.0
-        self.commands = 0
-        self._changed = threading.Condition()
+        self._changed = self._lock
         self._waiting: list[Command] = []
         self._served: Command | None = None
         self._number = 0
@@ -174,15 +194,6 @@ class DriveModel:
             command.done.wait()
         else:
             _sleep_until(arrival + self.p["command_us"] / 1e6 + length / self.p["link_rate"])
-
-    def time(self, reset: bool = False) -> dict:
-        """The sums, for `model-time`: seconds the arm was busy, commands it served."""
-        with self._changed:
-            reply = {"kind": self.kind, "seconds": self.seconds, "commands": self.commands}
-            if reset:
-                self.seconds = 0.0
-                self.commands = 0
-        return reply
 
     # ---- the arm -----------------------------------------------------------------
 

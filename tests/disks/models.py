@@ -33,32 +33,22 @@ import math
 import threading
 import time
 
-from .drive import DriveModel
+from .drive import DriveModel, Timed
 
 SLACK = 200e-6  # waits shorter than this are carried over to the next command
 
 
-class Model:
-    """Base: a queue of one server, its clock and the sums."""
+class Model(Timed):
+    """Base: a queue of one server and its clock."""
 
-    kind = "none"
-    params: dict[str, float] = {}
     nearest = False
 
     def __init__(self, size: int, sleep: bool = True, **params: float):
-        unknown = set(params) - set(self.params)
-        if unknown:
-            raise ValueError(f"{self.kind} model has no {', '.join(sorted(unknown))}")
-        self.size = size
-        self.sleep = sleep
-        self.p = {**self.params, **{k: float(v) for k, v in params.items()}}
+        super().__init__(size, sleep, **params)
         self.head = 0
-        self.seconds = 0.0
-        self.commands = 0
         self._free_at = 0.0
         self._busy = False
         self._queue: list[tuple[int, float, threading.Lock]] = []
-        self._lock = threading.Lock()
 
     def cost(self, op: str, offset: int, length: int) -> float:
         """Seconds of service; moves the head."""
@@ -112,15 +102,6 @@ class Model:
                 chosen = min(self._queue, key=lambda waiting: abs(waiting[0] - self.head))
             self._queue.remove(chosen)
         chosen[2].release()
-
-    def time(self, reset: bool = False) -> dict:
-        """The sums, for `model-time`."""
-        with self._lock:
-            reply = {"kind": self.kind, "seconds": self.seconds, "commands": self.commands}
-            if reset:
-                self.seconds = 0.0
-                self.commands = 0
-        return reply
 
 
 class HddModel(Model):
