@@ -42,6 +42,13 @@ def run_tool(name, *args, san=False, env=None, stdin=subprocess.DEVNULL):
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+def expect(done, code, *says):
+    """A tool must have ended with this code, and have said all of this on standard error."""
+    missing = [text for text in says if text not in done.err]
+    assert done.code == code and not missing, f"not told: {missing}; {done}"
+    return done
+
+
 class Disk:
     """A sparse file, and a loop device on it while it is attached."""
 

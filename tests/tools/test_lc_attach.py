@@ -10,7 +10,7 @@ import random
 import pytest
 
 from lib import host
-from lib.tools import MIB, USERLAND, mklog, run_tool, turning_link
+from lib.tools import MIB, USERLAND, expect, mklog, run_tool, turning_link
 
 HDD_BYTES = 6 * MIB
 SSD_BYTES = 4 * MIB
@@ -166,17 +166,14 @@ def test_in_place_disk_is_not_recognised(world, kind):
     """A1: the bare disk shows nothing while it has a cache, and everything afterwards."""
     fill(world, kind, random.Random(7))
     before, original = recognised(world.hdd.dev), world.hdd.read(0, HDD_BYTES)
-    done = world.format()
-    assert done.code == 0, done.err
+    expect(world.format(), 0)
     assert not recognised(world.hdd.dev)
     expect_pair(world, original, kind)
-    done = world.detach()
-    assert done.code == 0 and "can be used as it is" in done.err, done.err
+    expect(world.detach(), 0, "can be used as it is")
     assert recognised(world.hdd.dev) == before
     assert world.hdd.read(0, END) == original[:END]
     assert not recognised(world.ssd.dev) and b"dmlc-sb" not in world.ssd.read(0, SSD_BYTES)
-    done = world.detach()
-    assert done.code == 0 and "bears no mark" in done.err, done.err
+    expect(world.detach(), 0, "bears no mark")
 
 
 def finish(world, original, way, where):
@@ -330,12 +327,10 @@ def test_used_bare_disk_is_not_overwritten(world):
     newer = rng.randbytes(world.lbs)
     world.hdd.write(65536, newer)
     before = world.hdd.digest()
-    done = world.format()
-    assert done.code == 1 and "lc-detach" in done.err and "sector 128" in done.err, done.err
+    expect(world.format(), 1, "lc-detach", "sector 128")
     assert world.check("--repair").code == 8
     assert world.hdd.digest() == before
-    done = world.detach()
-    assert done.code == 0 and "stay as they are" in done.err, done.err
+    expect(world.detach(), 0, "stay as they are")
     expected = original[:65536] + newer + original[65536 + world.lbs:]
     assert world.hdd.read(0, END) == expected
 
@@ -364,11 +359,9 @@ def test_detach_without_the_cache(world):
     original = world.hdd.read(0, END)
     assert world.format().code == 0
     before = world.hdd.digest()
-    done = run_tool("detach", "--backing", world.hdd.dev)
-    assert done.code == 1 and "--force=cache-missing" in done.err, done.err
+    expect(run_tool("detach", "--backing", world.hdd.dev), 1, "--force=cache-missing")
     assert world.hdd.digest() == before
-    done = run_tool("detach", "--backing", world.hdd.dev, "--force=cache-missing")
-    assert done.code == 0, done.err
+    expect(run_tool("detach", "--backing", world.hdd.dev, "--force=cache-missing"), 0)
     assert world.hdd.read(0, END) == original
 
 
@@ -379,15 +372,13 @@ def test_moved_head_survives_another_cache(world):
     assert world.format().code == 0
     world.ssd.write(0, bytes(SSD_BYTES))
     before = world.hdd.digest()
-    done = world.format()
-    assert done.code == 1 and "--force=paired" in done.err, done.err
+    expect(world.format(), 1, "--force=paired")
     done = run_tool("format", *FORMAT, "--no-mark", "--force=paired", "--backing", world.hdd.dev,
                     world.ssd.dev)
     assert done.code == 1, done.err
     assert world.hdd.digest() == before
-    done = run_tool("format", *FORMAT, "--force=paired", "--backing", world.hdd.dev,
-                    world.ssd.dev)
-    assert done.code == 0, done.err
+    expect(run_tool("format", *FORMAT, "--force=paired", "--backing", world.hdd.dev, world.ssd.dev),
+           0)
     expect_pair(world, original, "again")
     assert world.detach().code == 0
     assert world.hdd.read(0, END) == original[:END]
@@ -418,8 +409,7 @@ def test_detach_default_layout(world):
     args = ("format", "--segment-size=64K", "--backing", world.hdd.dev, world.ssd.dev)
     assert run_tool(*args).code == 0
     world.hdd.write(MIB, b"x" * MIB)
-    done = world.detach()
-    assert done.code == 0 and f"losetup --find --show -o {MIB} {world.hdd.dev}" in done.err
+    expect(world.detach(), 0, f"losetup --find --show -o {MIB} {world.hdd.dev}")
     assert not any(world.hdd.read(0, MIB)) and world.hdd.read(MIB, MIB) == b"x" * MIB
     assert run_tool(*args).code == 0
 
@@ -430,8 +420,7 @@ def test_detach_refuses(world):
     assert world.format().code == 0
     before = world.hdd.digest()
     mklog(world.ssd.path, "sb epoch=1\n")
-    done = world.detach()
-    assert done.code == 1 and "name the right devices" in done.err, done.err
+    expect(world.detach(), 1, "name the right devices")
     assert world.hdd.digest() == before
 
 

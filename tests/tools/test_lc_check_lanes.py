@@ -16,6 +16,7 @@ from lib.tools import (
     assert_repairs,
     check,
     dump,
+    expect,
     lc_format,
     mklog,
     run_of,
@@ -101,8 +102,7 @@ def test_check_lanes_hole_for_what_is_below_the_tail(image):
                  "data segment=8 slot=4 seq=2 durable=1 cut=8 blocks=3\n"
                  "data segment=9 slot=2 seq=3 durable=2 cut=8 blocks=3\n")
     before = disk.digest()
-    done = check(disk, "--repair")
-    assert done.code == 4 and "the hole of 4 slots in segment 8 cannot be filled" in done.err
+    expect(check(disk, "--repair"), 4, "the hole of 4 slots in segment 8 cannot be filled")
     assert disk.digest() == before
 
 

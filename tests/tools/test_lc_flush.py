@@ -3,6 +3,8 @@
 
 import json
 
+from lib.tools import expect
+
 
 def test_old_name_is_explained(fake):
     """A tool that is given a former name of a volume tells the name that it has now."""
@@ -27,8 +29,7 @@ def test_old_name_is_explained(fake):
 def test_flush_waits_for_the_tail(fake):
     """Until the head of the first look is behind the tail, however much comes after it."""
     fake.volume((500, 100, 10), (600, 110, 40), (700, 130, 99), (700, 140, 100), (1, 1, 1))
-    done = fake.tool("flush", "lc0")
-    assert done.code == 0, done.err
+    done = expect(fake.tool("flush", "lc0"), 0)
     assert fake.log() == ["message lc0 sync", "message lc0 drain"]
     assert "written to the hard disk" in done.out
     assert "tail_seq 1 " in (fake.folder / "status").read_text(encoding="ascii")
@@ -54,8 +55,7 @@ def test_flush_says_that_the_kernel_refuses(fake):
     """A message that has no other name, or is refused by both, is an error."""
     fake.volume((500, 100, 10))
     fake.put("unknown", "sync flush")
-    done = fake.tool("flush", "lc0")
-    assert done.code == 1 and "message 'flush' failed" in done.err, done.err
+    expect(fake.tool("flush", "lc0"), 1, "message 'flush' failed")
     assert fake.log() == ["message lc0 sync", "message lc0 flush"]
 
 
@@ -64,13 +64,11 @@ def test_flush_refuses(fake):
     assert "no such device" in fake.tool("flush", "lc0").err
     fake.volume((500, 100, 10))
     fake.put("status", "mode fail dirty 1 head_seq 2 tail_seq 1")
-    done = fake.tool("flush", "lc0")
-    assert done.code == 1 and "mode fail" in done.err
+    expect(fake.tool("flush", "lc0"), 1, "mode fail")
     fake.put("suspended")
     assert "is suspended" in fake.tool("flush", "lc0").err
     fake.put("target", "linear")
-    done = fake.tool("flush", "lc0")
-    assert done.code == 1 and "not an lc device" in done.err
+    expect(fake.tool("flush", "lc0"), 1, "not an lc device")
 
 
 def test_remove(fake):

@@ -20,6 +20,7 @@ from lib.tools import (
     add_partitions,
     cache_on,
     dump,
+    expect,
     lc_format,
     make_mbr,
     make_md,
@@ -32,8 +33,7 @@ from lib.tools import (
 
 def test_format_default_layout(pair):
     """Mark at the start, volume behind it, the table line alone on stdout."""
-    done = lc_format(pair, "--label", "music", "-o", "buffers=16", san=True)
-    assert done.code == 0, done.err
+    done = expect(lc_format(pair, "--label", "music", "-o", "buffers=16", san=True), 0)
     sectors = (96 - 1) * 2048
     assert done.out == f"0 {sectors} lc {pair[1].dev} {pair[0].dev} 2 buffers 16\n"
     found = dump(pair[0].path)
@@ -52,8 +52,7 @@ def test_format_keeps_data_in_place(pair):
     # Bytes that are the same in each run: of random ones some look like a file system.
     pair[1].write(0, random.Random(1).randbytes(95 * MIB))
     before = hashlib.sha256(pair[1].read(0, 95 * MIB)).digest()
-    done = lc_format(pair, "--in-place", "--checksum", "crc32c", "--segment-size", "64K")
-    assert done.code == 0, done.err
+    expect(lc_format(pair, "--in-place", "--checksum", "crc32c", "--segment-size", "64K"), 0)
     moved = pair[1].read(95 * MIB, MIB) + pair[1].read(MIB, 94 * MIB)
     assert hashlib.sha256(moved).digest() == before
     block = dump(pair[0].path)["superblock"]
@@ -65,8 +64,7 @@ def test_format_keeps_data_in_place(pair):
 def test_format_without_mark_needs_an_identity(pair):
     """--no-mark: refused for a disk that nothing would tell from another one."""
     before = [disk.digest() for disk in pair]
-    done = lc_format(pair, "--in-place", "--no-mark")
-    assert done.code == 1 and "has no serial number" in done.err, done.err
+    expect(lc_format(pair, "--in-place", "--no-mark"), 1, "has no serial number")
     assert [disk.digest() for disk in pair] == before
 
 
@@ -151,8 +149,7 @@ def test_format_refuses(pair, case):
     """Reason and remedy are told, not a byte is written, and exactly one class overrules it."""
     case.prepare(*pair)
     before = [disk.digest() for disk in pair]
-    done = lc_format(pair, *case.options, san=True)
-    assert done.code == 1 and case.says in done.err, done.err
+    done = expect(lc_format(pair, *case.options, san=True), 1, case.says)
     assert f"--force={case.force}" in done.err and "nothing was written" in done.err
     others = [f"--force={name}" for name in CLASSES if name != case.force]
     assert lc_format(pair, *case.options, *others, "--yes").code == 1
@@ -181,8 +178,7 @@ def test_format_refuses_a_mounted_device(pair, tmp_path):
     host.run("mount", "-o", "ro", pair[1].dev, where)
     try:
         before = [disk.digest() for disk in pair]
-        done = lc_format(pair, *(f"--force={name}" for name in CLASSES))
-        assert done.code == 1 and f"mounted on {where}" in done.err
+        expect(lc_format(pair, *(f"--force={name}" for name in CLASSES)), 1, f"mounted on {where}")
         assert [disk.digest() for disk in pair] == before
     finally:
         host.run("umount", where)
@@ -193,10 +189,8 @@ def test_format_refuses_what_is_too_small(disks):
     big, small, tiny = disks("big"), disks("small", 2 * MIB), disks("tiny", MIB)
     before = [disk.digest() for disk in (big, small, tiny)]
     force = [f"--force={name}" for name in CLASSES]
-    done = lc_format((small, big), *force)
-    assert done.code == 1 and "too small" in done.err
-    done = lc_format((big, tiny), *force)
-    assert done.code == 1 and "too small" in done.err
+    expect(lc_format((small, big), *force), 1, "too small")
+    expect(lc_format((big, tiny), *force), 1, "too small")
     assert [disk.digest() for disk in (big, small, tiny)] == before
 
 
@@ -206,8 +200,7 @@ def test_format_refuses_one_device_twice(pair):
     link = pair[0].path.parent / "other-name"
     link.symlink_to(pair[0].dev)
     for name in (pair[0].dev, link):
-        done = run_tool("format", "--backing", name, pair[0].dev, "--yes")
-        assert done.code == 1 and "same device" in done.err
+        expect(run_tool("format", "--backing", name, pair[0].dev, "--yes"), 1, "same device")
     assert pair[0].digest() == before
 
 
@@ -221,8 +214,7 @@ def test_format_refuses_parts_of_one_disk(tmp_path):
     try:
         add_partitions(disk, (2048, 64 * 2048), (80 * 2048, 64 * 2048))
         before = disk.digest()
-        done = run_tool("format", "--backing", disk.dev, f"{disk.dev}p1")
-        assert done.code == 1 and "part of the other" in done.err
+        expect(run_tool("format", "--backing", disk.dev, f"{disk.dev}p1"), 1, "part of the other")
         done = run_tool("format", "--backing", f"{disk.dev}p2", f"{disk.dev}p1")
         assert done.code == 1 and "--force=same-disk" in done.err
         assert disk.digest() == before
@@ -270,8 +262,7 @@ def test_format_asks_at_a_terminal(pair):
     """Only a whole yes will do; --yes does not ask; refusals are not asked about."""
     before = [disk.digest() for disk in pair]
     for text in ("no\n", "y\n", "YES\n", "\n", "\x04"):
-        done = answer(pair, text)
-        assert done.code == 1 and "not confirmed" in done.err
+        done = expect(answer(pair, text), 1, "not confirmed")
         assert pair[0].dev in done.err and pair[1].dev in done.err and "64 MiB" in done.err
     assert [disk.digest() for disk in pair] == before
     assert answer(pair, "yes\n").code == 0

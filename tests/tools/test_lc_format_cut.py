@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from lib.tools import CUT, MIB, dump, lc_format, preload, run_tool
+from lib.tools import CUT, MIB, dump, expect, lc_format, preload, run_tool
 
 LAYOUTS = {"default": (), "crc32c": ("--checksum", "crc32c", "--segment-size", "64K")}
 # An old pair is formatted anew with these.
@@ -48,8 +48,7 @@ def follow(pair, fake, layout):
         assert "lc-check" not in started.err or checked.code == 4
         if checked.code == 4:
             assert "lc-check --repair" in checked.err
-            done = run_tool("check", "--repair", "--backing", pair[1].dev, pair[0].dev)
-            assert done.code == 1, done.out + done.err
+            expect(run_tool("check", "--repair", "--backing", pair[1].dev, pair[0].dev), 1)
         assert [copy["state"] for copy in dump(pair[0].dev)["copies"]] == ["good"] * 3
         return
     # Nobody names a start or a repair that cannot be.
@@ -86,7 +85,6 @@ def test_killed_format(pair, fake, tmp_path, layout, old):
         for torn in (0, 512, length // 2 + 512):
             restore(pair, before)
             env = preload("cut_writes", CUT_AFTER=str(n), CUT_TORN=str(torn))
-            done = lc_format(pair, *options, *forces, "--yes", env=env)
-            assert done.code == CUT, done.err
+            expect(lc_format(pair, *options, *forces, "--yes", env=env), CUT)
             print(f"write {n} of {len(lengths)}, {torn} of {length} bytes")
             follow(pair, fake, options)

@@ -18,6 +18,7 @@ from lib.tools import (
     SB_VERSION_AT,
     add_partitions,
     cache_on,
+    expect,
     lc_format,
     make_mbr,
     make_md,
@@ -85,8 +86,7 @@ def test_format_refuses_swapped_roles(pair, swapped, says):
     """Device names that moved: a class of its own, and both are shown without a terminal."""
     given = swapped(pair)
     before = digests(*pair)
-    done = lc_format(given, "--yes")
-    assert done.code == 1 and says in done.err and "--force=roles" in done.err, done.err
+    done = expect(lc_format(given, "--yes"), 1, says, "--force=roles")
     for line, disk in (("SSD", given[0]), ("hard disk", given[1])):
         assert re.search(rf"^{line} +{disk.dev}: \d+ MiB", done.err, re.M), done.err
     others = [word for word in ALL if word != "--force=roles"]
@@ -102,9 +102,7 @@ def test_format_refuses_a_hard_disk_of_a_pair_as_ssd(disks, options):
     other, ssd, hdd = disks("other", 32 * MIB), disks("ssd"), disks("hdd", 96 * MIB)
     assert lc_format((other, ssd), *options).code == 0
     before = digests(ssd, hdd)
-    done = lc_format((ssd, hdd))
-    assert done.code == 1 and f"{ssd.dev}: is paired with cache" in done.err, done.err
-    assert "--force=paired" in done.err
+    expect(lc_format((ssd, hdd)), 1, f"{ssd.dev}: is paired with cache", "--force=paired")
     assert digests(ssd, hdd) == before
     assert lc_format((ssd, hdd), "--force=paired").code == 0
 
@@ -115,9 +113,8 @@ def test_format_refuses_a_dirty_cache_as_hard_disk(disks, options):
     ssd, hdd = disks("ssd"), disks("hdd", 64 * MIB)
     cache_on("sb epoch=1\n")(hdd, None)
     before = digests(ssd, hdd)
-    done = lc_format((ssd, hdd), *options)
-    assert done.code == 1 and f"{hdd.dev}: it was not stopped cleanly" in done.err, done.err
-    assert "--force=dirty-cache" in done.err
+    expect(lc_format((ssd, hdd), *options), 1, f"{hdd.dev}: it was not stopped cleanly",
+           "--force=dirty-cache")
     assert digests(ssd, hdd) == before
     assert lc_format((ssd, hdd), *options, "--force=dirty-cache").code == 0
 
@@ -128,8 +125,7 @@ def test_format_leaves_no_superblock_on_a_hard_disk(disks):
     cache_on("sb epoch=1\n")(pair[1], None)
     host.run("blockdev", "--flushbufs", pair[1].dev)
     assert lc_format(pair, "--force=dirty-cache").code == 0
-    done = lc_format(pair, "--force=paired")
-    assert done.code == 0, done.err
+    expect(lc_format(pair, "--force=paired"), 0)
 
 
 def put_version(disk, version, *places):
@@ -195,8 +191,7 @@ def test_format_knows_newer_versions_in_both_roles(disks, tmp_path, prepare, say
                           re.M)
         assert told, done.err
         assert digests(*pair) == before, version
-    done = lc_format(pair, f"--force={force}")
-    assert done.code == 0, done.err
+    expect(lc_format(pair, f"--force={force}"), 0)
     assert lc_format(pair, "--force=paired").code == 0, "something newer is left behind"
 
 
@@ -223,8 +218,7 @@ def make_gpt(disk):
 def test_format_leaves_no_signature_at_either_end(pair, make, which):
     """What a RAID member or a partition table keeps at the end is gone too."""
     make(pair[which])
-    done = lc_format(pair, f"--force={('ssd', 'hdd')[which]}-signature")
-    assert done.code == 0, done.err
+    expect(lc_format(pair, f"--force={('ssd', 'hdd')[which]}-signature"), 0)
     assert not signatures(pair[which])
 
 
@@ -234,9 +228,7 @@ def test_format_leaves_no_contents_in_the_volume(pair, tmp_path):
     host.run("mkfs.ext4", "-q", image, "32M")
     pair[1].write(MIB, image.read_bytes())
     before = digests(*pair)
-    done = lc_format(pair)
-    assert done.code == 1 and "ext4 where the volume begins" in done.err, done.err
-    assert "--force=hdd-signature" in done.err
+    expect(lc_format(pair), 1, "ext4 where the volume begins", "--force=hdd-signature")
     assert digests(*pair) == before
     assert lc_format(pair, "--force=hdd-signature").code == 0
     assert not signatures(pair[1], MIB)
@@ -250,8 +242,7 @@ def test_format_keeps_the_volume_of_a_replaced_ssd(disks, pair):
     pair[1].write(MIB, data)
     host.run("mkfs.ext4", "-q", "-E", f"offset={MIB}", pair[1].dev, "64M")
     data = pair[1].read(MIB, 95 * MIB)
-    done = lc_format((disks("new"), pair[1]), "--force=paired")
-    assert done.code == 0, done.err
+    expect(lc_format((disks("new"), pair[1]), "--force=paired"), 0)
     assert pair[1].read(MIB, 95 * MIB) == data
 
 
@@ -271,8 +262,7 @@ def test_format_forgets_partitions(tmp_path, disks):
     part = f"{pair[1].dev}p1"
     before = digests(*pair)
     holder = os.open(part, os.O_RDONLY)
-    done = lc_format(pair, "--force=hdd-signature")
-    assert done.code == 1 and "partition 1 of it is in use" in done.err, done.err
+    expect(lc_format(pair, "--force=hdd-signature"), 1, "partition 1 of it is in use")
     assert digests(*pair) == before and os.path.exists(part)
     os.close(holder)
     assert lc_format(pair, "--force=hdd-signature").code == 0
@@ -299,8 +289,7 @@ def test_format_refuses_a_loop_device_over_the_other(pair, options, force):
         assert done.code == 1 and f"{name[0]} on {name[1]}" in done.err, done.err
         assert "same storage" in done.err
         # Nor may a third device use one of them.
-        done = lc_format(pair, *ALL)
-        assert done.code == 1 and f"is used by another device: {name[0]} on {name[1]}" in done.err
+        expect(lc_format(pair, *ALL), 1, f"is used by another device: {name[0]} on {name[1]}")
         assert digests(*pair) == before
     finally:
         host.run("losetup", "--detach", over)
@@ -327,8 +316,7 @@ def test_format_takes_apart_parts_of_one_file(disks, tmp_path):
     ssd = loop_over(disk.path, "--sizelimit", 64 * MIB)
     hdd = loop_over(disk.path, "--offset", 64 * MIB)
     try:
-        done = run_tool("format", "--backing", hdd, ssd)
-        assert done.code == 1 and "--force=same-disk" in done.err, done.err
+        expect(run_tool("format", "--backing", hdd, ssd), 1, "--force=same-disk")
         assert run_tool("format", "--backing", hdd, ssd, "--force=same-disk").code == 0
     finally:
         host.run("losetup", "--detach", ssd)
@@ -416,15 +404,13 @@ def test_read_only_devices_are_refused_first(pair, fake, which, how):
     try:
         protect(True)
         before = digests(*pair)
-        done = lc_format(pair, *ALL)
-        assert done.code == 1 and f"{pair[which].dev}: is read-only" in done.err, done.err
+        done = expect(lc_format(pair, *ALL), 1, f"{pair[which].dev}: is read-only")
         assert "--setrw" in done.err and digests(*pair) == before
         protect(False)
         assert lc_format(pair).code == 0
         protect(True)
         for words in ((), (pair[1].dev,)):
-            done = fake.tool("resume", "lc0", pair[0].dev, *words)
-            assert done.code == 1 and "is read-only" in done.err, done.err
+            expect(fake.tool("resume", "lc0", pair[0].dev, *words), 1, "is read-only")
         done = run_tool("check", "--repair", pair[0].dev, "--backing", pair[1].dev)
         assert done.code == 8 and "is read-only" in done.err, done.err
         assert not fake.log()
@@ -451,8 +437,7 @@ def test_large_blocks_are_refused(disks):
     except Exception:  # pylint: disable=broad-except
         pytest.skip("this kernel has no loop devices with such blocks")
     before = digests(ssd)
-    done = lc_format((ssd, hdd), *ALL)
-    assert done.code == 1 and "logical blocks above 4096" in done.err, done.err
+    expect(lc_format((ssd, hdd), *ALL), 1, "logical blocks above 4096")
     assert digests(ssd) == before
 
 
@@ -466,13 +451,10 @@ def test_format_finds_the_mark_of_a_smaller_disk(disks, fake):
     grow(hdd, 256 * MIB)
     hdd.write(95 * MIB, marked)
     host.run("blockdev", "--flushbufs", hdd.dev)
-    done = fake.tool("resume", "lc0", first.dev, hdd.dev)
-    assert done.code == 0, done.err
-    done = lc_format((second, hdd), "--in-place")
-    assert done.code == 1 and "--force=paired" in done.err, done.err
+    expect(fake.tool("resume", "lc0", first.dev, hdd.dev), 0)
+    done = expect(lc_format((second, hdd), "--in-place"), 1, "--force=paired")
     assert f"mark at byte {95 * MIB}" in done.err or "never started" in done.err
-    done = lc_format((second, hdd), "--in-place", "--force=paired")
-    assert done.code == 0, done.err
+    expect(lc_format((second, hdd), "--in-place", "--force=paired"), 0)
     assert b"dmlc-mk\n" not in hdd.read(95 * MIB, MIB)
     done = fake.tool("resume", "lc1", first.dev, hdd.dev)
     assert done.code == 1 and re.search("bears the mark of cache|is not the hard disk", done.err)
@@ -489,8 +471,7 @@ def test_options_are_those_of_the_module(pair, fake, words, says):
     """What the kernel would refuse at every start is refused at once, with its words."""
     options = [word for pair_of in words for word in ("-o", pair_of)]
     before = digests(*pair)
-    done = lc_format(pair, *options, san=True)
-    assert done.code == 2 and says in done.err, done.err
+    expect(lc_format(pair, *options, san=True), 2, says)
     assert digests(*pair) == before
     assert lc_format(pair).code == 0
     done = fake.tool("resume", *options, "lc0", pair[0].dev, pair[1].dev)
@@ -502,8 +483,7 @@ def test_options_that_are_kept_and_bad_can_be_dropped(pair, fake):
     assert lc_format(pair, "-o", "lanes=3").code == 0
     first = pathlib.Path(pair[0].path).read_bytes()[:MIB]
     assert b"lanes 3" in first
-    done = fake.tool("resume", "-o", "lanes=500", "lc0", pair[0].dev, pair[1].dev)
-    assert done.code == 1 and "-o KEY=" in done.err, done.err
+    expect(fake.tool("resume", "-o", "lanes=500", "lc0", pair[0].dev, pair[1].dev), 1, "-o KEY=")
     assert fake.tool("resume", "-o", "lanes=", "lc0", pair[0].dev, pair[1].dev).code == 0
 
 

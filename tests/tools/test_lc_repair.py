@@ -18,6 +18,7 @@ from lib.tools import (
     Disk,
     check,
     dump,
+    expect,
     lc_format,
     preload,
     run_tool,
@@ -55,9 +56,7 @@ def test_passing_read_error_is_no_damage(image, tmp_path, place, kind):
     at = dump(disk.path)["superblock"]["end_offset"] if at is None else at
     before = disk.digest()
     for options in ((), ("--repair",)):
-        done = run_tool("check", *options, disk.path,
-                        env=bad_reads(tmp_path, f"{at} 2 {kind}"))
-        assert done.code == 0, done.out + done.err
+        expect(run_tool("check", *options, disk.path, env=bad_reads(tmp_path, f"{at} 2 {kind}")), 0)
         assert disk.digest() == before
 
 
@@ -154,10 +153,8 @@ def test_unreadable_mark_copy(pair, fake, tmp_path, copy):
     with_hdd = ("--backing", pair[1].dev, pair[0].dev)
     done = run_tool("check", *with_hdd, env=env)
     assert done.code == 4 and f"mark copy {copy}" in done.out, done.out + done.err
-    done = lc_format(pair, env=env)
-    assert done.code == 1 and "--force=paired" in done.err, done.err
-    done = run_tool("check", "--repair", *with_hdd, env=env)
-    assert done.code == 1, done.out + done.err
+    expect(lc_format(pair, env=env), 1, "--force=paired")
+    expect(run_tool("check", "--repair", *with_hdd, env=env), 1)
     assert run_tool("check", *with_hdd, env=env).code == 0
 
 
@@ -167,21 +164,17 @@ def test_unreadable_superblock_copy(pair, fake, tmp_path, copy):
     assert lc_format(pair).code == 0
     at = dump(pair[0].path)["superblock"]["end_offset"] if copy == 2 else copy * MIB // 2
     env = bad_reads(tmp_path, at, of=pair[0].dev)
-    done = run_tool("resume", "lc0", pair[0].dev, pair[1].dev, env=both(env, fake.env))
-    assert done.code == 0, done.err
-    done = run_tool("check", "--repair", "--backing", pair[1].dev, pair[0].dev, env=env)
-    assert done.code == 1, done.out + done.err
+    expect(run_tool("resume", "lc0", pair[0].dev, pair[1].dev, env=both(env, fake.env)), 0)
+    expect(run_tool("check", "--repair", "--backing", pair[1].dev, pair[0].dev, env=env), 1)
     assert run_tool("check", "--backing", pair[1].dev, pair[0].dev, env=env).code == 0
 
 
 def test_unreadable_places_are_not_taken_for_empty(pair, tmp_path):
     """Nobody knows what they held: lc-format refuses, and takes a force."""
     env = bad_reads(tmp_path, 0, MIB // 2, of=pair[1].dev)
-    done = lc_format(pair, env=env)
-    assert done.code == 1 and "nothing was written" in done.err, done.err
+    expect(lc_format(pair, env=env), 1, "nothing was written")
     env = bad_reads(tmp_path, MIB // 2, of=pair[0].dev)
-    done = lc_format(pair, env=env)
-    assert done.code == 1 and "--force=dirty-cache" in done.err, done.err
+    expect(lc_format(pair, env=env), 1, "--force=dirty-cache")
 
 
 # -- the question ----------------------------------------------------------------------------------
@@ -262,8 +255,7 @@ def test_killed_repair_ends_in_the_same_state(image, name, tmp_path):
         return disk
 
     disk = damaged()
-    done = run_tool("check", "--repair", disk.path, env=preload("cut_writes", CUT_LOG=str(log)))
-    assert done.code == 1, done.out + done.err
+    expect(run_tool("check", "--repair", disk.path, env=preload("cut_writes", CUT_LOG=str(log))), 1)
     whole = disk.digest()
     writes = log.read_text(encoding="ascii").splitlines()
     assert writes and all(line.startswith(f"{SLOT} ") for line in writes)
@@ -288,8 +280,7 @@ def test_killed_repair_of_unreadable_slots(image, tmp_path):
         bad = bad_reads(tmp_path, slot_at(2, 2), slot_at(1, 5), slot_at(3, 0))
         env = both(preload("cut_writes"), bad)
         if n is not None:
-            done = run_tool("check", "--repair", disk.path, env={**env, "CUT_AFTER": str(n)})
-            assert done.code == CUT, done.out + done.err
+            expect(run_tool("check", "--repair", disk.path, env={**env, "CUT_AFTER": str(n)}), CUT)
         assert run_tool("check", "--repair", disk.path, env=env).code == 1
         assert run_tool("check", disk.path, env=env).code == 0
         digests.add(disk.digest())

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from lib.tools import HIGH, MIB, dump, lc_format, make_newer, mklog, run_tool
+from lib.tools import HIGH, MIB, dump, expect, lc_format, make_newer, mklog, run_tool
 
 MARK_VERSION_AT = 72
 
@@ -50,8 +50,7 @@ def test_resume_refuses(pair, fake, prepare, says):
     """With reason; nothing is created and nothing written."""
     prepare(pair)
     before = [disk.digest() for disk in pair]
-    done = fake.tool("resume", "lc0", pair[0].dev, pair[1].dev)
-    assert done.code == 1 and says in done.err, done.err
+    expect(fake.tool("resume", "lc0", pair[0].dev, pair[1].dev), 1, says)
     assert not fake.log()
     assert [disk.digest() for disk in pair] == before
 
@@ -61,8 +60,7 @@ def test_resume_needs_something_that_tells_the_disk(pair, fake):
     def resume(facts, *args):
         mklog(pair[0].path, f"sb volume={96 * 2048} no_mark=1 {facts}\n")
         return fake.tool("resume", *args, "lc0", pair[0].dev, pair[1].dev)
-    done = resume("epoch=2")
-    assert done.code == 1 and "nothing tells whether a disk is the right one" in done.err
+    expect(resume("epoch=2"), 1, "nothing tells whether a disk is the right one")
     assert not fake.log()
     done = resume("epoch=2", "--print-table")
     assert done.code == 0 and done.out == f"0 {96 * 2048} lc {pair[1].dev} {pair[0].dev}\n"
@@ -74,13 +72,11 @@ def test_resume_refuses_names_and_doubles(pair, fake, disks):
     """A name that is taken, the kernel's no, an SSD in use, two disks that fit."""
     assert lc_format(pair).code == 0
     fake.put("refuse", "the kernel has its reasons")
-    done = fake.tool("resume", "lc0", pair[0].dev)
-    assert done.code == 1 and "the kernel has its reasons" in done.err
+    expect(fake.tool("resume", "lc0", pair[0].dev), 1, "the kernel has its reasons")
     (fake.folder / "refuse").unlink()
     copy = disks("copy", 96 * MIB)
     copy.write(0, pair[1].read(0, MIB))
-    done = fake.tool("resume", "lc0", pair[0].dev)
-    assert done.code == 1 and "more than one disk fits" in done.err
+    done = expect(fake.tool("resume", "lc0", pair[0].dev), 1, "more than one disk fits")
     assert copy.dev in done.err and pair[1].dev in done.err
     copy.detach()
     holder = os.open(pair[0].dev, os.O_RDONLY | os.O_EXCL)
@@ -88,8 +84,7 @@ def test_resume_refuses_names_and_doubles(pair, fake, disks):
     os.close(holder)
     assert fake.tool("resume", "lc0", pair[0].dev, pair[0].dev).code == 1
     assert fake.tool("resume", "lc0", pair[0].dev).code == 0
-    done = fake.tool("resume", "lc0", pair[0].dev)
-    assert done.code == 1 and "name is taken" in done.err
+    expect(fake.tool("resume", "lc0", pair[0].dev), 1, "name is taken")
 
 
 @pytest.mark.parametrize("facts", [
@@ -101,8 +96,7 @@ def test_numbers_too_high_for_another_life(pair, fake, facts):
     lines = f"sb volume={95 * 2048} {facts}\nmark file={pair[1].path}\n"
     mklog(pair[0].path, lines)
     before = [disk.digest() for disk in pair]
-    done = fake.tool("resume", "lc0", pair[0].dev, pair[1].dev)
-    assert done.code == 1 and "too high for another life" in done.err, done.err
+    expect(fake.tool("resume", "lc0", pair[0].dev, pair[1].dev), 1, "too high for another life")
     for options in ((), ("--repair",)):
         done = run_tool("check", *options, pair[0].path, san=True)
         assert done.code == 4 and "too high for another life" in done.out, done.out

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from lib.tools import MIB, USERLAND, dump, lc_format, mklog, run_tool
+from lib.tools import MIB, USERLAND, dump, expect, lc_format, mklog, run_tool
 
 MARK_LABEL_AT = 128
 LABEL_AT, OPTIONS_AT, SERIAL_AT, HOST_AT = 56, 760, 496, 368
@@ -95,8 +95,7 @@ def test_label_with_control_characters(pair):
     """Refused before anything is written; UTF-8 is taken."""
     before = [disk.digest() for disk in pair]
     for label in ("a\nb", "\x1b[2J", "a\u0085b"):
-        done = lc_format(pair, "--label", label)
-        assert done.code == 2 and "control characters" in done.err
+        done = expect(lc_format(pair, "--label", label), 2, "control characters")
         assert_tame(done.err.encode())
     assert [disk.digest() for disk in pair] == before
     assert lc_format(pair, "--label", "Müsik").code == 0
