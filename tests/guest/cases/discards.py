@@ -168,14 +168,12 @@ def dropped_blocks_stay_dropped(ctx):
         disks.cut(seed=ctx.seed, policy="drop-all")
         sh.result("dmsetup", "remove", lc.name)
         disks.restore()
-        lc.activate()
-        with lc.open() as raw:
+        with lc, lc.open() as raw:
             back = [block for block in range(300)
                     if raw.read(block * BLOCK, BLOCK) == content(block, "dropped")]
             assert not back, back
             for block, tag in (10, "newer"), *((block, "dropped") for block in range(300, 400)):
                 assert raw.read(block * BLOCK, BLOCK) == content(block, tag), block
-        lc.remove()
 
 
 def few_flushes(ctx, discard_all):

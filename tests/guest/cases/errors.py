@@ -93,10 +93,8 @@ def dead_ssd_without_mark_is_told(ctx):
             wait.until(lambda: events(lc) > before, 60, "an event")
         ssd.heal()
         # What was flushed is there, after a replay.
-        lc.activate()
-        with lc.open() as raw:
+        with lc, lc.open() as raw:
             assert raw.read(0, BLOCK) == b"a" * BLOCK
-        lc.remove()
 
 
 @case(disks=PAIR, timeout=180,
@@ -255,14 +253,12 @@ def damaged_dirty_slot_is_lost(ctx):
         raw.flush()
     lc.suspend()
     lc.remove()
-    lc.activate()
-    with lc.open() as raw:
+    with lc, lc.open() as raw:
         assert unreadable(raw, 3)
         raw.write(3 * BLOCK, content(3, "anew"))
         assert raw.read(3 * BLOCK, BLOCK) == content(3, "anew")
         assert lc.fields()["lost"] == 0
         lc.drain()
-    lc.remove()
     with dm.Raw(ctx.hdd) as hdd:
         assert hdd.read(MIB + 3 * BLOCK, BLOCK) == content(3, "anew")
 
@@ -305,14 +301,12 @@ def bad_hdd_sector_pins_nothing(ctx):
             check(raw, range(80), "mine")
         # It survives a restart, and is drained when the sector works again.
         lc.remove()
-        lc.activate()
-        with lc.open() as raw:
+        with lc, lc.open() as raw:
             assert raw.read(40 * BLOCK, BLOCK) == content(40, "mine")
             hdd.heal()
             lc.drain()
             fields = lc.fields()
             assert fields["refused"] == 0 and fields["dirty"] == 0, fields
-        lc.remove()
     check_hdd(ctx, range(80), "mine")
 
 

@@ -149,12 +149,10 @@ def rot_is_never_returned(ctx):
         raw.flush()
     lc.suspend()
     lc.remove()
-    lc.activate()
-    with lc.open() as raw:
+    with lc, lc.open() as raw:
         intact(raw)
         raw.write(20 * BLOCK, content(20, "anew"))
         assert raw.read(20 * BLOCK, BLOCK) == content(20, "anew")
-    lc.remove()
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=180,
@@ -199,10 +197,8 @@ def superblock_copy_unreadable(ctx):
             code, text = sh.result("lc-resume", "lc0", ssd.path, ctx.hdd)
             assert code == 1 and "superblock" in text, (code, text)
             ssd.heal()
-            lc.activate()
-            with lc.open() as raw:
+            with lc, lc.open() as raw:
                 assert raw.read(0, BLOCK) == content(0, "kept")
-            lc.remove()
 
 
 @case(disks=PAIR, timeout=180, long=("debug",),
@@ -435,10 +431,8 @@ def mark_copy_unreadable(ctx):
         code, text = sh.result("lc-resume", "lc0", ctx.ssd, hdd.path)
         assert code == 1, text
         hdd.heal()
-        lc.activate()
-        with lc.open() as raw:
+        with lc, lc.open() as raw:
             assert raw.read(3 * BLOCK, BLOCK) == content(3, "kept")
-        lc.remove()
 
 
 @case(disks=PAIR, timeout=180, long=("debug",),

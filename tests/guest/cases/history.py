@@ -3,7 +3,7 @@
 
 from lclib import case, dm, sh
 from lclib.disk import MIB, image, put
-from lclib.faulty import BLOCK, Breakable, check, content, fill, said
+from lclib.faulty import BLOCK, Breakable, check, fill, said
 from lclib.lc import LcStack
 from lclib.registry import Disk
 
@@ -72,9 +72,8 @@ def is_second_life(lc):
     """With the right disk all that life two wrote is there."""
     lc.activate()
     with lc.open() as raw:
-        for block in range(200):
-            wanted = content(block, "two" if block < 150 else "one")
-            assert raw.read(block * BLOCK, BLOCK) == wanted, block
+        check(raw, range(150), "two")
+        check(raw, range(150, 200), "one")
     lc.remove()
 
 
@@ -120,11 +119,7 @@ def old_copy_elsewhere_is_refused(ctx):
     lc = stack(ctx, SMALL)
     copies = []
     for _ in range(3):
-        lc.activate()
-        with lc.open() as raw:
-            fill(raw, 0, 200, "one")
-        lc.drain()
-        lc.remove()
+        life_one(lc)
         copies.append(image(ctx.hdd))
     life_two(lc, False)
     for copy in copies:
@@ -140,11 +135,9 @@ def old_copy_elsewhere_is_refused(ctx):
 def old_ssd_is_refused(ctx):
     """The other way round: an old copy of the SSD with the disk as it is now."""
     lc = stack(ctx, SMALL)
-    lc.activate()
-    with lc.open() as raw:
+    with lc, lc.open() as raw:
         fill(raw, 0, 200, "one")
         raw.flush()
-    lc.remove()
     copy = image(ctx.ssd)
     life_two(lc, False)
     right = image(ctx.ssd)
@@ -179,7 +172,5 @@ def cut_start_keeps_the_fingerprint(ctx):
         with dm.Raw(hdd.path) as raw:
             raw.write(MIB, was)
             raw.flush()
-        lc.activate()
-        with lc.open() as raw:
+        with lc, lc.open() as raw:
             check(raw, range(200), "one")
-        lc.remove()
