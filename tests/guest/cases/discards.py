@@ -16,6 +16,7 @@ from lclib.disk import MIB, commands
 from lclib.disks import Disks
 from lclib.faulty import BLOCK, Breakable, Holding, content, events, fill
 from lclib.lc import LcStack
+from lclib.setting import setting
 from lclib.writes import Write
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
@@ -198,20 +199,15 @@ def few_flushes(ctx, discard_all):
 def without_one_below_cost_nothing(ctx):
     """If nothing is cached and the hard disk has no discard, a discard of the volume costs no
     command; it still takes what is cached out of the cache."""
-    limit = pathlib.Path("/sys/block", pathlib.Path(ctx.hdd).name, "queue/discard_max_bytes")
-    before = limit.read_text(encoding="ascii")
-    limit.write_text("0", encoding="ascii")
-    try:
-        with LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw:
-            seen = [all_commands(path) for path in (ctx.ssd, ctx.hdd)]
-            raw.discard(0, raw.size)
-            assert [all_commands(path) for path in (ctx.ssd, ctx.hdd)] == seen, seen
-            fill(raw, 7, 1, "cached")
-            raw.flush()
-            raw.discard(0, raw.size)
-            lc.wait(lambda fields: fields["cached"] == 0, what="nothing cached")
-    finally:
-        limit.write_text(before, encoding="ascii")
+    with (setting(f"/sys/block/{pathlib.Path(ctx.hdd).name}/queue/discard_max_bytes", 0),
+          LcStack(ctx.hdd, ctx.ssd, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw):
+        seen = [all_commands(path) for path in (ctx.ssd, ctx.hdd)]
+        raw.discard(0, raw.size)
+        assert [all_commands(path) for path in (ctx.ssd, ctx.hdd)] == seen, seen
+        fill(raw, 7, 1, "cached")
+        raw.flush()
+        raw.discard(0, raw.size)
+        lc.wait(lambda fields: fields["cached"] == 0, what="nothing cached")
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=120)

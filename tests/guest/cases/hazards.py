@@ -19,6 +19,7 @@ from lclib.disk import MIB, commands
 from lclib.disks import Disks
 from lclib.faulty import BLOCK, Breakable, Holding, check, content, fill, salvage, slot_sector
 from lclib.lc import LcStack
+from lclib.setting import setting
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
 RECORDED = (Disk("ssd", "8M", kind="recorded"), Disk("hdd", "32M", kind="recorded"))
@@ -164,27 +165,13 @@ def doubt_outlives_other_flushes(ctx):
 # --- coming and going ---------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def written_back_late():
-    """Data in the page cache stays there, though it is much."""
-    knobs = [pathlib.Path("/proc/sys/vm", name) for name in ("dirty_background_ratio",
-                                                             "dirty_ratio")]
-    before = [knob.read_text(encoding="ascii") for knob in knobs]
-    for knob, value in reversed(list(zip(knobs, (80, 90)))):
-        knob.write_text(str(value), encoding="ascii")
-    try:
-        yield
-    finally:
-        for knob, value in zip(knobs, before):
-            knob.write_text(value, encoding="ascii")
-
-
 @case(disks=(Disk("ssd", "16M"), Disk("hdd", "128M")), timeout=40, long=("debug",))
 def suspend_writes_what_is_dirty(ctx):
     """A suspend has the kernel write back more than the log holds, and ends (D4)."""
     with LcStack(ctx.hdd, ctx.ssd, format=SMALL) as lc:
-        # Nobody but the suspend writes it back.
-        with written_back_late(), lc.open(direct=False) as raw:
+        # Nobody but the suspend writes it back, though it is much.
+        with setting("/proc/sys/vm/dirty_ratio", 90), \
+                setting("/proc/sys/vm/dirty_background_ratio", 80), lc.open(direct=False) as raw:
             for at in range(0, 48 * MIB, MIB):
                 raw.write(at, at.to_bytes(8, "little") * (MIB // 8))
             with lc.paused():

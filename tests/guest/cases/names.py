@@ -10,6 +10,7 @@ from lclib import case, dm, sh, wait
 from lclib.faulty import BLOCK, Breakable, content, fill
 from lclib.lc import LcStack
 from lclib.registry import Disk
+from lclib.setting import setting
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "256M"))
 
@@ -141,9 +142,6 @@ def reasons_are_of_the_volume(ctx):
     """A tool tells the kernel's reasons of its own volume, not what another one says meanwhile."""
     stack = LcStack(ctx.hdd, ctx.ssd, name="music")
     stack.format()
-    limit = pathlib.Path("/proc/sys/kernel/printk_devkmsg")
-    before = limit.read_text(encoding="ascii")
-    limit.write_text("on\n", encoding="ascii")
     stop = threading.Event()
 
     def chatter():
@@ -154,16 +152,16 @@ def reasons_are_of_the_volume(ctx):
     noise = threading.Thread(target=chatter)
     noise.start()
     try:
-        wait.until(lambda: said("(other): something else"), 60, "another volume's lines")
-        for _ in range(50):
-            code, text = sh.result("strace", "-o", "/tmp/trace", "-e", "read", "-s", "200",
-                                   "lc-resume", "-o", "lanes=2", "music", ctx.ssd, ctx.hdd)
-            if "(other): something" in pathlib.Path("/tmp/trace").read_text(encoding="ascii"):
-                break
-        else:
-            raise AssertionError("lc-resume never read a line of another volume")
+        with setting("/proc/sys/kernel/printk_devkmsg", "on"):
+            wait.until(lambda: said("(other): something else"), 60, "another volume's lines")
+            for _ in range(50):
+                code, text = sh.result("strace", "-o", "/tmp/trace", "-e", "read", "-s", "200",
+                                       "lc-resume", "-o", "lanes=2", "music", ctx.ssd, ctx.hdd)
+                if "(other): something" in pathlib.Path("/tmp/trace").read_text(encoding="ascii"):
+                    break
+            else:
+                raise AssertionError("lc-resume never read a line of another volume")
     finally:
         stop.set()
         noise.join()
-        limit.write_text(before, encoding="ascii")
     assert code == 1 and "Option lanes" in text and "(other)" not in text, text

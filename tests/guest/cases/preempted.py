@@ -16,6 +16,7 @@ from lclib.faulty import content, salvage
 from lclib.lc import LcStack
 from lclib.registry import Disk
 from lclib.scatter import Scatter
+from lclib.setting import setting
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "256M"))
 BLOCK = 4096
@@ -30,19 +31,6 @@ WRITES = 8              # a counter of 8 bytes
 def put(path, text):
     """Write to a file of the kernel."""
     pathlib.Path(path).write_text(text, encoding="ascii")
-
-
-@contextlib.contextmanager
-def setting(path, text):
-    """A knob of the kernel is turned inside the block."""
-    before = pathlib.Path(path).read_text(encoding="ascii").strip()
-    if "(" in before:
-        before = before.partition("(")[2].partition(")")[0]
-    put(path, text + "\n")
-    try:
-        yield
-    finally:
-        put(path, before + "\n")
 
 
 @contextlib.contextmanager

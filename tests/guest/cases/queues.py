@@ -19,6 +19,7 @@ from lclib import Disk, case, dm, sh, wait
 from lclib.faulty import BLOCK, Breakable, check, content
 from lclib.lc import LcStack
 from lclib.scatter import Scatter
+from lclib.setting import setting
 from lclib.writes import Write
 
 PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
@@ -33,16 +34,9 @@ COMMIT = 20_000         # a block far from them
 @contextlib.contextmanager
 def soon_written():
     """The flusher threads write the page cache at once."""
-    knobs = [pathlib.Path("/proc/sys/vm", name) for name in ("dirty_expire_centisecs",
-                                                             "dirty_writeback_centisecs")]
-    before = [knob.read_text(encoding="ascii") for knob in knobs]
-    for knob in knobs:
-        knob.write_text("1", encoding="ascii")
-    try:
+    with setting("/proc/sys/vm/dirty_expire_centisecs", 1), \
+            setting("/proc/sys/vm/dirty_writeback_centisecs", 1):
         yield
-    finally:
-        for knob, value in zip(knobs, before):
-            knob.write_text(value, encoding="ascii")
 
 
 class Flood(threading.Thread):
