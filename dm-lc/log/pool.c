@@ -191,6 +191,7 @@ static struct lc_buffer *lane_pool_take(struct lc_pool *pool, u32 i)
 static void pool_trim(struct lc_pool *pool)
 {
 	struct lc_buffer *buf;
+	u32 wanted = READ_ONCE(pool->wanted);
 	LIST_HEAD(drop);
 	u32 i, share;
 
@@ -198,9 +199,8 @@ static void pool_trim(struct lc_pool *pool)
 	for (i = 0; i < pool->nr_lane_pools; i++) {
 		struct lc_lane_pool *lane_pool = &pool->lane_pools[i];
 
-		share = pool->wanted / pool->nr_lane_pools +
-			(i < pool->wanted % pool->nr_lane_pools);
-		while (pool->nr > pool->wanted && lane_pool->nr > share &&
+		share = wanted / pool->nr_lane_pools + (i < wanted % pool->nr_lane_pools);
+		while (pool->nr > wanted && lane_pool->nr > share &&
 		       (buf = lane_pool_take(pool, i))) {
 			list_add(&buf->list, &drop);
 			list_del(&buf->all);
