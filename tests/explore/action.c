@@ -10,6 +10,7 @@
  * plan_next() draws the next one at random from what is possible.
  */
 #include "action.h"
+#include "bio/intake.h"
 #include "history.h"
 #include "life.h"
 #include "store/claims.h"
@@ -73,13 +74,16 @@ static bool may_fail(const struct cmd *cmd)
 
 static bool do_write(const struct action *a)
 {
-	u32 lane = (a->b >> LANE_SHIFT) % nr_lanes(), nr = a->b & ((1u << LANE_SHIFT) - 1);
+	/* The page cache, an fsync of it, a file system's journal, and one that polls. */
+	static const blk_opf_t senders[] = { 0, REQ_SYNC, REQ_META, REQ_SYNC | REQ_NOWAIT };
+	blk_opf_t flags = senders[(a->b >> SENDER_SHIFT) % ARRAY_SIZE(senders)];
+	u32 lane = (u8)(a->b >> LANE_SHIFT) % nr_lanes(), nr = a->b & ((1u << LANE_SHIFT) - 1);
 
 	if (a->a >= world->params.blocks || !nr || !a->c || !user_can_start())
 		return false;
 	nr = min(nr, world->params.blocks - a->a);
-	user_write(lane, world->first_block + a->a, nr, a->c, a->kind != ACTION_WRITE,
-		   a->kind == ACTION_MEET);
+	user_write(lane, world->first_block + a->a, nr, a->c,
+		   flags | (a->kind != ACTION_WRITE ? REQ_FUA : 0), a->kind == ACTION_MEET);
 	return true;
 }
 
@@ -134,7 +138,7 @@ static bool do_work(enum worker kind, u32 n)
 
 	if (!work || ((kind == WORKER_RECORD || kind == WORKER_FLUSH) && rewrite_holds(work)))
 		return false;
-	world->standin->nr_merges += kind == WORKER_WRITE && !user_commits(work);
+	world->standin->nr_merges += work->wq == world->vol->c.patient_wq;
 	shim_run(work);
 	return true;
 }
@@ -281,6 +285,13 @@ void plan_draw(struct plan *p, const struct theme *theme, struct rng *rng, u64 h
 		.eager = rnd(rng, 60),
 		.bad_hdd = failing && chance(rng, 25) ? 40 + rnd(rng, 61) : 0,
 	};
+	p->most_parked = rnd(rng, 4 * p->max_blocks);
+	/* So much that map() has to sleep. */
+	if (chance(rng, 4)) {
+		p->max_blocks = world->params.blocks;
+		p->most_parked = NONE;
+		p->steps += 100;
+	}
 	if (nr_lanes() > 1)
 		p->lopsided = rnd(rng, 101);
 	if (chance(rng, theme->sparse)) {
@@ -356,6 +367,7 @@ static void draw_write(struct action *a, u8 kind)
 	}
 	if (nr_lanes() > 1 && !chance(rng, plan.lopsided))
 		a->b |= rnd(rng, nr_lanes()) << LANE_SHIFT;
+	a->b |= rnd(rng, 4) << SENDER_SHIFT;
 }
 
 static bool draw_user(struct action *a)
@@ -370,7 +382,7 @@ static bool draw_user(struct action *a)
 	for (i = 0; i < ARRAY_SIZE(weights); i++)
 		total += weights[i];
 	/* More of them would not do anything else. */
-	if (!user_can_start() || world->standin->nr_waiting > 3)
+	if (!user_can_start() || lc_intake_blocks(world->vol->intake) > plan.most_parked)
 		return false;
 	pick = rnd(rng, total);
 	for (i = 0; pick >= weights[i]; i++)
@@ -423,7 +435,7 @@ static bool draw_inner(struct action *a)
 		};
 	if (writers)
 		can[nr++] = (struct action) { .kind = ACTION_WRITER, .a = rnd(rng, writers) };
-	if (s->nr_waiting && workers(WORKER_UNPARK))
+	if (workers(WORKER_UNPARK))
 		can[nr++] = (struct action) { .kind = ACTION_UNPARK };
 	if (workers(WORKER_FLUSH))
 		can[nr++] = (struct action) { .kind = ACTION_FLUSHER };

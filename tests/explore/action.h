@@ -16,7 +16,7 @@
 	ACTION(RETRY, retry, 0)		/* worker: what has failed is written again */ \
 	ACTION(REFILL, refill, 0)	/* worker: buffers and segments */ \
 	ACTION(WRITER, writer, 1)	/* the n-th worker that goes on with writes */ \
-	ACTION(UNPARK, unpark, 0)	/* worker: a write that found no room goes on */ \
+	ACTION(UNPARK, unpark, 0)	/* worker: writes that found no room go on */ \
 	ACTION(REWRITE, rewrite, 0)	/* a failed record gets another place */ \
 	ACTION(SKIP, name-skip, 0)	/* a skipped segment into the superblock */ \
 	ACTION(WRITEBACK, writeback, 1)	/* user: a batch is to begin; 1: all is to be drained */ \
@@ -31,8 +31,9 @@
 	ACTION(DISCARD, discard, 2)	/* user: first block, blocks */ \
 	ACTION(STOP, stop, 0)		/* the device is removed: clean stop */
 
-/* The lane of a write is above the number of its blocks. */
+/* The lane of a write is above the number of its blocks, and its sender above that. */
 #define LANE_SHIFT	8
+#define SENDER_SHIFT	16
 
 enum action_kind {
 #define ACTION(id, name, args) ACTION_##id,
@@ -65,6 +66,7 @@ struct plan {
 	u64 bad_first;
 	u32 writes, fuas, meets, flushes, discards, seals, batches;	/* weights */
 	u32 max_blocks;
+	u32 most_parked;	/* blocks, then no more writes are sent */
 	u32 whole;		/* percent of writes that are of whole blocks */
 	u32 hot;		/* percent of writes that go to a few blocks */
 	u32 lopsided;		/* percent of writes that go to the first lane in any case */

@@ -51,7 +51,7 @@ static struct {
 	KIND(cuts) KIND(old_cuts) KIND(old_hdd) KIND(old_ssd) KIND(old_taken) KIND(unreadable) \
 	KIND(moved_head) KIND(cut_runs) KIND(cut_discards) KIND(direct) KIND(waits) KIND(met) \
 	KIND(left_open) KIND(again) KIND(merges) KIND(solid) KIND(through) KIND(parked) \
-	KIND(relogged) KIND(reading)
+	KIND(slept) KIND(relogged) KIND(reading)
 
 static struct {
 	u64 states, seeds;
@@ -213,6 +213,7 @@ static void count_life(const struct life *life)
 	seen.merges += world->standin->nr_merges;
 	seen.solid += world->standin->nr_solid;
 	seen.parked += world->standin->nr_parked;
+	seen.slept += world->standin->nr_slept;
 	seen.relogged += lc_writeback_relogged(world->vol->wb);
 }
 

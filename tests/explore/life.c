@@ -320,8 +320,7 @@ static void standin_reset(void)
 	struct standin *s = &the_standin;
 	u32 i;
 
-	memset(s, 0, offsetof(struct standin, parked));
-	INIT_LIST_HEAD(&s->parked);
+	memset(s, 0, offsetof(struct standin, bios));
 	memset(s->known, 0xff, sizeof(s->known));
 	for (i = 0; i < MAX_BIOS; i++)
 		s->bios[i].used = false;

@@ -5,8 +5,6 @@
  * The linker puts the functions __wrap_*() between the module's files (--wrap).
  */
 #include "bio/bypass.h"
-#include "bio/flush.h"
-#include "bio/intake.h"
 #include "life/rescue.h"
 #include "store/ring.h"
 #include "standin.h"
@@ -15,7 +13,6 @@
 #include "log/submit.h"
 #include "store/claims.h"
 #include "writeback/internal.h"
-#include "bio/write.h"
 
 /* --- as many lanes as the path says ------------------------------------------- */
 
@@ -103,19 +100,22 @@ void __wrap_lc_refill_attach(struct lc_refill *refill, const struct lc_refill_op
 
 /* --- work ------------------------------------------------------------------------ */
 
-static struct work_struct unpark;	/* of the writes that find no room */
-
 static enum worker worker_of(const struct work_struct *work)
 {
 	const struct lc_volume *vol = world->vol;
 
 	if (work == vol->c.env.refill.work)
 		return WORKER_REFILL;
-	if (user_commits(work) || work->wq == vol->c.patient_wq)
+	if (work == vol->c.env.unpark.work)
+		return WORKER_UNPARK;
+	/* A seal stands for the idle clock. */
+	if (work->wq == vol->c.env.wq && work->delay >= HZ)
+		return WORKER_NOBODY;
+	if (work->wq == vol->c.env.wq || work->wq == vol->c.patient_wq || user_commits(work))
 		return WORKER_WRITE;
 	if (work->wq == vol->c.claims->discards.wq || work->wq == vol->wb->wq)
 		return WORKER_TASK;
-	return work == &unpark ? WORKER_UNPARK : log_worker(work);
+	return log_worker(work);
 }
 
 /* How many are queued? */
@@ -139,96 +139,6 @@ struct work_struct *worker_nth(enum worker kind, u32 n)
 			return work;
 	}
 	return NULL;
-}
-
-/* --- writes that find no room ------------------------------------------------------ */
-
-/* As in intake.c. */
-static bool held(const struct lc_request *io)
-{
-	struct lc_claims *claims = world->vol->c.claims;
-	sector_t last = io->iter.bi_sector + (io->iter.bi_size >> SECTOR_SHIFT) - 1;
-
-	return lc_claims_holding(claims) &&
-	       lc_claims_held(claims, io->iter.bi_sector / PAGE_SECTORS, last / PAGE_SECTORS);
-}
-
-/* In the order in which they came.  Must a write wait? */
-bool park_must(const struct lc_request *io)
-{
-	return !list_empty(&world->standin->parked) || held(io);
-}
-
-void park_add(struct lc_request *io)
-{
-	world->standin->nr_parked++;
-	world->standin->nr_waiting++;
-	list_add_tail(&io->list, &world->standin->parked);
-}
-
-/* As the worker of intake.c goes on with the first one, and looks again if there was room. */
-static void unpark_work(struct work_struct *work)
-{
-	struct lc_volume *vol = world->vol;
-	struct list_head *parked = &world->standin->parked;
-	struct lc_request *io = list_first_entry_or_null(parked, struct lc_request, list);
-	int ret;
-
-	if (!io || held(io))
-		return;
-	list_del(&io->list);
-	io->waiting.class = LC_CLASS_COMMIT;
-	ret = lc_write_again(&vol->c, io);
-	if (ret == -EAGAIN) {
-		list_add(&io->list, parked);
-		return;
-	}
-	world->standin->nr_waiting--;
-	user_go_on(io, ret, true);
-	lc_flush_commit(vol->flush);
-	queue_work(vol->c.env.wq, work);
-}
-
-/* Only its address matters. */
-struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
-				   struct lc_bypass *bypass)
-{
-	(void)flush;
-	(void)bypass;
-	INIT_WORK(&unpark, unpark_work);
-	c->env.unpark = (struct lc_kick){ c->env.wq, &unpark };
-	return (struct lc_intake *)c;
-}
-
-void lc_intake_destroy(struct lc_intake *intake)
-{
-	(void)intake;
-}
-
-void lc_intake_kick(struct lc_intake *intake)
-{
-	lc_kick(&((struct lc_cache *)intake)->env.unpark);
-}
-
-void lc_intake_presuspend(struct lc_intake *intake, struct dm_target *ti)
-{
-	(void)intake;
-	(void)ti;
-}
-
-void lc_intake_resume(struct lc_intake *intake)
-{
-	(void)intake;
-}
-
-void lc_intake_quiesce(struct lc_intake *intake)
-{
-	(void)intake;
-}
-
-void lc_intake_stop(struct lc_intake *intake)
-{
-	(void)intake;
 }
 
 /* --- no SSD is given up, so that there is no rescue -------------------------------------- */
@@ -296,9 +206,16 @@ int lc_bypass_flush(struct lc_bypass *bypass)
 	return -EIO;
 }
 
+void lc_bypass_submit(struct lc_bypass *bypass, struct lc_request *io)
+{
+	(void)bypass;
+	(void)io;
+	trouble(BAD_WARNING, "a write bypasses the log");
+}
+
 /* --- names, options, counters --------------------------------------------------------------- */
 
-int lc_stats_wanted;
+int lc_stats_wanted = 1;
 
 int lc_stats_create(struct lc_stats *stats)
 {
@@ -315,6 +232,12 @@ void lc_stats_add_copy(struct lc_stats *stats, const void *to)
 {
 	(void)stats;
 	(void)to;
+}
+
+void lc_stats_add_parked(struct lc_stats *stats)
+{
+	(void)stats;
+	world->standin->nr_parked++;
 }
 
 void lc_name_init(struct lc_name *name, struct mapped_device *md, const char *number)

@@ -22,6 +22,7 @@
 
 #define MAX_BUFFERS	12
 #define MAX_BIOS	64
+#define MAX_IN_MAP	4		/* tasks that wait there until less is parked */
 #define MAX_QUEUE	(MAX_SEGMENTS * SEG_SLOTS)
 
 /* A bio of the user. */
@@ -48,8 +49,8 @@ enum worker {
 	WORKER_FLUSH,		/* log.c: the FLUSH decided on */
 	WORKER_RETRY,		/* log.c: what has failed is written again */
 	WORKER_REFILL,		/* refill.c */
-	WORKER_WRITE,		/* merge.c: an old slot is read; flush.c: FUA writes are committed */
-	WORKER_UNPARK,		/* rooms.c: writes that wait for room */
+	WORKER_WRITE,		/* merge.c, flush.c, and the clock of intake.c */
+	WORKER_UNPARK,		/* intake.c: writes that wait for room */
 	WORKER_TASK,		/* copy.c, discard.c: it may sleep */
 	WORKER_NOBODY,		/* what the explorer has no use for */
 };
@@ -59,7 +60,7 @@ struct standin {
 	/* By place of the header in the ring: the record that is open there, or was. */
 	u32 known[MAX_SEGMENTS][SEG_SLOTS];
 	u32 meta_busy;		/* superblocks that are being written */
-	u32 nr_waiting;		/* writes that wait for room */
+	u32 nr_in_map;		/* tasks of users */
 	struct user_discard discards[MAX_DISCARDS];
 	u32 nr_discards;
 	/* rewrite.c */
@@ -85,9 +86,9 @@ struct standin {
 	u32 nr_again;		/* records written again where they were */
 	u32 nr_merges;		/* writes that had to read an old slot */
 	u32 nr_solid;		/* records that FUA made durable */
-	u32 nr_parked;		/* writes that found no room, and wait */
+	u32 nr_parked;		/* writes that found no room, and those of them ... */
+	u32 nr_slept;		/* whose task slept because too many waited */
 	/* Everything above is zeroed for a life. */
-	struct list_head parked;	/* those that wait now, by io->list */
 	struct user_bio bios[MAX_BIOS];
 };
 
@@ -105,8 +106,6 @@ static inline bool skip_wanted(const struct standin *s)
 u32 nr_lanes(void);
 u32 workers(enum worker kind);
 struct work_struct *worker_nth(enum worker kind, u32 n);
-bool park_must(const struct lc_request *io);
-void park_add(struct lc_request *io);
 
 /* trace.c */
 struct lc_segment *segment_of(u64 number);
@@ -117,10 +116,9 @@ void bio_ended(struct cmd *cmd);
 void bio_wait(struct bio *bio);
 
 /* user.c */
-void user_go_on(struct lc_request *io, int ret, bool batch);
 bool user_commits(const struct work_struct *work);
 bool user_can_start(void);
-void user_write(u32 lane, u32 block, u32 nr, u8 mask, bool fua, bool meets);
+void user_write(u32 lane, u32 block, u32 nr, u8 mask, blk_opf_t flags, bool meets);
 void user_flush(void);
 bool user_hole(u32 lane);
 bool user_discard(u32 first, u32 nr);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * Users of the volume: their bios, and when they end.  What intake.c does with a write for which
- * there is room is here, too.
- */
+/* Users of the volume: their bios, and when they end. */
 #include "bio/flush.c"
 
 #include "bio/bypass.h"
@@ -10,10 +7,9 @@
 #include "history.h"
 #include "store/io.h"
 #include "life.h"
-#include "bio/merge.h"
+#include "bio/intake.h"
 #include "store/claims.h"
 #include "standin.h"
-#include "bio/write.h"
 #include "writeback/internal.h"
 #include "writeback/writeback.h"
 #include "store/ring.h"
@@ -42,6 +38,10 @@ static void user_end(struct bio *bio)
 
 	user->used = false;
 	world->standin->nr_bios--;
+	/* It has left nothing in a record. */
+	if (bio->bi_status == BLK_STS_AGAIN && bio->bi_opf & REQ_NOWAIT &&
+	    user->first_op > world->nr_ops)
+		return;
 	if (bio->bi_status) {
 		trouble(BAD_WARNING, "a bio ended with an error");
 		return;
@@ -81,7 +81,7 @@ void __wrap_lc_log_flush_io(struct lc_log *log, struct lc_request *io, u64 seq)
 
 bool user_can_start(void)
 {
-	return world->standin->nr_bios < MAX_BIOS;
+	return world->standin->nr_bios < MAX_BIOS && world->standin->nr_in_map < MAX_IN_MAP;
 }
 
 static struct user_bio *user_new(blk_opf_t opf)
@@ -109,29 +109,13 @@ bool user_commits(const struct work_struct *work)
 	return work == &flush->commit_work || work == &flush->commit_late.work;
 }
 
-static void merged(struct lc_merge *merge, struct lc_request *io, int ret);
-static struct lc_merge user_merge = { .merged = merged };
-
-/* As in intake.c.  @ret: as of lc_write_run(); @batch: the caller commits it. */
-void user_go_on(struct lc_request *io, int ret, bool batch)
+/* If too much is parked, it sleeps (D15). */
+static int map_write(void *user)
 {
-	user_merge.c = &world->vol->c;
-	if (!ret)
-		lc_stamp(&world->vol->c.env.last_write);
-	if (ret == -EINPROGRESS)
-		lc_merge_start(&user_merge, io);
-	else if (ret)
-		park_add(io);
-	else if (lc_request_bio(io)->bi_opf & REQ_FUA)
-		lc_flush_write(world->vol->flush, io, batch);
-	else
-		lc_request_end(io, BLK_STS_OK);
-}
-
-static void merged(struct lc_merge *merge, struct lc_request *io, int ret)
-{
-	(void)merge;
-	user_go_on(io, ret, false);
+	world->standin->nr_in_map++;
+	lc_intake_map(world->vol->intake, &((struct user_bio *)user)->bio);
+	world->standin->nr_in_map--;
+	return 0;
 }
 
 /**
@@ -140,14 +124,14 @@ static void merged(struct lc_merge *merge, struct lc_request *io, int ret)
  * @block: the first one
  * @nr: how many
  * @mask: sectors of the last one, in one piece
- * @fua: with FUA
+ * @flags: REQ_*
  * @meets: from a worker of device mapper, where other such writes come, too
  */
-void user_write(u32 lane, u32 block, u32 nr, u8 mask, bool fua, bool meets)
+void user_write(u32 lane, u32 block, u32 nr, u8 mask, blk_opf_t flags, bool meets)
 {
-	struct user_bio *user = user_new(REQ_OP_WRITE | (fua ? REQ_FUA : 0));
+	struct user_bio *user = user_new(REQ_OP_WRITE | flags);
 	u32 first = nr > 1 ? 0 : __ffs(mask);
-	u32 sectors = (nr - 1) * PAGE_SECTORS + hweight8(mask);
+	u32 sectors = (nr - 1) * PAGE_SECTORS + hweight8(mask), task;
 	struct lc_volume *vol = world->vol;
 
 	/* Of several blocks the last one from its beginning on. */
@@ -160,9 +144,9 @@ void user_write(u32 lane, u32 block, u32 nr, u8 mask, bool fua, bool meets)
 		world->standin->nr_met += !llist_empty(&vol->flush->commits);
 		atomic_set(&vol->flush->nr_flushes, 2);
 	}
-	user->io.iter = user->bio.bi_iter;
-	user_go_on(&user->io, park_must(&user->io) ? -EAGAIN :
-		   lc_write_run(&vol->c, &user->io, false, NULL), false);
+	task = shim_task(map_write, user);
+	shim_step(task);
+	world->standin->nr_slept += shim_state(task) != SHIM_NONE;
 	shim_current.flags = 0;
 }
 

@@ -11,7 +11,7 @@
  *
  * Work that the module queues is one action.  What sleeps in the middle is a task with a stack of
  * its own (../host/shim_work.h): the thread of writeback, a run that it copies, the workers of the
- * discards.  An action has a task go on until it sleeps again, on an event or on a command of a
+ * discards, a user in map().  An action has a task go on until it sleeps again, on an event or on a command of a
  * disk.  Start and stop sleep on the explorer's own stack: others go on below them.
  *
  * A crash state is a time, and for each command that

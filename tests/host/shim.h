@@ -432,6 +432,7 @@ static inline void clear_bit_unlock(u64 nr, unsigned long *bits)
 extern struct task_struct {
 	int pid;
 	unsigned int flags;
+	const void *on;			/* io_schedule() sleeps on that */
 } shim_current;
 
 #endif /* HOST_SHIM_H */

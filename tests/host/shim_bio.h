@@ -10,14 +10,17 @@
 #define REQ_NOWAIT	8u
 #define REQ_POLLED	16u
 #define REQ_OP_DISCARD	32u
-#define REQ_META	0u
-#define REQ_SYNC	0u
+#define REQ_META	64u
+#define REQ_PRIO	128u
+#define REQ_SYNC	256u
+#define REQ_SWAP	512u
 #define REQ_IDLE	0u
 #define SECTOR_SHIFT	9
 
 #define BLK_STS_OK	((blk_status_t)0)
 #define BLK_STS_AGAIN	((blk_status_t)2)
 #define BLK_STS_IOERR	((blk_status_t)10)
+#define BLK_STS_DM_REQUEUE	((blk_status_t)11)
 #define errno_to_blk_status(ret) ((ret) ? BLK_STS_IOERR : BLK_STS_OK)
 #define blk_status_to_errno(status) ((status) ? -EIO : 0)
 

@@ -22,7 +22,7 @@ struct work_struct {
 	struct workqueue_struct *wq;
 	bool queued;
 	bool running;			/* as a task */
-	bool delayed;			/* its time has not come */
+	unsigned long delay;		/* ticks until its time comes; 0: it has come */
 };
 
 struct delayed_work {
@@ -32,7 +32,7 @@ struct delayed_work {
 extern struct list_head shim_works;
 
 /* Return: false if it is queued already. */
-bool shim_queue(struct workqueue_struct *wq, struct work_struct *work, bool delayed);
+bool shim_queue(struct workqueue_struct *wq, struct work_struct *work, unsigned long delay);
 /* Return: whether it was queued. */
 bool shim_cancel(struct work_struct *work);
 /* Run one that is queued. */
@@ -63,6 +63,9 @@ bool shim_in_task(void);
 /* Sleep until @on is woken; @timed: or until a time is over.  Return: whether it was woken. */
 bool shim_sleep(const void *on, bool timed);
 void shim_wake(const void *on);
+void shim_wake_one(const void *on);
+/* Does a task sleep on it? */
+bool shim_asleep(const void *on);
 
 #define WQ_MEM_RECLAIM	0
 #define WQ_UNBOUND	0
@@ -73,8 +76,8 @@ void shim_wake(const void *on);
 #define MSEC_PER_SEC	1000
 #define INIT_WORK(w, f)		((w)->func = (f), (w)->queued = false, (w)->running = false)
 #define INIT_DELAYED_WORK(w, f)	INIT_WORK(&(w)->work, f)
-#define queue_work(wq, w)	shim_queue(wq, w, false)
-#define queue_delayed_work(wq, w, ticks) ((void)(ticks), shim_queue(wq, &(w)->work, true))
+#define queue_work(wq, w)	shim_queue(wq, w, 0)
+#define queue_delayed_work(wq, w, ticks) shim_queue(wq, &(w)->work, ticks)
 #define mod_delayed_work(wq, w, ticks) queue_delayed_work(wq, w, ticks)
 #define to_delayed_work(w)	container_of(w, struct delayed_work, work)
 #define cancel_work_sync(w)	shim_cancel(w)
@@ -99,11 +102,18 @@ typedef struct { int unused; } wait_queue_head_t;
 #define MAX_SCHEDULE_TIMEOUT	(~0UL >> 1)
 #define init_waitqueue_head(head) ((void)(head))
 #define wake_up_all(head)	shim_wake(head)
+#define wake_up(head)		shim_wake_one(head)
+#define wq_has_sleeper(head)	shim_asleep(head)
 #define wait_event(head, cond)	do { while (!(cond)) shim_sleep(&(head), false); } while (0)
 #define wait_event_idle(head, cond) wait_event(head, cond)
 #define wait_event_idle_timeout(head, cond, ticks) \
 	do { while (!(cond) && shim_sleep(&(head), (ticks) != (long)MAX_SCHEDULE_TIMEOUT)); \
 	} while (0)
+/* Nobody else runs between the two: nothing is missed. */
+#define DEFINE_WAIT(name)	const void *name
+#define prepare_to_wait_exclusive(head, wait, state) (shim_current.on = *(wait) = (head))
+#define io_schedule()		((void)shim_sleep(shim_current.on, false))
+#define finish_wait(head, wait)	((void)(head))
 #define schedule_timeout_idle(ticks) ((void)(ticks), (void)shim_sleep(NULL, true))
 
 #endif /* HOST_SHIM_WORK_H */

@@ -8,13 +8,13 @@ LIST_HEAD(shim_works);
 int shim_atomic;
 u64 shim_now;
 
-bool shim_queue(struct workqueue_struct *wq, struct work_struct *work, bool delayed)
+bool shim_queue(struct workqueue_struct *wq, struct work_struct *work, unsigned long delay)
 {
 	if (work->queued)
 		return false;
 	work->wq = wq;
 	work->queued = true;
-	work->delayed = delayed;
+	work->delay = delay;
 	list_add_tail(&work->entry, &shim_works);
 	return true;
 }
@@ -42,7 +42,7 @@ bool shim_busy(const struct workqueue_struct *wq)
 	struct work_struct *work;
 
 	list_for_each_entry(work, &shim_works, entry) {
-		if (work->wq == wq && !work->delayed)
+		if (work->wq == wq && !work->delay)
 			return true;
 	}
 	return false;
@@ -160,14 +160,34 @@ bool shim_sleep(const void *on, bool timed)
 	return task->woken;
 }
 
+static struct task *first_asleep(const void *on)
+{
+	struct task *task = tasks;
+
+	for (; task < tasks + nr_tasks; task++) {
+		if (task->state > SHIM_AWAKE && task->on == on)
+			return task;
+	}
+	return NULL;
+}
+
+bool shim_asleep(const void *on)
+{
+	return first_asleep(on);
+}
+
+void shim_wake_one(const void *on)
+{
+	struct task *task = first_asleep(on);
+
+	if (task)
+		task->state = SHIM_AWAKE;
+}
+
 void shim_wake(const void *on)
 {
-	u32 i;
-
-	for (i = 0; i < nr_tasks; i++) {
-		if (tasks[i].state > SHIM_AWAKE && tasks[i].on == on)
-			tasks[i].state = SHIM_AWAKE;
-	}
+	while (shim_asleep(on))
+		shim_wake_one(on);
 }
 
 /* Nobody else is there, unless the user of the shim says so. */
