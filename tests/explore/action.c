@@ -136,7 +136,8 @@ static bool do_work(enum worker kind, u32 n)
 {
 	struct work_struct *work = worker_nth(kind, n);
 
-	if (!work || ((kind == WORKER_RECORD || kind == WORKER_FLUSH) && rewrite_holds(work)))
+	if (!work || ((kind == WORKER_RECORD || kind == WORKER_FLUSH) &&
+		      rewrite_holds(kind, work)))
 		return false;
 	world->standin->nr_merges += work->wq == world->vol->c.patient_wq;
 	shim_run(work);
@@ -292,6 +293,9 @@ void plan_draw(struct plan *p, const struct theme *theme, struct rng *rng, u64 h
 		p->most_parked = NONE;
 		p->steps += 100;
 	}
+	/* Of those that meet, FLUSHes come first. */
+	if (p->meets)
+		p->flushes += 4 + rnd(rng, 8);
 	if (nr_lanes() > 1)
 		p->lopsided = rnd(rng, 101);
 	if (chance(rng, theme->sparse)) {

@@ -4,8 +4,7 @@
  *
  * The module writes a failed record again where it was, and gives the SSD up if that
  * fails for long.  Its replay rules R2, R3 and R7 and the skips in the superblock are
- * there for a writer that goes on elsewhere, so the explorer has one, on top of log.c, whose state
- * it needs, so that it is compiled together with it:
+ * there for a writer that goes on elsewhere, so the explorer has one, on top of log.c:
  *
  *  - A failed record takes every later record of its segment with it (L7): all of them
  *    get a place in another segment, under their seqs, and nothing more is placed in the
@@ -23,9 +22,11 @@
  *    at or above it (L6): see tail_for().
  */
 #include "standin.h"
-#include "log/log.c"
 
 #include "history.h"
+#include "log/lane.h"
+#include "log/record.h"
+#include "log/submit.h"
 #include "store/index.h"
 #include "store/ring.h"
 #include "store/super.h"
@@ -39,15 +40,38 @@ void __wrap_lc_submit_record(struct lc_submit *submit, struct lc_record *record,
 
 /* --- whose work? -------------------------------------------------------------- */
 
+void __real_lc_submit_bind(struct lc_submit *submit, const struct lc_submit_ops *ops,
+			   struct lc_log *log, struct workqueue_struct *wq);
+void __wrap_lc_submit_bind(struct lc_submit *submit, const struct lc_submit_ops *ops,
+			   struct lc_log *log, struct workqueue_struct *wq);
+
+/* Of the log. */
+static const struct lc_submit_ops *log_ops;
+static struct workqueue_struct *log_wq;
+
+void __wrap_lc_submit_bind(struct lc_submit *submit, const struct lc_submit_ops *ops,
+			   struct lc_log *log, struct workqueue_struct *wq)
+{
+	log_ops = ops;
+	log_wq = wq;
+	__real_lc_submit_bind(submit, ops, log, wq);
+}
+
+/* WORKER_NOBODY: it is none of the log. */
 enum worker log_worker(const struct work_struct *work)
 {
-	const struct lc_log *log = the_log();
+	struct lc_buffer *buf;
 
-	if (work->wq != log->wq)
+	if (work->wq != log_wq)
 		return WORKER_NOBODY;
-	if (work == &log->flush_work)
-		return WORKER_FLUSH;
-	return work == &log->retry_work.work ? WORKER_RETRY : WORKER_RECORD;
+	if (work->delay)
+		return WORKER_RETRY;
+	list_for_each_entry(buf, &world->vol->c.pool->all, all) {
+		if ((const void *)work >= (const void *)buf->records &&
+		    (const void *)work < (const void *)&buf->records[buf->nr_records])
+			return WORKER_RECORD;
+	}
+	return WORKER_FLUSH;
 }
 
 /* For the account of what was met. */
@@ -110,10 +134,18 @@ static void give_up(struct lc_buffer *buf)
 	}
 }
 
-/* A record is to go elsewhere, when its write is over.  As redo_undurable(), if it is. */
-static void mark(struct lc_log *log, struct lc_record *record)
+/* As in log.c, where closed buffers are counted that only need a FLUSH. */
+static void count_unflushed(const struct lc_buffer *buf, int change)
+{
+	if (buf->closed && !buf->unwritten && buf->undurable)
+		buf->pool->lane_pools[buf->lane_pool].nr_unflushed += change;
+}
+
+/* A record is to go elsewhere, when its write is over.  If it is, it is written again, and fails. */
+static void mark(struct lc_record *record)
 {
 	struct rec *rec = rec_of_seq(record->seq);
+	bool fua;
 
 	if (rec->rewrite)
 		return;
@@ -121,36 +153,39 @@ static void mark(struct lc_log *log, struct lc_record *record)
 	world->standin->nr_marked++;
 	if (record->stage != LC_RECORD_WRITTEN)
 		return;
-	if (lacks_flush(record->buf))
-		count_unflushed(log, record->buf, -1);
+	count_unflushed(record->buf, -1);
 	record->buf->unwritten++;
-	record_failed(log, record);
+	record->stage = LC_RECORD_CLOSED;
+	log_ops->begin(the_log(), record, false, &fua);
+	log_ops->end(the_log(), record, BLK_STS_IOERR);
 }
 
 /* A record failed: it and all that follow in its segment go elsewhere. */
-static void rewrite_behind(struct lc_log *log, struct lc_record *record)
+static void rewrite_behind(struct lc_record *record)
 {
 	const struct rec *rec = rec_of_seq(record->seq);
 	struct lc_buffer *buf = record->buf;
+	u64 seq;
 
 	give_up(buf);
 	if (!rec->places[rec->cur].slot)
 		skip_segment(rec->places[rec->cur].segment);
 	/* Records in one segment are in the order of their seqs. */
-	spin_lock(&log->lock);
-	list_for_each_entry_from(record, &log->pending, list) {
+	for (seq = record->seq; seq <= last_seq(); seq++) {
+		record = world->standin->closed[seq];
 		if (record->buf == buf)
-			mark(log, record);
+			mark(record);
 	}
-	spin_unlock(&log->lock);
 }
 
-static struct lc_record *first_failed(struct lc_log *log)
+static struct lc_record *first_failed(void)
 {
 	struct lc_record *record;
+	u64 seq;
 
-	list_for_each_entry(record, &log->pending, list) {
-		if (record->stage == LC_RECORD_FAILED && !rec_of_seq(record->seq)->rewrite)
+	for (seq = lc_log_durable_seq(the_log()) + 1; seq <= last_seq(); seq++) {
+		record = world->standin->closed[seq];
+		if (record->stage == LC_RECORD_FAILED && !rec_of_seq(seq)->rewrite)
 			return record;
 	}
 	return NULL;
@@ -159,11 +194,11 @@ static struct lc_record *first_failed(struct lc_log *log)
 /* A bio of the log has ended: has anything failed? */
 void rewrite_look(void)
 {
-	struct lc_log *log = the_log();
 	struct lc_record *record;
 
-	while (world->params.elsewhere && log->nr_failed && (record = first_failed(log)))
-		rewrite_behind(log, record);
+	while (world->params.elsewhere && lc_log_in_trouble(the_log()) &&
+	       (record = first_failed()))
+		rewrite_behind(record);
 }
 
 /* From log_retry_work(), of a record whose write is over. */
@@ -222,8 +257,10 @@ static bool is_queued(const struct lc_record *record)
 static bool may_submit(const struct lc_record *record)
 {
 	const struct lc_record *other;
+	u64 seq;
 
-	list_for_each_entry(other, &the_log()->pending, list) {
+	for (seq = lc_log_durable_seq(the_log()) + 1; seq <= last_seq(); seq++) {
+		other = world->standin->closed[seq];
 		if (other->stage == LC_RECORD_CLOSED && !is_queued(other) &&
 		    other->buf->segment < record->buf->segment)
 			return false;
@@ -232,13 +269,13 @@ static bool may_submit(const struct lc_record *record)
 }
 
 /* Is it too early for this work of the log? */
-bool rewrite_holds(const struct work_struct *work)
+bool rewrite_holds(enum worker kind, const struct work_struct *work)
 {
 	struct lc_record *record = container_of(work, struct lc_record, work);
 	const struct rec *rec;
 
 	/* L8: a record in a segment after a skipped one counts only when that is named. */
-	if (work == &the_log()->flush_work)
+	if (kind == WORKER_FLUSH)
 		return skip_wanted(world->standin);
 	rec = rec_of_seq(record->seq);
 	/* It does not get to its old place: see write_record(). */
@@ -302,18 +339,20 @@ static struct lc_buffer *take_buffer(void)
 	return buf;
 }
 
-/* [log->lock] It is not in that buffer any more. */
-static void leave_buffer(struct lc_log *log, struct lc_buffer *buf)
+/* It is not in that buffer any more. */
+static void leave_buffer(struct lc_buffer *buf)
 {
 	buf->undurable--;
 	buf->unwritten--;
-	if (lacks_flush(buf))
-		count_unflushed(log, buf, 1);
-	if (!buf->undurable && buf->closed)
-		buffer_retire(buf);
+	count_unflushed(buf, 1);
+	lc_kick(&world->vol->c.env.refill);
+	if (buf->undurable || !buf->closed)
+		return;
+	segment_of(buf->segment)->buf = NULL;
+	lc_buffer_unpin(buf);
 }
 
-static struct lc_record *move_record(struct lc_log *log, struct lc_record *old)
+static struct lc_record *move_record(struct lc_record *old)
 {
 	struct lc_buffer *buf = world->standin->rewrite_buf;
 	struct lc_record *record = &buf->records[buf->nr_records];
@@ -326,12 +365,11 @@ static struct lc_record *move_record(struct lc_log *log, struct lc_record *old)
 	buf->nr_records++;
 	for (i = 0; i < LC_HEADER_SLOTS + old->nr_slots; i++)
 		memcpy(buf->slots[first + i], old->buf->slots[old->first_slot + i], LC_SLOT_BYTES);
-	spin_lock(&log->lock);
 	buf->undurable++;
 	buf->unwritten++;
 	list_replace(&old->list, &record->list);
-	leave_buffer(log, old->buf);
-	spin_unlock(&log->lock);
+	world->standin->closed[record->seq] = record;
+	leave_buffer(old->buf);
 	return record;
 }
 
@@ -359,7 +397,7 @@ void rewrite_one(void)
 		.time = NEVER,
 	};
 	move_mappings(rec, old);
-	record = move_record(the_log(), record);
+	record = move_record(record);
 	s->rewrite_seq = record->seq;
 	rec->rewrite = false;
 	__real_lc_submit_again(world->vol->c.submit, record);

@@ -108,14 +108,12 @@ static enum worker worker_of(const struct work_struct *work)
 		return WORKER_REFILL;
 	if (work == vol->c.env.unpark.work)
 		return WORKER_UNPARK;
-	/* A seal stands for the idle clock. */
-	if (work->wq == vol->c.env.wq && work->delay >= HZ)
-		return WORKER_NOBODY;
-	if (work->wq == vol->c.env.wq || work->wq == vol->c.patient_wq || user_commits(work))
-		return WORKER_WRITE;
 	if (work->wq == vol->c.claims->discards.wq || work->wq == vol->wb->wq)
 		return WORKER_TASK;
-	return log_worker(work);
+	if (log_worker(work) != WORKER_NOBODY)
+		return log_worker(work);
+	/* A seal stands for the idle clock. */
+	return work->delay < HZ ? WORKER_WRITE : WORKER_NOBODY;
 }
 
 /* How many are queued? */

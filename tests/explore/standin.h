@@ -81,6 +81,7 @@ struct standin {
 	u32 nr_cut_discards;	/* discards, that end at the seam of the moved head */
 	u32 nr_direct;		/* records that the task sent that waits for them */
 	u32 nr_waits;		/* records that waited for their turn */
+	u64 met_seq;		/* of the last FUA write, and ... */
 	u32 nr_met;		/* FUA writes that were committed together with another one */
 	u32 nr_left_open;	/* FLUSHes that left a record open that holds something (G7) */
 	u32 nr_again;		/* records written again where they were */
@@ -90,6 +91,7 @@ struct standin {
 	u32 nr_slept;		/* whose task slept because too many waited */
 	/* Everything above is zeroed for a life. */
 	struct user_bio bios[MAX_BIOS];
+	struct lc_record *closed[MAX_SEQ];	/* by seq, of those that are not durable */
 };
 
 static inline struct lc_log *the_log(void)
@@ -116,7 +118,6 @@ void bio_ended(struct cmd *cmd);
 void bio_wait(struct bio *bio);
 
 /* user.c */
-bool user_commits(const struct work_struct *work);
 bool user_can_start(void);
 void user_write(u32 lane, u32 block, u32 nr, u8 mask, blk_opf_t flags, bool meets);
 void user_flush(void);
@@ -132,7 +133,7 @@ u64 discard_seq(u32 block);
 enum worker log_worker(const struct work_struct *work);
 void rewrite_look(void);
 bool rewrite_possible(void);
-bool rewrite_holds(const struct work_struct *work);
+bool rewrite_holds(enum worker kind, const struct work_struct *work);
 void rewrite_one(void);
 int rewrite_skip(void *unused);
 

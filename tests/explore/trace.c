@@ -124,6 +124,7 @@ void __wrap_lc_log_append(struct lc_log *log, struct lc_record *record, bool wan
 	note_entries(rec, record);
 	world->hist[rec->seq] = rec_index(rec);
 	world->last_seq = rec->seq;
+	world->standin->closed[rec->seq] = record;
 	say("%6u record %llu of %u slots is closed", world->life->now, rec->seq, rec->nr_slots);
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Users of the volume: their bios, and when they end. */
-#include "bio/flush.c"
-
-#include "bio/bypass.h"
 #include "bio/discard.h"
+#include "bio/flush.h"
+#include "bio/intake.h"
 #include "history.h"
 #include "store/io.h"
 #include "life.h"
-#include "bio/intake.h"
+#include "log/record.h"
 #include "store/claims.h"
 #include "standin.h"
 #include "writeback/internal.h"
@@ -74,6 +73,10 @@ void __wrap_lc_log_flush_io(struct lc_log *log, struct lc_request *io, u64 seq)
 {
 	struct user_bio *user = container_of(io, struct user_bio, io);
 
+	if (user->bio.bi_opf & REQ_FUA) {
+		world->standin->nr_met += seq == world->standin->met_seq;
+		world->standin->met_seq = seq;
+	}
 	user->seq = seq;
 	user->op = user->bio.bi_opf & REQ_FUA ? world->nr_ops : last_completed();
 	__real_lc_log_flush_io(log, io, seq);
@@ -101,14 +104,6 @@ static struct user_bio *user_new(blk_opf_t opf)
 	return user;
 }
 
-/* Of flush.c? */
-bool user_commits(const struct work_struct *work)
-{
-	const struct lc_flush *flush = world->vol->flush;
-
-	return work == &flush->commit_work || work == &flush->commit_late.work;
-}
-
 /* If too much is parked, it sleeps (D15). */
 static int map_write(void *user)
 {
@@ -132,18 +127,12 @@ void user_write(u32 lane, u32 block, u32 nr, u8 mask, blk_opf_t flags, bool meet
 	struct user_bio *user = user_new(REQ_OP_WRITE | flags);
 	u32 first = nr > 1 ? 0 : __ffs(mask);
 	u32 sectors = (nr - 1) * PAGE_SECTORS + hweight8(mask), task;
-	struct lc_volume *vol = world->vol;
 
 	/* Of several blocks the last one from its beginning on. */
 	user->bio.bi_iter.bi_sector = block * PAGE_SECTORS + first;
 	user->bio.bi_iter.bi_size = sectors << SECTOR_SHIFT;
 	shim_current.pid = lane;
 	shim_current.flags = meets ? PF_WQ_WORKER : 0;
-	if (meets) {
-		/* As if others had sent FLUSHes before theirs. */
-		world->standin->nr_met += !llist_empty(&vol->flush->commits);
-		atomic_set(&vol->flush->nr_flushes, 2);
-	}
 	task = shim_task(map_write, user);
 	shim_step(task);
 	world->standin->nr_slept += shim_state(task) != SHIM_NONE;

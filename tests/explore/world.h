@@ -24,7 +24,7 @@
  *   history.c         what was written, by operation and by record
  *   trace.c           what the module's log does, noted; the module's bios to the disks
  *   user.c            users of the volume: writes, FLUSHes, discards
- *   rewrite.c         log.c, and a writer that writes failed records again elsewhere
+ *   rewrite.c         a writer that writes failed records again elsewhere
  *   rooms.c           stands in for rooms that have little to do here
  *   action.c          the steps a life is made of
  *   life.c            one life; the calls of the module that sleep
