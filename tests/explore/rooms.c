@@ -4,7 +4,6 @@
  *
  * The linker puts the functions __wrap_*() between the module's files (--wrap).
  */
-#include "bio/bypass.h"
 #include "life/rescue.h"
 #include "store/ring.h"
 #include "standin.h"
@@ -185,30 +184,6 @@ void lc_rescue_record_lost(struct lc_volume *vol, bool ending)
 {
 	(void)vol;
 	(void)ending;
-}
-
-struct lc_bypass *lc_bypass_create(struct lc_cache *c)
-{
-	(void)c;
-	return kzalloc(16, GFP_KERNEL);
-}
-
-void lc_bypass_destroy(struct lc_bypass *bypass)
-{
-	kfree(bypass);
-}
-
-int lc_bypass_flush(struct lc_bypass *bypass)
-{
-	(void)bypass;
-	return -EIO;
-}
-
-void lc_bypass_submit(struct lc_bypass *bypass, struct lc_request *io)
-{
-	(void)bypass;
-	(void)io;
-	trouble(BAD_WARNING, "a write bypasses the log");
 }
 
 /* --- names, options, counters --------------------------------------------------------------- */

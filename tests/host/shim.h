@@ -349,7 +349,10 @@ struct dm_target {
 #define dm_bio_from_per_bio_data(data, size) ((struct bio *)((char *)(data) + (size)))
 #define dm_per_bio_data(bio, size)	((void *)((char *)(bio) - (size)))
 #define DM_MAPIO_SUBMITTED		0
+#define DM_MAPIO_REMAPPED		1
 #define DM_MAPIO_KILL			4
+#define DM_ENDIO_DONE			0
+#define DM_ENDIO_INCOMPLETE		1
 #define dm_noflush_suspending(ti)	((void)(ti), false)
 #define dm_table_event(table)		((void)(table))
 #define dm_table_get_md(table)		((struct mapped_device *)(table))

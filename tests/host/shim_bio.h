@@ -94,6 +94,9 @@ struct bio_set {
 #define bioset_exit(set)	((void)(set))
 #define bio_end_sector(bio)	((bio)->bi_iter.bi_sector + \
 				 ((bio)->bi_iter.bi_size >> SECTOR_SHIFT))
+#define bio_sectors(bio)	((bio)->bi_iter.bi_size >> SECTOR_SHIFT)
+#define bio_op(bio)		((bio)->bi_opf & (REQ_OP_WRITE | REQ_OP_DISCARD))
+#define bio_set_dev(bio, bdev)	((bio)->bi_bdev = (bdev))
 #define bio_put(bio)		shim_free(bio)
 #define bio_uninit(bio)		((void)(bio))
 #define bio_wouldblock_error(bio) shim_bio_end(bio, BLK_STS_AGAIN)
@@ -165,5 +168,6 @@ static inline struct bio *bio_list_pop(struct bio_list *list)
 
 /* Of the user of the shim: bio_endio() ends it later. */
 void submit_bio(struct bio *bio);
+#define submit_bio_noacct(bio)	submit_bio(bio)
 
 #endif /* HOST_SHIM_BIO_H */
