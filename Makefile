@@ -29,6 +29,7 @@ help:
 	@echo 'make bench-quick         the same with less of everything, ten minutes'
 	@echo 'make bench-real HDD=DISK SSD=DISK    the same on real disks, which lose all they hold'
 	@echo 'make install             module and tools (KDIR, PREFIX); with DESTDIR=DIR all below DIR'
+	@echo 'make deb                 the Debian packages, in build/deb/'
 	@echo 'make clean               remove what was built here (not the cache)'
 
 module:
@@ -87,9 +88,12 @@ ifeq ($(INSTALL_MOD_PATH),)
 endif
 	+$(MAKE) -C userland install PREFIX=$(PREFIX)
 
+deb:
+	debian/make-deb
+
 clean:
 	rm -rf build
 	if [ -e userland/Makefile ]; then $(MAKE) -C userland clean; fi
 
 .PHONY: all help module tools test test-long check xfstests blktests demo bench bench-quick
-.PHONY: bench-real install tables clean
+.PHONY: bench-real install deb tables clean

@@ -21,8 +21,9 @@ GCC_CONFIG_FOR_CLANG = (
     "CONFIG_CLANG_VERSION=190000", "CONFIG_FTRACE_MCOUNT_USE_CC=",
     "CONFIG_CC_IMPLICIT_FALLTHROUGH=-Wimplicit-fallthrough")
 SPARSE = ("C=2", "CF=-D__CHECK_ENDIAN__", f"CHECK={host.TESTS / 'checks/sparse'}")
-# Text of others that carries no line of ours, and what is not text.
-NO_LICENCE_LINE = re.compile(r"(^|/)(COPYING|LICENSE)$|\.(xz|gz|zst|png|img|bin)$")
+# Text that carries no line of ours, by others or of a form without comments, and what is not text.
+NO_LICENCE_LINE = re.compile(r"(^|/)(COPYING|LICENSE)$|^debian/(changelog|source/format)$"
+                             r"|\.(xz|gz|zst|png|img|bin)$")
 
 
 def sources(*patterns):
