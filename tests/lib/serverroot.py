@@ -54,14 +54,21 @@ HOOKS = (
 )
 
 
-def readme_section():
-    """README.md's section "On real hardware"."""
+def readme_parts():
+    """{title: text} of README.md's section "On real hardware"."""
     text = (host.TOP / "README.md").read_text(encoding="utf-8")
-    return text.partition("\n## On real hardware\n")[2].partition("\n## ")[0]
+    section = text.partition("\n## On real hardware\n")[2].partition("\n## ")[0]
+    return dict(re.findall(r"^### ([^\n]+)\n(.*?)(?=^### |\Z)", section, re.M | re.S))
+
+
+def readme_section():
+    """What that section says of a machine without the Debian packages, from `make` on."""
+    parts = readme_parts()
+    return parts["From the sources"] + parts["A volume"]
 
 
 def readme_packages():
-    """What that section says to install."""
+    """What README.md says to install for `make`."""
     return re.search(r"`apt install ([^`]*)`", readme_section()).group(1).split()
 
 
