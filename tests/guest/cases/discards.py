@@ -211,6 +211,22 @@ def without_one_below_cost_nothing(ctx):
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=120)
+def huge_takes_as_long_as_the_cache(ctx):
+    """A discard of 4 TiB looks at the slots of the cache, not at each block."""
+    half = dm.sectors(ctx.hdd) // 2
+    with (dm.Device("sparse", dm.linear(ctx.hdd, half), dm.zero(4 << 31),
+                    dm.linear(ctx.hdd, half, half)) as sparse,
+          LcStack(sparse.path, ctx.ssd, writeback="off") as lc, lc.open() as raw):
+        fill(raw, 0, 100, "cached")
+        raw.flush()
+        with Calls("lc_index_absent") as looks:
+            raw.discard(0, raw.size)
+            lc.settle()
+            assert 0 < looks.count() < 1000, looks.count()
+        assert lc.fields()["cached"] == 0, lc.fields()
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=120)
 def take_few_flushes(ctx):
     """2,000 discards of cached blocks that come at once: few FLUSHes and few records (D13)."""
     few_flushes(ctx, lambda raw: raw.discard(0, PIECES * BLOCK))
