@@ -51,7 +51,8 @@ int lc_volume_set(struct lc_volume *vol, struct lc_params *params, const char *k
  * @spare: an empty list; gets the buffers that a larger pool needs
  * @error: gets constant text on error
  *
- * In the constructor, because a suspended volume must not wait for memory.  The checksums that
+ * In the constructor, because a suspended volume must not wait for memory.  May sleep, and reclaim
+ * memory through this volume: not under life_lock, which a rescue needs.  The checksums that
  * `verify_reads` needs belong to the volume at once.  Return: 0 or -ENOMEM.
  */
 int lc_volume_alloc_spare(struct lc_volume *vol, const struct lc_params *params,

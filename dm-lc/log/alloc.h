@@ -29,7 +29,7 @@ struct lc_env;
 struct lc_log;
 struct lc_ring;
 
-/* Only alloc.c writes it.  Other files of log/, and writeback, read it. */
+/* Only alloc.c writes it, but for all_lock, which lanes.c sets.  Other rooms read it. */
 struct lc_alloc {
 	struct lc_env *env;
 	struct lc_ring *ring;

@@ -191,11 +191,11 @@ static struct lc_buffer *lane_pool_take(struct lc_pool *pool, u32 i)
 static void pool_trim(struct lc_pool *pool)
 {
 	struct lc_buffer *buf;
-	u32 wanted = READ_ONCE(pool->wanted);
 	LIST_HEAD(drop);
-	u32 i, share;
+	u32 i, share, wanted;
 
 	spin_lock_irq(&pool->lock);
+	wanted = READ_ONCE(pool->wanted);
 	for (i = 0; i < pool->nr_lane_pools; i++) {
 		struct lc_lane_pool *lane_pool = &pool->lane_pools[i];
 

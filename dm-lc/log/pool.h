@@ -76,7 +76,7 @@ struct lc_record {
  * As with struct lc_record, one file writes each field:
  *   record.c   nr_records
  *   log.c      undurable, unwritten, closed
- *   pool.c     all others; and it clears these in lc_buffer_make_ready()
+ *   pool.c     all others but the locks; and it clears these in lc_buffer_make_ready()
  * But `list` is of the room that has the buffer: pool.c while it is free, lane.c while it is ready,
  * log.c while it is retired.
  */
@@ -109,7 +109,7 @@ struct lc_lane_pool {
 	u32 nr_free;
 	u32 nr;				/* in all */
 	u32 nr_unflushed;		/* closed and written, not durable; log->lock */
-	int node;			/* of their memory, or NUMA_NO_NODE; set before any */
+	int node;			/* of their memory, or NUMA_NO_NODE; set before there is one */
 };
 
 struct lc_pool {

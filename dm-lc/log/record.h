@@ -150,8 +150,8 @@ bool lc_record_retract(struct lc_record *rec);
 bool lc_record_used(const struct lc_record *rec);
 
 /*
- * No slot is reserved, no writer holds a reference, and the record is open.  Any context, takes no
- * lock; @rec is lane->open, under lane->lock.  A hint: writers need no lock to change that.
+ * No slot is reserved, no writer holds a reference, and the record is open.  Any context, under
+ * lane->lock; @rec is lane->open.  A hint: writers need no lock to change that.
  */
 bool lc_record_untouched(const struct lc_record *rec);
 

@@ -38,7 +38,7 @@ int lc_relog(struct lc_cache *c, u64 block, u32 slot, enum lc_relog_as as, const
 		}
 		lc_cursor_describe(&cur, map.slot, block, map.mask, map.lost);
 		lc_index_set(c->index, bucket, block, &map, &replaced);
-		cur.next++;
+		lc_cursor_advance(&cur);
 		ret = 1;
 	}
 	lc_index_unlock(c->index, bucket);

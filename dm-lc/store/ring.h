@@ -43,8 +43,8 @@ struct lc_geometry;
 struct lc_segment {
 	/*
 	 * Its RAM image until that is durable; opaque here.  Set under lane->lock.  Cleared under
-	 * it if nothing was put into the segment, else without a lock by the one task that finds
-	 * the buffer closed and durable.
+	 * it if nothing was put into the segment, else by the one task that finds the buffer closed
+	 * and durable, with that lock or without.
 	 */
 	struct lc_buffer __rcu *buf;
 	/* Of the content.  Changes before anything of the next content is written (H1). */

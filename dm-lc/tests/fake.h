@@ -473,7 +473,7 @@ static inline u32 fake_put_block(struct fake *fake, struct lc_cursor *cur, u64 b
 	lc_cursor_describe(cur, map.slot, block, 0xff, 0);
 	lc_index_set(fake->c.index, bucket, block, &map, &old);
 	lc_index_unlock(fake->c.index, bucket);
-	cur->next++;
+	lc_cursor_advance(cur);
 	return map.slot;
 }
 

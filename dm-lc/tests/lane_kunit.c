@@ -125,7 +125,7 @@ static void fill(struct storm *storm, struct writer *w, struct lc_cursor *cur)
 	image[0] = id;
 	image[LC_SLOT_BYTES / 8 - 1] = id;
 	lc_cursor_describe(cur, slot, id, 0xff, 0);
-	cur->next++;
+	lc_cursor_advance(cur);
 	atomic_inc(&storm->nr_used);
 }
 

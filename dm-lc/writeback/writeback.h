@@ -44,7 +44,8 @@ void lc_writeback_destroy(struct lc_writeback *wb);
  * @depth: runs in flight
  *
  * May sleep and allocates; under memalloc_noio while the volume is suspended.  Under
- * vol->life_lock, with the salvage paused: lc_volume_resize_writeback() asserts and does that.
+ * vol->life_lock, with the salvage paused: lc_volume_resize_writeback() asserts the lock and
+ * pauses the salvage.
  * lc_writeback_create() calls it without: no other task knows @wb.
  * Return: 0 or -ENOMEM: nothing changed.
  */
