@@ -29,7 +29,8 @@ help:
 	@echo 'make bench-quick         the same with less of everything, ten minutes'
 	@echo 'make bench-real HDD=DISK SSD=DISK    the same on real disks, which lose all they hold'
 	@echo 'make install             module and tools (KDIR, PREFIX); with DESTDIR=DIR all below DIR'
-	@echo 'make deb                 the Debian packages, in build/deb/'
+	@echo 'make uninstall           remove what make install installed, for all kernels'
+	@echo 'make deb [DEBS=DIR]      the Debian packages, in build/deb/ or DIR'
 	@echo 'make clean               remove what was built here (not the cache)'
 
 module:
@@ -84,16 +85,33 @@ bench-real:
 install: module tools
 	+$(MAKE) -C $(KDIR) M=$(CURDIR)/$(OUT) INSTALL_MOD_PATH="$(INSTALL_MOD_PATH)" modules_install
 ifeq ($(INSTALL_MOD_PATH),)
-	$(DEPMOD) "$$($(MODINFO) -F vermagic $(OUT)/dm-lc/dm-lc.ko | cut -d' ' -f1)"
+	release=$$($(MODINFO) -F vermagic $(OUT)/dm-lc/dm-lc.ko | cut -d' ' -f1); \
+	$(DEPMOD) "$$release" && \
+	if ls "/lib/modules/$$release/updates/dkms/"dm-lc.ko* 2> /dev/null; then \
+		echo "make install: modprobe may load this module of the package dm-lc-dkms instead." \
+			"Remove one of the two." >&2; \
+	fi
 endif
 	+$(MAKE) -C userland install PREFIX=$(PREFIX)
 
+# The folder depends on the kernel's version. What dkms installs is elsewhere.
+uninstall:
+	set -e; for module in "$(INSTALL_MOD_PATH)"/lib/modules/*/extra/dm-lc/dm-lc.ko* \
+		"$(INSTALL_MOD_PATH)"/lib/modules/*/updates/dm-lc/dm-lc.ko*; do \
+		test -e "$$module" || continue; \
+		rm "$$module"; \
+		rmdir --ignore-fail-on-non-empty "$${module%/*}"; \
+		release=$${module#"$(INSTALL_MOD_PATH)"/lib/modules/}; \
+		test "$(INSTALL_MOD_PATH)" || $(DEPMOD) "$${release%%/*}"; \
+	done
+	+$(MAKE) -C userland uninstall PREFIX=$(PREFIX)
+
 deb:
-	debian/make-deb
+	debian/make-deb $(if $(DEBS),"$(DEBS)")
 
 clean:
 	rm -rf build
 	if [ -e userland/Makefile ]; then $(MAKE) -C userland clean; fi
 
 .PHONY: all help module tools test test-long check xfstests blktests demo bench bench-quick
-.PHONY: bench-real install deb tables clean
+.PHONY: bench-real install uninstall deb tables clean

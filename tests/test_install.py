@@ -97,6 +97,51 @@ def test_destdir_takes_all(place, tmp_path):
     assert not [name for name in staged if "modules.dep" in name], staged
 
 
+def test_uninstall_takes_all_back(place, tmp_path):
+    """`make uninstall` removes what was installed, and modprobe finds nothing any more."""
+    words = f"PREFIX={tmp_path}/usr UDEVDIR={tmp_path}/udev"
+    code, text = install(place, tmp_path, after=f"make -s -C {host.TOP} uninstall {words}")
+    assert code and re.search("^found $", text, re.M), text
+    assert not [path for folder in ("usr", "udev") for path in (tmp_path / folder).rglob("*")
+                if not path.is_dir()]
+
+
+def test_uninstall_of_a_stage(tmp_path):
+    """With DESTDIR only what is below it is removed, of each kernel, and nothing of dkms's."""
+    stage = tmp_path / "stage"
+    kept, *gone = (stage / "lib/modules" / name for name in (
+        "1/updates/dkms/dm-lc.ko", "1/extra/dm-lc/dm-lc.ko", "2/updates/dm-lc/dm-lc.ko.xz"))
+    for path in (kept, *gone):
+        path.parent.mkdir(parents=True)
+        path.write_text("", encoding="ascii")
+    host.run("make", "-s", "-C", host.TOP, "uninstall", f"DESTDIR={stage}", "DEPMOD=false")
+    assert [path for path in stage.rglob("*") if path.is_file()] == [kept]
+
+
+def test_uninstall_leaves_files_of_packages(tmp_path):
+    """A file that dpkg knows stays: the udev rule of `make install` and the package is one file."""
+    query = tmp_path / "dpkg-query"
+    query.write_text('#!/bin/sh\ncase $2 in */90-dm-lc.rules) ;; *) exit 1 ;; esac\n',
+                     encoding="ascii")
+    query.chmod(0o755)
+    for name in ("usr/sbin/lc", "udev/90-dm-lc.rules"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("", encoding="ascii")
+    host.run("make", "-s", "-C", host.TOP / "userland", "uninstall", f"PREFIX={tmp_path}/usr",
+             f"UDEVDIR={tmp_path}/udev",
+             env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert not (tmp_path / "usr/sbin/lc").exists() and (tmp_path / "udev/90-dm-lc.rules").exists()
+
+
+def test_install_beside_the_package_warns(place, tmp_path):
+    """Of two modules modprobe takes one, and it may be dkms's."""
+    other = place[1] / place[0].release / "updates/dkms/dm-lc.ko.standin"
+    other.parent.mkdir(parents=True)
+    other.write_text("", encoding="ascii")
+    code, text = install(place, tmp_path)
+    assert code == 0 and "of the package dm-lc-dkms instead" in text, text
+
+
 def test_sources_that_are_gone_are_not_built(tmp_path):
     """What an update renames or removes does not stay where the module is built."""
     (tmp_path / "Makefile").write_text("modules:\n", encoding="ascii")
