@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The Debian packages, built as `make deb` does."""
 
+import os
 import re
 import shutil
 
@@ -9,10 +10,19 @@ from . import host
 PARTS = (".gitignore", "COPYING", "Kbuild", "Makefile", "debian", "dm-lc", "docs", "userland")
 
 
+def git(*words, top=host.TOP):
+    """What git says of a clone, whose owner may be another user."""
+    return host.run("git", "-c", f"safe.directory={top}", "-C", top, *words)
+
+
+def environment(**more):
+    """This one without what changes packages on purpose."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("DEB_")} | more
+
+
 def sources(folder, version=None):
     """Copy what a clone has that the packages need, by default as the version that it is."""
-    listing = host.run("git", "-C", host.TOP, "ls-files", "--cached", "--others",
-                       "--exclude-standard", "--", *PARTS)
+    listing = git("ls-files", "--cached", "--others", "--exclude-standard", "--", *PARTS)
     for name in listing.splitlines():
         if (host.TOP / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -43,16 +53,15 @@ def renumber(folder, version):
                          f"{entry[2].partition(chr(10))[0]}\n\n{text}", encoding="utf-8")
 
 
-def build(tree, out, alone=False, umask=-1, **environment):
+def build(tree, out, alone=False, umask=-1, **variables):
     """Build the packages of a tree into a folder, if alone then without a network.
 
     Returns {package: path}.
     """
     log = out.parent / f"{out.name}.log"
     log.write_bytes(b"")
-    host.run(*(["unshare", "--net"] if alone else []), "env",
-             *(f"{name}={value}" for name, value in environment.items()),
-             tree / "debian/make-deb", out, log=log, umask=umask)
+    host.run(*(["unshare", "--net"] if alone else []), tree / "debian/make-deb", out, log=log,
+             umask=umask, env=environment(**variables))
     return found(out)
 
 
