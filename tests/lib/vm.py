@@ -23,9 +23,11 @@ BOOT_SECONDS = 180
 GRACE_SECONDS = 120
 PORT = "dmlc.verdict"
 # no_timer_check: on a busy host no tick may come for a while, and the kernel would panic.
+# no5lvl: a tick while the kernel identifies its CPU finds no features for a moment. With five
+# levels of page tables KASAN then takes good addresses for bad ones, and the report ends lockdep.
 APPEND = ("console=ttyS0 loglevel=5 panic=-1 oops=panic log_buf_len=16M watchdog_thresh=60 "
           "rcupdate.rcu_cpu_stall_timeout=180 kmemleak=on random.trust_cpu=on "
-          "no_timer_check")
+          "no_timer_check no5lvl")
 # A cache of the slab allocator that is checked keeps no arrays of pointers per CPU. The others do,
 # and take an object out without wiping its pointer, by which kmemleak finds it still in use.
 CHECKED = "slab_debug=F"
