@@ -109,7 +109,7 @@ struct lc_lane_pool {
 	u32 nr_free;
 	u32 nr;				/* in all */
 	u32 nr_unflushed;		/* closed and written, not durable; log->lock */
-	int node;			/* of their memory, or NUMA_NO_NODE; set before there is one */
+	int node;			/* of their memory, or NUMA_NO_NODE; set first */
 };
 
 struct lc_pool {
