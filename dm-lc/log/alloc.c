@@ -167,8 +167,8 @@ void lc_alloc_set_boundary(struct lc_alloc *alloc)
  *     again.
  *
  * What a task does in one step happens before what the next task does in the next one.  So a lane
- * that takes such a number sees writers_held, and so does a writer that sees a record there.  Who
- * got a slot before step 1 has it in another segment.
+ * that takes such a number sees writers_held, and so does a writer that sees a record there.
+ * A slot that a writer got before step 1 is in another segment.
  */
 
 void lc_alloc_hold_writers(struct lc_alloc *alloc)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Bios that wait until a seq is durable, sorted by rising io->target.  So a search for bios that
- * are due stops at the first one that is not.  The lock of the list's owner is held, and
- * the owner asserts it.
+ * are due stops at the first one that is not.  The lock of the list's owner is held, and the
+ * owner asserts it.
  */
 #ifndef LC_WAITERS_H
 #define LC_WAITERS_H

@@ -11,8 +11,8 @@
  *
  * Work that the module queues is one action.  What sleeps in the middle is a task with a stack of
  * its own (../host/shim_work.h): the thread of writeback, a run that it copies, the workers of the
- * discards, a user in map().  An action has a task go on until it sleeps again, on an event or on a command of a
- * disk.  Start and stop sleep on the explorer's own stack: others go on below them.
+ * discards, a user in map().  An action has a task go on until it sleeps again, on an event or on a
+ * command of a disk.  Start and stop sleep on the explorer's own stack: others go on below them.
  *
  * A crash state is a time, and for each command that
  * is not durable at that time how much of it is on the disk.  A path is a list of lives,
