@@ -27,7 +27,7 @@ struct lc_request;
 
 /* @c: outlives the bypass.  May sleep.  Return: the bypass or NULL. */
 struct lc_bypass *lc_bypass_create(struct lc_cache *c);
-/* No bio and no claim is left.  @bypass or NULL. */
+/* No bio and no claim is left.  @bypass or NULL.  May sleep. */
 void lc_bypass_destroy(struct lc_bypass *bypass);
 
 /**

@@ -24,7 +24,7 @@ struct lc_intake;
  */
 struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
 				   struct lc_bypass *bypass);
-/* After lc_intake_stop().  @intake or NULL. */
+/* After lc_intake_stop().  @intake or NULL.  May sleep. */
 void lc_intake_destroy(struct lc_intake *intake);
 
 /**

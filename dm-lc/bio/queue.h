@@ -28,7 +28,10 @@
 
 #include "log/request.h"
 
-/* The owner has a lock for it, and takes it before each call: nothing here can assert that. */
+/*
+ * The owner has a lock for it, and takes it before each call: nothing here can assert that.  Any
+ * context.
+ */
 struct lc_queue {
 	struct list_head waiting[LC_NR_CLASSES];
 	struct rb_root_cached blocks;	/* all that wait, by their blocks */

@@ -65,7 +65,7 @@ struct lc_alloc {
 struct lc_alloc *lc_alloc_create(struct lc_env *env, struct lc_ring *ring, struct lc_log *log,
 				 u32 nr_lanes);
 
-/* Free the allocator.  The lanes are gone, and refill does not run.  @alloc or NULL. */
+/* Free the allocator.  The lanes are gone, and refill does not run.  @alloc or NULL.  May sleep. */
 void lc_alloc_destroy(struct lc_alloc *alloc);
 
 /**
@@ -175,7 +175,7 @@ void lc_alloc_set_ready(struct lc_alloc *alloc, u32 nr);
  */
 void lc_alloc_limit_ready(struct lc_alloc *alloc, u64 nr);
 
-/* Numbers at hand, a hint. */
+/* Numbers at hand, a hint.  Any context, takes no lock. */
 static inline u64 lc_alloc_ready(const struct lc_alloc *alloc)
 {
 	return READ_ONCE(alloc->end) - READ_ONCE(alloc->next);

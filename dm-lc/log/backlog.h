@@ -24,7 +24,8 @@
  *     writes the other piece, and meanwhile the clock of the throttle (M1) looks again at the
  *     writes that are held back.
  *
- * Time is in ns.
+ * Time is in ns.  Any context.  One call of lc_backlog_begin() or lc_backlog_end() at a time: their
+ * caller holds a lock.  The others need none.
  */
 #ifndef LC_BACKLOG_H
 #define LC_BACKLOG_H

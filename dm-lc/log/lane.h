@@ -61,7 +61,7 @@ struct lc_lane *lc_lane_create(const struct lc_lane *how, int node);
 
 /*
  * Free the lane.  No writer, flush or refill uses it any more.  Its open and its ready buffers
- * belong to the pool, which frees them later.
+ * belong to the pool, which frees them later.  May sleep.
  */
 void lc_lane_destroy(struct lc_lane *lane);
 

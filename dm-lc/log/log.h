@@ -175,7 +175,7 @@ void lc_log_wait_stopped(struct lc_log *log);
  */
 void lc_log_end_flushes(struct lc_log *log, blk_status_t status);
 
-/* Records are waiting to be written again, a hint. */
+/* Records are waiting to be written again, a hint.  Any context. */
 bool lc_log_in_trouble(const struct lc_log *log);
 
 /* The last seq that was given.  Any context. */

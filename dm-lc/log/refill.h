@@ -28,10 +28,10 @@ struct lc_refill_ops {
  * exist and lc_refill_attach() was called.  May sleep.  Return: the refill worker or NULL.
  */
 struct lc_refill *lc_refill_create(struct lc_cache *c);
-/* After lc_refill_stop().  @refill or NULL. */
+/* After lc_refill_stop().  @refill or NULL.  May sleep. */
 void lc_refill_destroy(struct lc_refill *refill);
 
-/* Before the first kick.  @ops and @owner stay until the last one. */
+/* Before the first kick, from any context.  @ops and @owner stay until the last one. */
 void lc_refill_attach(struct lc_refill *refill, const struct lc_refill_ops *ops, void *owner);
 
 /* Wait until the worker has done what it was kicked for before.  May sleep. */
@@ -44,7 +44,10 @@ void lc_refill_quiesce(struct lc_refill *refill);
 /* End the worker for good: no room kicks it any more.  After lc_refill_quiesce().  May sleep. */
 void lc_refill_stop(struct lc_refill *refill);
 
-/* How many buffers each lane has at hand, and how many segments are evicted for them. */
+/*
+ * How many buffers each lane has at hand, and how many segments are evicted for them.  @params: in
+ * force from now on.  Any context, takes no lock; the worker reads it when it runs next.
+ */
 void lc_refill_set_ready(struct lc_cache *c, const struct lc_params *params);
 
 #endif /* LC_REFILL_H */

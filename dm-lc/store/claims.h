@@ -63,9 +63,10 @@ struct lc_claims *lc_claims_create(void);
 /* Whom to kick when discards may look at their turns.  Once, before the first copy claims. */
 void lc_claims_attach(struct lc_claims *claims, struct lc_kick discards);
 
-/* Free the claims.  No claim is added, and no task waits for one.  @claims or NULL. */
+/* Free the claims.  No claim is added, and no task waits for one.  @claims or NULL.  May sleep. */
 void lc_claims_destroy(struct lc_claims *claims);
 
+/* A claim of @nr blocks from @first on, which is not added.  Any context. */
 static inline void lc_claim_init(struct lc_claim *claim, enum lc_claim_kind kind, u64 first, u64 nr)
 {
 	claim->kind = kind;

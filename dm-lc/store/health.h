@@ -49,18 +49,19 @@ struct lc_health {
 	atomic_t ssd_failed;			/* the SSD is given up, or about to be */
 };
 
+/* The mode, which may change at once.  Any context. */
 static inline enum lc_mode lc_mode(const struct lc_health *health)
 {
 	return READ_ONCE(health->mode);
 }
 
-/* Is the SSD given up, or about to be? */
+/* Is the SSD given up, or about to be?  Any context. */
 static inline bool lc_ssd_failed(const struct lc_health *health)
 {
 	return atomic_read(&health->ssd_failed);
 }
 
-/* Before any other call.  @env: for messages.  @ops outlives @health. */
+/* Before any other call, from any context.  @env: for messages.  @ops outlives @health. */
 void lc_health_init(struct lc_health *health, struct lc_env *env, const struct lc_health_ops *ops);
 
 /**

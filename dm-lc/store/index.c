@@ -432,10 +432,6 @@ u64 lc_index_lost(struct lc_index *index)
 	return atomic64_read(&index->lost);
 }
 
-/**
- * lc_index_bytes() - RAM the index takes
- * @index: the index
- */
 u64 lc_index_bytes(struct lc_index *index)
 {
 	return index->nr_slots * sizeof(struct node) + (u64)index->nr_buckets * sizeof(u32) +

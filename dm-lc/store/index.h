@@ -48,7 +48,9 @@ struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots);
 
 /**
  * lc_index_destroy() - free an index that no room uses any more
- * @index: the index
+ * @index: the index, or NULL
+ *
+ * May sleep.
  */
 void lc_index_destroy(struct lc_index *index);
 
@@ -185,6 +187,7 @@ void lc_index_hdd_has(struct lc_index *index, u32 bucket, u64 block, u8 mask);
  * @block: block number
  * @map: what is found or set
  *
+ * Any context, takes no lock.  What it sets may be outdated, or a mixture of two states.
  * Return: false if the slot holds no newest copy.
  */
 bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mapping *map);
@@ -196,11 +199,13 @@ bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mappi
 bool lc_index_next(struct lc_index *index, u64 *slot, u64 end, u64 *block,
 		   struct lc_mapping *map);
 
-/* Exact while nothing changes, otherwise a moment's sum. */
+/* Any context.  Exact while nothing changes, otherwise a moment's sum. */
 u64 lc_index_cached(struct lc_index *index);
 u64 lc_index_dirty(struct lc_index *index);
 u64 lc_index_refused(struct lc_index *index);
 u64 lc_index_lost(struct lc_index *index);	/* blocks with lost sectors */
+
+/* The RAM that the index takes, in bytes.  Any context. */
 u64 lc_index_bytes(struct lc_index *index);
 
 /**

@@ -24,13 +24,13 @@ DECLARE_STATIC_KEY_FALSE(lc_stats_wanted);
 /* May sleep.  Return: 0 or -ENOMEM. */
 int lc_stats_create(struct lc_stats *stats);
 
-/* Nothing is counted any more.  @stats may be all zero. */
+/* Nothing is counted any more.  @stats may be all zero.  May sleep. */
 void lc_stats_destroy(struct lc_stats *stats);
 
 /* Put the counts of all CPUs into @sum.  Any context.  Exact while nothing is counted. */
 void lc_stats_sum(const struct lc_stats *stats, struct lc_counts *sum);
 
-/* For lc_stats_copy() and lc_stats_parked(). */
+/* For lc_stats_copy() and lc_stats_parked().  Any context. */
 void lc_stats_add_copy(struct lc_stats *stats, const void *to);
 void lc_stats_add_parked(struct lc_stats *stats);
 

@@ -42,7 +42,7 @@ static inline void lc_sums_init(struct lc_sums *sums, u64 nr_slots)
  */
 int lc_sums_enable(struct lc_sums *sums);
 
-/* Nobody reads or writes the SSD any more. */
+/* Nobody reads or writes the SSD any more.  May sleep. */
 void lc_sums_destroy(struct lc_sums *sums);
 
 /* Any context.  Return: bytes of RAM. */

@@ -79,7 +79,10 @@ void lc_wbcopy_destroy(struct lc_wbcopy *copy);
 int lc_wbcopy_run(struct lc_wbcopy *copy, struct lc_wb_item *items, u32 nr,
 		  const struct lc_wb_how *how);
 
-/* Jiffies that the last batch backed off for the sake of reads, or waited for discards. */
+/*
+ * Jiffies that the last batch backed off for the sake of reads, or waited for discards.  From the
+ * task that runs the batches.
+ */
 unsigned long lc_wbcopy_backed_off(const struct lc_wbcopy *copy);
 
 /**

@@ -76,7 +76,8 @@ void lc_writeback_drain(struct lc_writeback *wb);
 /* Constant text for the status line.  Any context. */
 const char *lc_writeback_state(struct lc_writeback *wb);
 
-u64 lc_writeback_relogged(const struct lc_writeback *wb);	/* blocks logged again */
+/* Blocks logged again.  Any context. */
+u64 lc_writeback_relogged(const struct lc_writeback *wb);
 
 /*
  * What a batch needs, for the rescue, once the mode is not rw any more: writeback begins no batch
