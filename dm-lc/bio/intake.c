@@ -8,9 +8,9 @@
  * it writes soon (backlog.h).
  *
  * While something is parked, other writes are parked, too.  Otherwise a write that comes at the
- * right moment would take the room that parked ones wait for (C7).  With plenty of room they pass:
- * one worker cannot do all the writing under load.  They never take the last of the room: with
- * less than plenty all writes queue again, and the rest is for those that wait.  A write never
+ * right moment would take the space that parked ones wait for (C7).  With plenty of space they
+ * pass: one worker cannot do all the writing under load.  They never take the last of the space:
+ * with less than plenty all writes queue again, and the rest is for those that wait.  A write never
  * passes an earlier one that waits for the same block.
  *
  * Each class has a bound of its own on what is parked, so that no commit waits for the page cache
@@ -27,7 +27,7 @@
  *    own limits are the only bound for the flusher threads.
  *  - A suspend waits for all tasks in map().  So nobody sleeps from presuspend to resume.
  *
- * A write of blocks that are being discarded is parked, too, although there is room, until what it
+ * A write of blocks that are being discarded is parked, too, although there is space, until what it
  * writes is newer than the discard (discard.c, CL3).  Writes whose turn comes after it wait, too.
  *
  * A write that must read an old slot first leaves the queue (merge.h).  If it has to wait again,
@@ -78,7 +78,7 @@ struct lc_intake {
 	wait_queue_head_t sleepers[LC_NR_CLASSES]; /* submitters that sleep until it has less */
 
 	struct work_struct work;
-	/* All writes queue until nothing waits and there is plenty of room; READ_ONCE() */
+	/* All writes queue until nothing waits and there is plenty of space; READ_ONCE() */
 	bool throttled;
 	bool passed;			/* writes that the throttle has not seen; READ_ONCE() */
 	struct lc_throttle throttle;	/* of the work only */
@@ -178,7 +178,7 @@ static bool full(const struct lc_intake *intake, enum lc_class class, u32 limit)
 	return READ_ONCE(intake->queue.slots[class]) >= limit && !READ_ONCE(intake->open);
 }
 
-/* There may be less now.  Each sleeper that goes on wakes the next one, while there is room. */
+/* Less may be parked now.  Each sleeper that goes on wakes the next one, up to the limit. */
 static void wake_next(struct lc_intake *intake, enum lc_class class)
 {
 	if (!full(intake, class, intake->most) && wq_has_sleeper(&intake->sleepers[class]))
@@ -214,7 +214,7 @@ static int try_add(struct lc_intake *intake, struct lc_waiting *one, u32 limit)
 }
 
 /**
- * park() - let a write wait for room
+ * park() - let a write wait for space
  * @intake: the intake
  * @io: the write, io->iter is what is left of it; io->work is not in use
  * @may_sleep: until less is parked; in process context, nothing of ours is held

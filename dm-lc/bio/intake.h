@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The way of writes in: they are written at once, or parked until there is room.
+ * The way of writes in: they are written at once, or parked until there is space.
  *
- * Writes that find no room are parked, up to a limit, and one worker continues them in their turn.
+ * Writes that find no space are parked, up to a limit, and one worker continues them in their turn.
  * The intake decides which writes wait and how many; queue.h says whose turn it is, throttle.h at
  * which rate.  write.h, merge.h, flush.h and bypass.h do the work.
  */
@@ -29,7 +29,7 @@ void lc_intake_destroy(struct lc_intake *intake);
 
 /**
  * lc_intake_map() - map a write
- * @intake: the room
+ * @intake: the intake
  * @bio: device mapper's clone
  *
  * From map(): sleeps only if too much is parked.  The bio completes here or later.
@@ -40,12 +40,12 @@ int lc_intake_map(struct lc_intake *intake, struct bio *bio);
 /* Have the worker look at the parked writes again, as env.unpark does.  Any context. */
 void lc_intake_kick(struct lc_intake *intake);
 
-/* How many blocks wait for room?  Any context; not those of writers who sleep. */
+/* How many blocks wait for space?  Any context; not those of writers who sleep. */
 u64 lc_intake_blocks(const struct lc_intake *intake);
 
 /**
  * lc_intake_presuspend() - a suspend begins, which waits for all tasks in map()
- * @intake: the room
+ * @intake: the intake
  * @ti: after a noflush suspend it is asked whether device mapper still takes back what is
  *	parked; valid until lc_intake_resume() or lc_intake_quiesce()
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Writes that wait for room, and whose turn it is.  See queue.h.
+ * Writes that wait for space, and whose turn it is.  See queue.h.
  */
 #include <linux/interval_tree_generic.h>
 #include <linux/minmax.h>

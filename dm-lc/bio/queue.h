@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Writes that wait for room, and whose turn it is.  Pure: no lock, no allocation, no I/O.
+ * Writes that wait for space, and whose turn it is.  Pure: no lock, no allocation, no I/O.
  *
  * A commit must not wait until all of the page cache is written.  So each write belongs to a class,
  * and each class has a clock.  Each block that a class writes advances its clock, by less if the

@@ -132,7 +132,7 @@ static int find_cursor(struct lc_cache *c, u32 bucket, u32 want, struct lc_curso
  * all but the @last blocks.
  * Return: 0, -EINPROGRESS (read the old slot first), -ESTALE (the cursor's record
  * is closed and a newer one holds the block, or may: get another cursor), -EAGAIN (no record
- * with room is open: reserve slots).
+ * with space is open: reserve slots).
  */
 static int write_block(struct lc_cache *c, struct lc_request *io, struct lc_cursor *cur,
 		       const struct lc_old_slot *old_slot, u32 last)
@@ -172,7 +172,7 @@ static int write_block(struct lc_cache *c, struct lc_request *io, struct lc_curs
 }
 
 /*
- * A write that has waited takes room of any lane; others keep to their lane, so that their data
+ * A write that has waited takes space of any lane; others keep to their lane, so that their data
  * stays in their node.
  */
 static int reserve_slots(struct lc_cache *c, u32 want, bool waited, struct lc_cursor *cur)

@@ -32,7 +32,7 @@ struct lc_old_slot {
  * lc_write_run() - write as much as possible of a bio
  * @c: the cache
  * @io: the write; io->iter is what is left, before and after
- * @waited: it is not in map(): it takes the room of any lane
+ * @waited: it is not in map(): it takes space of any lane
  * @old_slot: of the first block that is left, or NULL
  *
  * Process context, does not sleep.

@@ -68,7 +68,7 @@ void lc_params_store(struct lc_params *to, const struct lc_params *from);
  * lc_params_print() - the options that were given, as a table line has them
  * @params: options
  * @result: gets the text
- * @maxlen: room for it
+ * @maxlen: bytes there
  *
  * Return: length.
  */

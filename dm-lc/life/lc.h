@@ -19,7 +19,7 @@
  *   log->lock (spin, irqsave)  sequence numbers and what is durable
  *   submit->lock (spin, irqsave)  whose turn it is to be sent
  *   pool->lock (spin, irqsave)  free buffers
- *   intake->lock (spin, irqsave)  writes waiting for room
+ *   intake->lock (spin, irqsave)  writes waiting for space
  *   discards->lock (spin)  discards that wait
  *   copy->lock (spin, irqsave)  runs of a batch
  *   claims->lock (spin, irqsave)  claims of blocks on the HDD

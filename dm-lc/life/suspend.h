@@ -38,7 +38,7 @@ int lc_volume_resume(struct lc_volume *vol, struct dm_table *table, struct lc_pa
  * @vol: the volume
  * @ti: device mapper asks this target whether parked bios are to be given back
  *
- * Stops nothing: the file system is frozen after this call, and may need room in the log (D4).
+ * Stops nothing: the file system is frozen after this call, and may need space in the log (D4).
  */
 void lc_volume_presuspend(struct lc_volume *vol, struct dm_target *ti);
 

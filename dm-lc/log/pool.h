@@ -77,7 +77,7 @@ struct lc_record {
  *   record.c   nr_records
  *   log.c      undurable, unwritten, closed
  *   pool.c     all others but the locks; and it clears these in lc_buffer_make_ready()
- * But `list` is of the room that has the buffer: pool.c while it is free, lane.c while it is ready,
+ * But `list` is of the file that has the buffer: pool.c while it is free, lane.c while it is ready,
  * log.c while it is retired.
  */
 struct lc_buffer {

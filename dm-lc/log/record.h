@@ -122,7 +122,7 @@ int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc
  * @buf: no record of it is open
  * @type: LC_RECORD_*
  * @incarnation: another one than before
- * @most: data slots that it may hold, 0: as many as there is room for
+ * @most: data slots that it may hold, 0: as many as fit
  *
  * Under lane->lock.  Return: the record or NULL.
  */

@@ -22,7 +22,7 @@ enum lc_relog_as {
  * @data: LC_RELOG_DATA: the verified slot
  *
  * Process context, does not sleep.  Takes a slot of the reserve (D1).
- * Return: 1, 0 if there is nothing to log, or -EAGAIN: no record with room is open.
+ * Return: 1, 0 if there is nothing to log, or -EAGAIN: no record with space is open.
  */
 int lc_relog(struct lc_cache *c, u64 block, u32 slot, enum lc_relog_as as, const void *data);
 

@@ -128,7 +128,7 @@ u32 lc_submit_most(const struct lc_submit *submit);
  * lc_submit_piece() - how many blocks may a record have?
  * @submit: the submitter
  *
- * Any context.  Return: blocks, or 0: as many as there is room for, since the SSD is not slow.
+ * Any context.  Return: blocks, or 0: as many as fit, since the SSD is not slow.
  */
 u32 lc_submit_piece(const struct lc_submit *submit);
 

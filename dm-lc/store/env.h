@@ -38,8 +38,8 @@ struct lc_env {
 	const struct lc_sb *sb;		/* identity and geometry: constant; the rest: super.h */
 	struct lc_params params;	/* in force; single words, READ_ONCE() */
 	struct workqueue_struct *wq;	/* refill, parked bios */
-	struct lc_kick unpark;		/* writes that wait for room may go on */
-	struct lc_kick refill;		/* buffers, segments or room for them have come back */
+	struct lc_kick unpark;		/* writes that wait for space may go on */
+	struct lc_kick refill;		/* buffers, segments or space for them have come back */
 	struct lc_health *health;	/* to be told of failures */
 	unsigned long last_write;	/* jiffies, approximate, for idle detection; READ_ONCE() */
 	unsigned long last_hdd_read;	/* the same of what others read there (Y); READ_ONCE() */

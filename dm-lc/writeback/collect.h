@@ -28,7 +28,7 @@ struct lc_wb_source {
  * lc_wbcollect_segment() - list the dirty slots of a segment
  * @c: the cache
  * @source: the segment
- * @list: has room for a segment's slots; they are added in the order of slots
+ * @list: has memory for a segment's slots; they are added in the order of slots
  *
  * May sleep; from the owner of the list.  Return: 0, -EINTR, or -EREMOTEIO if the SSD does not
  * give the headers back as they were written and @source is patient.

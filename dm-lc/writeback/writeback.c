@@ -345,7 +345,7 @@ static void relog_wait(struct lc_writeback *wb)
 	lc_alloc_hold_writers(c->alloc);
 	lc_kick(&c->env.refill);
 	lc_refill_wait(c->refill);
-	/* While a device is slow or fails, there may be room later. */
+	/* While a device is slow or fails, there may be space later. */
 	if (lc_log_in_trouble(c->log) || lc_ssd_failed(&c->health) ||
 	    READ_ONCE(c->ring->waiting))
 		lc_patience_relogged(&wb->patience);
