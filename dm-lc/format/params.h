@@ -11,7 +11,7 @@
 struct lc_params {
 	u32 buffers;			/* write buffers, each of a segment's size */
 	u32 high_watermark;		/* percent of segments in use: writeback starts */
-	u32 low_watermark;		/* percent: writeback rests */
+	u32 low_watermark;		/* percent: writeback stops */
 	u32 writeback_batch;		/* blocks sorted at a time */
 	u32 writeback_depth;		/* runs of neighbours in flight */
 	u32 idle_seal_ms;		/* quiet time before buffers go to the SSD, 0: never */
