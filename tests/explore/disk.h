@@ -15,7 +15,7 @@
  *
  * Besides its bytes every page says of each sector which write of the user put it there.
  * The tags are copied wherever the bytes are copied, so the judge need not read the bytes
- * of each sector of each state; see judge_bytes().
+ * of each sector of each state; see judge().
  */
 #ifndef EXPLORE_DISK_H
 #define EXPLORE_DISK_H

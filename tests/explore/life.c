@@ -6,7 +6,7 @@
  * lc_volume_postsuspend() stops cleanly.  They are the module's, unmodified, and so is all
  * they call but what standin.h names.  When they do I/O they end up here, in the functions of
  * io.h.  A write or FLUSH that they wait for is a command like any other: a task that waits, in
- * wait_until() or shim_wait(), goes on doing actions, and if there are no more, the life ends in
+ * wait_event() or shim_wait(), goes on doing actions, and if there are no more, the life ends in
  * the middle of it.
  */
 #include "action.h"

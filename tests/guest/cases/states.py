@@ -126,7 +126,7 @@ class Life:
 
         No FLUSH is sent to a disk without a cache, and no driver tells the disk and the block
         layer at one moment. So nothing is in the cache or on its way when that changes. (A
-        drive would empty it by itself; writes on their way are in send_kunit.c.)
+        drive would empty it by itself; writes on their way are in submit_kunit.c.)
         """
         kind = pathlib.Path("/sys/block", pathlib.Path(self.ctx.ssd).name, "cache_type")
         with self.volume.stack.paused():
