@@ -9,7 +9,7 @@
  * Work that may sleep is taken out with shim_run_task(): it, and a kernel thread, is a task with a
  * stack of its own.  A task runs until it sleeps, in shim_step(), and goes on in another one when
  * what it sleeps on was woken, or its time has come: whenever the user likes, too.  Nothing else
- * wakes it, so that a wake-up that is missing is seen.  What is no task calls shim_wait() instead.
+ * wakes it: without a wake-up it sleeps for ever.  What is no task calls shim_wait() instead.
  */
 #ifndef HOST_SHIM_WORK_H
 #define HOST_SHIM_WORK_H
