@@ -187,4 +187,4 @@ def test_mutants(tree, path, tmp_path):
     shutil.rmtree(top)
     print(done.stdout)
     assert done.returncode == 1, "the mutant survived"
-    assert re.search("^violation of ", done.stdout, re.M), done.stdout
+    assert re.search(f"^violation of {record.field('Finds', '')}", done.stdout, re.M), done.stdout

@@ -144,8 +144,7 @@ static bool do_work(enum worker kind, u32 n)
 	return true;
 }
 
-/* May a task go on?  @time: also if it may be said that its time is over. */
-static bool can_step(u32 task, bool time)
+bool task_can_step(u32 task, bool time)
 {
 	enum shim_state state = shim_state(task);
 
@@ -193,7 +192,7 @@ static bool do_inner(struct life *life, const struct action *a)
 		shim_run_task(work);
 		break;
 	case ACTION_STEP:
-		if (!can_step(a->a, true))
+		if (!task_can_step(a->a, true))
 			return false;
 		shim_step(a->a);
 		break;
@@ -454,7 +453,7 @@ static bool draw_inner(struct action *a)
 	if (tasks)
 		can[nr++] = (struct action) { .kind = ACTION_TASK, .a = rnd(rng, tasks) };
 	for (i = 0; i < SHIM_TASKS; i++) {
-		if (can_step(i, time))
+		if (task_can_step(i, time))
 			can[nr++] = (struct action) { .kind = ACTION_STEP, .a = i };
 	}
 	if (!nr)

@@ -75,6 +75,8 @@ struct plan {
 extern const char *const action_names[NR_ACTIONS];
 extern const u32 action_args[NR_ACTIONS];
 
+/* May a task go on?  @time: also if it may be said that its time is over. */
+bool task_can_step(u32 task, bool time);
 bool action_do(struct life *life, const struct action *action);
 void theme_draw(struct theme *theme, struct rng *rng, u32 failing);
 void plan_draw(struct plan *plan, const struct theme *theme, struct rng *rng, u64 head);

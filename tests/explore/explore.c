@@ -19,6 +19,7 @@
 #include "life.h"
 #include "minimise.h"
 #include "path.h"
+#include "settle.h"
 #include "store/ring.h"
 #include "standin.h"
 #include "writeback/writeback.h"
@@ -51,7 +52,7 @@ static struct {
 	KIND(cuts) KIND(old_cuts) KIND(old_hdd) KIND(old_ssd) KIND(old_taken) KIND(unreadable) \
 	KIND(moved_head) KIND(cut_runs) KIND(cut_discards) KIND(direct) KIND(waits) KIND(met) \
 	KIND(left_open) KIND(again) KIND(merges) KIND(solid) KIND(through) KIND(parked) \
-	KIND(slept) KIND(relogged) KIND(reading)
+	KIND(slept) KIND(relogged) KIND(reading) KIND(settled)
 
 static struct {
 	u64 states, seeds;
@@ -309,8 +310,12 @@ static bool explore_seed(u64 seed)
 			return !world->trouble;
 		life = life_other(life);
 	}
+	if (!world->trouble && !dpage_short() && !params.elsewhere) {
+		plan_draw(&plan, &theme, &world->rng, life->next_segment);
+		seen.settled += settle(life);
+	}
 	if (world->trouble)
-		/* No state of a crash yet. */
+		/* No state of a crash. */
 		printf("violation of %s: %s\nrepeat with: explore --seed %llu\n",
 		       verdict_names[world->trouble], world->why, seed);
 	seen.seeds++;

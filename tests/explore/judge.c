@@ -26,6 +26,7 @@
 const char *const verdict_names[NR_VERDICTS] = {
 	[FINE] = "fine", [BAD_REFUSED] = "refused", [BAD_P1] = "P1", [BAD_P2] = "P2",
 	[BAD_P3] = "P3", [BAD_INDEX] = "index", [BAD_MEDIA] = "media", [BAD_WARNING] = "warning",
+	[BAD_STUCK] = "stuck",
 };
 
 struct trial {

@@ -32,7 +32,7 @@ static struct dm_target target;
 void life_tick(struct life *life)
 {
 	life->now++;
-	shim_now = (u64)life->now * world->params.tick * 1000;
+	shim_now = (u64)life->now * world->params.tick * 1000 + life->idle_ns;
 }
 
 /* The next action, or the end of the life.  In a start there is but one thing to wait for. */
@@ -305,6 +305,7 @@ void life_prepare(struct life *life)
 	life->last_submit = 0;
 	life->last_ordinal = 0;
 	life->carried = false;
+	life->idle_ns = 0;
 	life->started = NEVER;
 	life->nr_acks = 0;
 	life->nr_kept = 0;

@@ -32,6 +32,7 @@
  *   judge.c           is what recovery made of it right?
  *   path.c            a path as text, and doing it again
  *   minimise.c        the shortest path that still fails
+ *   settle.c          does every request end?
  *   explore.c         random paths; the command line
  */
 #ifndef EXPLORE_WORLD_H
@@ -58,7 +59,7 @@
 #define MAX_OPS		32768
 #define MAX_RECS	8192
 #define MAX_SEQ		8192
-#define MAX_ACTIONS	1024
+#define MAX_ACTIONS	2048
 #define MAX_ACKS	512
 #define MAX_FATES	256
 #define MAX_LIVES	12
@@ -180,6 +181,7 @@ struct life {
 	struct image base[NR_DISKS];	/* durable when it began */
 	struct image view[NR_DISKS];	/* what a read returns now */
 	u32 now;
+	u64 idle_ns;			/* besides, when only time passed: settle.c */
 	enum phase phase;
 	u32 nr_actions;
 	struct action actions[MAX_ACTIONS];
@@ -257,6 +259,7 @@ enum verdict {
 	BAD_INDEX,		/* the index is not that of the log's prefix */
 	BAD_MEDIA,		/* recovery wrote what it must not */
 	BAD_WARNING,		/* WARN_ON() or mode fail */
+	BAD_STUCK,		/* a request that never ends */
 	NR_VERDICTS,
 };
 

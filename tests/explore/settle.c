@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Does every request end?  See settle.h. */
+#include "action.h"
+#include "life.h"
+#include "settle.h"
+#include "standin.h"
+
+/* Times in a row that only time passes, until it is said that nothing goes on any more. */
+#define PATIENCE	64
+
+static struct {
+	bool plan;		/* goes on */
+	u32 turn;		/* whose turn it is */
+	u32 idle;		/* times in a row that only time passed */
+} s;
+
+/* What one kind of actor can do now without that time passes. */
+static bool actor(u32 kind, struct life *life, struct action *a)
+{
+	static const struct {
+		enum worker worker;
+		u8 action;
+	} works[] = {
+		{ WORKER_RECORD, ACTION_SUBMIT }, { WORKER_FLUSH, ACTION_FLUSHER },
+		{ WORKER_RETRY, ACTION_RETRY }, { WORKER_REFILL, ACTION_REFILL },
+		{ WORKER_WRITE, ACTION_WRITER }, { WORKER_UNPARK, ACTION_UNPARK },
+		{ WORKER_TASK, ACTION_TASK },
+	};
+	const struct cmd *cmd;
+
+	*a = (struct action) {};
+	if (kind < ARRAY_SIZE(works)) {
+		a->kind = works[kind].action;
+		return workers(works[kind].worker);
+	}
+	kind -= ARRAY_SIZE(works);
+	if (!kind) {
+		if (!life->nr_flying)
+			return false;
+		cmd = &life->cmds[life->flying[0]];
+		*a = (struct action) {
+			.kind = ACTION_COMPLETE, .a = cmd->submitted - life->started,
+			.b = cmd->ordinal,
+		};
+		return true;
+	}
+	if (kind == 1) {
+		a->kind = ACTION_REWRITE;
+		return rewrite_possible();
+	}
+	if (kind == 2) {
+		a->kind = ACTION_SKIP;
+		return skip_wanted(world->standin) && !world->standin->skipping;
+	}
+	a->kind = ACTION_STEP;
+	a->a = kind - 3;
+	return task_can_step(a->a, false);
+}
+
+#define ACTORS	(7 + 3 + SHIM_TASKS)
+
+/* Time passes: for one sleeper after the other, for the idle clock, and for writeback. */
+static bool later(struct life *life, struct action *a)
+{
+	u32 what = s.idle++ % (SHIM_TASKS + 3);
+
+	life->idle_ns += 60 * NSEC_PER_SEC;
+	*a = (struct action) { .kind = ACTION_STEP, .a = what };
+	if (what < SHIM_TASKS && task_can_step(what, true))
+		return true;
+	if (what < SHIM_TASKS)
+		*a = (struct action) { .kind = ACTION_SEAL };
+	else if (what == SHIM_TASKS)
+		*a = (struct action) { .kind = ACTION_SEAL, .a = true };
+	else
+		*a = (struct action) { .kind = ACTION_WRITEBACK, .a = what - SHIM_TASKS - 1 };
+	return s.idle < PATIENCE;
+}
+
+/* For more actions, or for what they would do. */
+static bool no_space(const struct life *life)
+{
+	return life->nr_actions == MAX_ACTIONS || life->nr_cmds > MAX_CMDS - 160 ||
+	       life->nr_pieces > MAX_PIECES - 2048;
+}
+
+static bool next(struct life *life, struct action *a)
+{
+	u32 i;
+
+	if (s.plan && plan_next(life, a))
+		return true;
+	s.plan = false;
+	if (life->phase != PHASE_RUN || !world->standin->nr_bios || world->trouble)
+		return false;
+	if (no_space(life))
+		return false;
+	for (i = 0; i < ACTORS; i++) {
+		s.turn = (s.turn + 1) % ACTORS;
+		if (actor(s.turn, life, a)) {
+			s.idle = 0;
+			return true;
+		}
+	}
+	return later(life, a);
+}
+
+bool settle(struct life *life)
+{
+	s.plan = true;
+	s.turn = s.idle = 0;
+	plan.stop = false;
+	world->source = next;
+	life_go_on(life);
+	if (no_space(life))
+		return false;
+	if (!world->trouble && life->phase == PHASE_RUN && world->standin->nr_bios)
+		trouble(BAD_STUCK, "%u bios never end", world->standin->nr_bios);
+	return true;
+}
