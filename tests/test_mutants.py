@@ -71,6 +71,20 @@ def test_mutants_compile(tmp_path):
     assert not found, "\n".join(found.values())
 
 
+def test_batches_share_no_function(tmp_path):
+    """Each record is in one batch, and no function is changed twice in it."""
+    paths = [mutants.load(name).path for name in mutants.names()]
+    found = mutants.batches(paths)
+    assert sorted(path for batch in found for path in batch) == sorted(paths)
+    for batch in found:
+        scopes = [scope for path in batch
+                  for scope in {(edit.file, edit.scope) for edit in mutation.read(path).edits}]
+        assert len(scopes) == len(set(scopes))
+    twin = tmp_path / "twin.mutant"
+    twin.write_text(paths[0].read_text(encoding="ascii"), encoding="ascii")
+    assert not any({twin, paths[0]} <= set(batch) for batch in mutants.batches([*paths, twin]))
+
+
 @pytest.mark.parametrize("missing", ("Breaks", "Hazard", "Caught-by", "Kernel"))
 def test_incomplete_head_is_refused(missing, tmp_path):
     """The check above can fail: each line of the head is wanted."""

@@ -92,27 +92,49 @@ def compile_error(source, kdir):
     return done.stderr if done.returncode else ""
 
 
+def batches(paths):
+    """The records in lists, in each of which no two change the same function of a file."""
+    found = []
+    for path in paths:
+        scopes = {(edit.file, edit.scope) for edit in mutation.read(path).edits}
+        for batch, taken in found:
+            if not scopes & taken:
+                batch.append(path)
+                taken |= scopes
+                break
+        else:
+            found.append(([path], scopes))
+    return [batch for batch, _ in found]
+
+
+def said_of(paths, kernel, tree):
+    """What the compiler says of the tree with all these records; the tree is as before then."""
+    changed = {mutation.locate(edit, tree)[0] for path in paths
+               for edit in mutation.read(path).edits}
+    before = {one: one.read_bytes() for one in changed}
+    try:
+        for path in paths:
+            mutation.apply(path, tree)
+        sources = dict.fromkeys(source for one in before for source in users(one))
+        return "".join(compile_error(source, kernel.kdir) for source in sources)
+    finally:
+        for one, text in before.items():
+            one.write_bytes(text)
+
+
 def errors(paths, kernel, tree):
     """{name: what the compiler says} of records that do not compile; the tree is built first.
 
-    A mutant that does not compile is caught by no test, and its rule is guarded by none.
+    A mutant that does not compile is caught by no test, and its rule is guarded by none. Those of
+    different functions are compiled together; if that fails, one by one.
     """
     refresh(tree)
     products.build_tree(kernel, tree, False, tree / "build.log")
     found = {}
-    for path in paths:
-        changed = {edit: mutation.locate(edit, tree)[0] for edit in mutation.read(path).edits}
-        before = {one: one.read_bytes() for one in set(changed.values())}
-        try:
-            mutation.apply(path, tree)
-            said = "".join(compile_error(source, kernel.kdir) for one in before
-                           for source in users(one))
-        finally:
-            for one, text in before.items():
-                one.write_bytes(text)
-        if said:
-            found[path.stem] = said
-    return found
+    for batch in batches(paths):
+        if said_of(batch, kernel, tree):
+            found |= {path.stem: said_of([path], kernel, tree) for path in batch}
+    return {name: said for name, said in found.items() if said}
 
 
 class Lab:
