@@ -5,6 +5,7 @@ meta/ proves the whole, with guests; this proves the pieces, in a second.
 """
 
 import dataclasses
+import socket
 import subprocess
 import sys
 import types
@@ -134,7 +135,7 @@ def fixture_boot(tmp_path):
     kernel = kernels.Kernel("debug", "0", *[tmp_path] * 4)
     case = registry.Case(**dict.fromkeys(CASE_PARTS) | {"name": "a.case", "timeout": 1})
     boot = vm.Boot(kernel, None, [case], tmp_path, 1)
-    boot.take({"boot": True, "faults": []}, 0)
+    boot.take({"boot": True, "faults": [], "unfit": ""}, 0)
     boot.take({"start": "a.case"}, 0)
     boot.take({"case": "a.case", "verdict": "passed", "reason": "", "seconds": 1,
                "figures": {}}, 0)
@@ -170,6 +171,49 @@ def test_runner_broken_after_the_last_verdict(boot, gone):
     boot.finish(gone)
     got = boot.outcomes["a.case"]
     assert got.verdict == "failed" and "OSError: no scan" in got.reason
+
+
+SUSPECT = """ lock-classes:                         1843 [max: 8192]
+ debug_locks:                             {}
+
+ zapped classes:                          0
+"""
+
+
+@pytest.mark.parametrize(("kernel", "stats", "reason"), [
+    ("debug", SUSPECT.format(1), ""), ("kcsan", SUSPECT.format(1), ""), ("stock", None, ""),
+    ("debug", SUSPECT.format(0), "lock debugging is off"),
+    ("debug", None, "no /proc/lockdep_stats"),
+    ("debug", "lock-classes: 3\n", "does not tell")])
+def test_guest_without_lock_debugging_is_unfit(kernel, stats, reason):
+    """No case may pass on a kernel that disabled its checks of locks while it booted."""
+    assert reason in kmsg.unfit(kernel, stats) if reason else kmsg.unfit(kernel, stats) == ""
+
+
+def test_unfit_guest_runs_no_case(tmp_path):
+    """All its cases fail, with the reason."""
+    class Words(vm.Boot):
+        """A boot with these messages."""
+
+        @staticmethod
+        def accept(listener, process):
+            """The guest's end has said all it will."""
+            host_end, guest_end = socket.socketpair()
+            guest_end.sendall(b'{"boot": true, "faults": [], "unfit": "lock debugging is off"}\n'
+                              b'{"start": "a.case"}\n')
+            guest_end.shutdown(socket.SHUT_WR)
+            ends.append(guest_end)
+            return host_end
+
+    ends = []
+    kernel = kernels.Kernel("debug", "0", *[tmp_path] * 4)
+    cases = [registry.Case(**dict.fromkeys(CASE_PARTS) | {"name": name, "smp": 1, "timeout": 1})
+             for name in ("a.case", "b.case")]
+    boot = Words(kernel, None, cases, tmp_path, 1)
+    boot.talk(None, None)
+    ends[0].close()
+    assert [got.verdict for got in boot.outcomes.values()] == ["failed"] * 2
+    assert "no case was run: lock debugging is off" in boot.outcomes["b.case"].reason
 
 
 def test_console_of_a_server():
@@ -274,8 +318,9 @@ def test_cases_share_boots(monkeypatch):
     assert all(cases == sorted(cases, key=many.index) for cases in shares)
 
 
+@pytest.mark.parametrize("unfit", ["", "lock debugging is off"])
 @pytest.mark.parametrize(("deaf", "boots"), [(0, 1), (1, 2), (5, 2)])
-def test_guest_that_did_not_boot_is_booted_again(monkeypatch, tmp_path, deaf, boots):
+def test_guest_that_did_not_boot_is_booted_again(monkeypatch, tmp_path, deaf, boots, unfit):
     """Once, and what the first one said is kept; two such boots are a failure."""
     made = []
 
@@ -283,9 +328,10 @@ def test_guest_that_did_not_boot_is_booted_again(monkeypatch, tmp_path, deaf, bo
         made.append(boot)
         boot.folder.mkdir()
         (boot.folder / "console").write_text("APIC timer disabled\n", encoding="ascii")
-        if len(made) > deaf:
+        if len(made) > deaf or unfit:
             boot.boot_seconds = 1
-        else:
+        if len(made) <= deaf:
+            boot.unfit = unfit
             boot.blame("hang")
 
     monkeypatch.setattr(vm.Boot, "run", run)

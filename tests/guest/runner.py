@@ -29,6 +29,7 @@ MOUNTS = (("tmpfs", "/tmp"), ("tmpfs", "/run"), ("debugfs", "/sys/kernel/debug")
 RB_AUTOBOOT = 0x01234567
 KCSAN = "/sys/kernel/debug/kcsan"
 KUNIT_MODULE = "/opt/dm-lc/kunit/dm-lc.ko"
+LOCKDEP = pathlib.Path("/proc/lockdep_stats")
 
 
 def port_path(name):
@@ -107,8 +108,9 @@ class Runner:
     def note_boot(self):
         """A fault before the first case is not a case's, but is not silent either."""
         before = kmsg.faults(self.log.fresh())
+        stats = LOCKDEP.read_text(encoding="ascii") if LOCKDEP.exists() else None
         self.send({"boot": True, "release": os.uname().release, "uptime": time.monotonic(),
-                   "faults": before})
+                   "faults": before, "unfit": kmsg.unfit(self.job["kernel"], stats)})
 
     def send(self, message):
         """One JSON line to the host, whole."""

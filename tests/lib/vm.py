@@ -136,6 +136,7 @@ class Boot:
         self.outcomes = {}
         self.running = None
         self.boot_seconds = None
+        self.unfit = ""         # why no case may run on this boot
         self.ended = False
         self.recorder = None
 
@@ -250,6 +251,9 @@ class Boot:
                 *lines, data = data.split(b"\n")
                 for line in lines:
                     deadline = self.take(json.loads(line), started)
+                    if self.unfit:
+                        self.blame(f"no case was run: {self.unfit}")
+                        return
                 if self.ended and self.cases[0].hibernates:
                     return  # the guest only boots again
 
@@ -269,6 +273,7 @@ class Boot:
             if message["faults"]:
                 host.say(f"{self.kernel.name}: kernel log before the first case: "
                          f"{message['faults'][0]}")
+            self.unfit = message["unfit"]
             return now + 60 * self.scale
         if "start" in message:
             self.running = message["start"]
@@ -336,18 +341,18 @@ class Boot:
 
 
 def booted(*args):
-    """The Boot of these arguments, over; a guest that never came to its runner is booted again.
+    """The Boot of these arguments, over; a guest in which no case could run is booted again.
 
     Once: on a busy host an emulated timer may fail the kernel's test of it ("APIC timer
     disabled"), and then there is none. No case can have had to do with that.
     """
     boot = Boot(*args)
     boot.run()
-    if boot.boot_seconds is None:
+    if boot.boot_seconds is None or boot.unfit:
         kept = boot.folder.with_name(boot.folder.name + "-unbooted")
         shutil.rmtree(kept, ignore_errors=True)
         boot.folder.rename(kept)
-        host.say(f"{boot.kernel.name}: a guest did not boot, once more; see {kept}")
+        host.say(f"{boot.kernel.name}: a guest did not boot as it must, once more; see {kept}")
         boot = Boot(*args)
         boot.run()
     return boot

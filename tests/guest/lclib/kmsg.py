@@ -100,3 +100,18 @@ def faults(lines, no_memory=False):
         return []
     first = found[0]
     return [line for line in lines[first:first + 40] if OURS not in line]
+
+
+def unfit(kernel, lockdep_stats):
+    """Why no case can run on this boot, or "".
+
+    The kernel disables lock debugging for good with its first report of a fault, also with one from
+    before the first case. All cases would then pass without it. `lockdep_stats` is the text of
+    /proc/lockdep_stats, None without that file.
+    """
+    if lockdep_stats is None:
+        return "" if kernel != "debug" else "the debug kernel has no /proc/lockdep_stats"
+    enabled = re.search(r"^ *debug_locks: +(\d)$", lockdep_stats, re.M)
+    if not enabled:
+        return "/proc/lockdep_stats does not tell whether lock debugging is on"
+    return "" if enabled[1] == "1" else "lock debugging is off before the first case"
