@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from lib import guests, host  # noqa: E402
+from lib import guests, host, times  # noqa: E402
 
 KERNELS = ("server", "stock", "debug", "kcsan")  # the longest cases first
 
@@ -84,6 +84,7 @@ def pytest_collection_modifyitems(config, items):
 def pytest_runtestloop(session):
     """The guests start at once: they run beside the host tests."""
     selected = [case_of(item) for item in session.items if case_of(item)]
+    session.config.guest_items = {item.nodeid for item in session.items if case_of(item)}
     if selected and not session.config.option.collectonly:
         session.config.runs = guests.Runs(selected, session.config.seed)
 
@@ -104,7 +105,9 @@ def guest_runs(request):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """N passed, N failed[, N skipped], alone on the last line of all."""
+    """What took how long, and N passed, N failed[, N skipped], alone on the last line of all."""
+    times.tell(terminalreporter)
+
     def count(*kinds):
         return sum(len(terminalreporter.stats.get(kind, ())) for kind in kinds)
     failed = count("failed", "error")

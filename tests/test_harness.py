@@ -14,7 +14,7 @@ import pytest
 
 from checks import test_check
 from lclib import dm, kmsg, pattern, registry, states, status, wait
-from lib import apt, guests, host, kernels, payload, server, vm
+from lib import apt, guests, host, kernels, payload, server, times, vm
 
 FAULTS = (
     "WARNING: CPU: 1 PID: 77 at drivers/md/dm.c:100 dm_x+0x1/0x2 [dm_mod]",
@@ -341,6 +341,14 @@ def test_guest_that_did_not_boot_is_booted_again(monkeypatch, tmp_path, deaf, bo
     assert len(made) == boots and boot is made[-1]
     assert (tmp_path / "boot-unbooted/console").exists() == (boots == 2)
     assert ("a.case" in boot.outcomes) == (deaf >= boots)
+
+
+def test_time_of_a_guest_is_counted_once():
+    """By the thread that boots it, not by the items that wait for it."""
+    reports = [types.SimpleNamespace(nodeid=name, duration=seconds) for name, seconds in
+               (("a.py::b", 2), ("a.py::c", 3), ("test_guest.py::test_guest[debug-d]", 100))]
+    assert times.by_part(reports, {"test_guest.py::test_guest[debug-d]"}, {"debug guests": 40}) \
+        == [("debug guests", 40), ("a.py", 5)]
 
 
 def test_names_are_ordered_as_versions():

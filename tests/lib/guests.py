@@ -2,6 +2,7 @@
 """Guest cases planned and run from the host: which boots, which outcomes."""
 
 import collections
+import contextlib
 import pathlib
 import threading
 import time
@@ -90,6 +91,8 @@ class Runs:
         self.ready = {}
         self.outcomes = {}
         self.boots = {}
+        self.adding = threading.Lock()
+        self.seconds = collections.Counter()  # {part of the run: how long}
         # Kernels are built meanwhile, by threads that boot nothing.
         self.builders = futures.ThreadPoolExecutor(max(1, len(names)))
         self.workers = futures.ThreadPoolExecutor(host.guests_at_once())
@@ -102,14 +105,23 @@ class Runs:
         for pool in (self.workers, self.builders):
             pool.shutdown(cancel_futures=True)
 
+    @contextlib.contextmanager
+    def timed(self, part):
+        """What runs inside belongs to this part of the run."""
+        started = time.monotonic()
+        yield
+        with self.adding:
+            self.seconds[part] += time.monotonic() - started
+
     def prepared(self, name):
         """Kernel and payload, built once a session."""
         with self.locks[name]:
             if name not in self.ready:
-                try:
-                    self.ready[name] = self.prepare(name)
-                except Exception as error:  # the next item must not build it again
-                    self.ready[name] = error
+                with self.timed(f"builds for {name} guests"):
+                    try:
+                        self.ready[name] = self.prepare(name)
+                    except Exception as error:  # the next item must not build it again
+                        self.ready[name] = error
         if isinstance(self.ready[name], Exception):
             raise RuntimeError(f"no guest with the {name} kernel: {self.ready[name]}")
         return self.ready[name]
@@ -134,7 +146,9 @@ class Runs:
         kernel, files = self.prepared(name)
         folder = host.run_folder() / "logs" / group
         run_all = server.run_all if name == "server" else vm.run_all
-        self.outcomes[group], self.boots[group] = run_all(kernel, files, cases, folder, self.seed)
+        with self.timed(f"{name} guests"):
+            self.outcomes[group], self.boots[group] = run_all(kernel, files, cases, folder,
+                                                              self.seed)
 
     def outcome(self, name, case):
         """The outcome of one case, when its group has run."""
