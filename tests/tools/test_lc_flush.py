@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""lc-flush, lc-remove and lc-status, with a stand-in for libdevmapper."""
+"""lc-flush and lc-remove, with a stand-in for libdevmapper."""
 
 import json
 
@@ -85,14 +85,3 @@ def test_remove(fake):
         fake.volume((5, 10, 1))
         assert fake.tool("remove", option, "lc0").code == 0
         assert fake.log()[before:] == ["remove lc0"]
-
-
-def test_status(fake):
-    """A table, all of one, JSON; keys of later kernels are shown."""
-    assert "No lc volume" in fake.tool("status").out
-    fake.volume((500, 100, 10))
-    assert "rw" in fake.tool("status").out.splitlines()[1]
-    assert "shiny" in fake.tool("status", "lc0").out
-    status = json.loads(fake.tool("status", "--json").out)[0]["status"]
-    assert status["dirty"] == 500 and status["shiny"] == 7
-    assert status["generation"] == "00000000000000ff"

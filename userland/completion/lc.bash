@@ -8,7 +8,7 @@ _lc_options() {
 --option= --discard --yes --force= --help --version" ;;
 	resume) echo "--option= --iostats --print-table --help --version" ;;
 	flush) echo "--buffers --help --version" ;;
-	status) echo "--json --help --version" ;;
+	status) echo "--json --format= --output= --help --version" ;;
 	remove) echo "--detach --no-drain --help --version" ;;
 	detach) echo "--backing= --force= --help --version" ;;
 	dump) echo "--segments --records --entries --json --extract= \
@@ -21,6 +21,8 @@ _lc_options() {
 _lc_values() {
 	case $1:$2 in
 	*:--backing | *:-b | dump:--extract | dump:-x | dump:--extract-map) compgen -f -- "$3" ;;
+	status:--format | status:-f) compgen -W "json prometheus" -- "$3" ;;
+	status:--output | status:-o) compgen -f -- "$3" ;;
 	format:--segment-size | format:-s) compgen -W "64K 128K 256K 512K 1M 2M 4M" -- "$3" ;;
 	format:--checksum | format:-c) compgen -W "xxh64 crc32c" -- "$3" ;;
 	format:--force | format:-f) compgen -W "ssd-signature dirty-cache hdd-signature paired \

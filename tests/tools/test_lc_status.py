@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""lc-status, with a stand-in for libdevmapper."""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from lib import host, promtool
+from lib.tools import expect, run_tool
+
+SAMPLE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\\]|\\\\.)*",?)*)\})? (\S+)')
+# All the kernel's keys, as of this version.
+WHOLE = ("mode rw dirty 500 cached 900 capacity 8000 segments 64 segment_bytes 1048576 "
+         "free_segments 60 buffers 8 buffers_used 2 head_seq 100 tail_seq 10 durable_seq 98 "
+         "epoch 3 lost 0 refused 0 relogged 7 writeback idle index_bytes 65536 "
+         "generation 00000000000000ff lanes 1 copies_local 5 copies_remote 1 parked 4 "
+         "parked_blocks 3 former_names -")
+
+
+def samples(text):
+    """{(name, labels): value} of the text format."""
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            name, labels, value = SAMPLE.fullmatch(line).groups()
+            assert (name, labels) not in found, line
+            found[name, labels] = float(value)
+    return found
+
+
+def checked(text):
+    """(exit code, what it says) of Prometheus' own checker."""
+    try:
+        program = promtool.get()
+    except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"promtool cannot be fetched: {error}")
+    done = subprocess.run([program, "check", "metrics"], input=text, text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode, done.stdout
+
+
+def test_status(fake):
+    """A table, all of one, JSON; keys of later kernels are shown."""
+    assert "No lc volume" in fake.tool("status").out
+    fake.volume((500, 100, 10))
+    assert "rw" in fake.tool("status").out.splitlines()[1]
+    assert "shiny" in fake.tool("status", "lc0").out
+    for option in ("--json", "--format=json"):
+        status = json.loads(fake.tool("status", option).out)[0]["status"]
+        assert status["dirty"] == 500 and status["shiny"] == 7
+        assert status["generation"] == "00000000000000ff"
+
+
+def test_metrics(fake):
+    """Bytes and not blocks, a word as one sample for each of its values, and no volume is fine."""
+    text = fake.tool("status", "--format=prometheus").out
+    assert samples(text) == {("lc_volumes", None): 0}
+    assert checked(text) == (0, "")
+    fake.volume((500, 100, 10))
+    fake.put("status", WHOLE)
+    text = fake.tool("status", "--format=prometheus").out
+    got = samples(text)
+    assert checked(text) == (0, "")
+    this = 'volume="lc0"'
+    for name, value in {"dirty_bytes": 500 * 4096, "segments": 64, "log_head_seq": 100,
+                        "relogged_bytes_total": 7 * 4096, "parked_bytes": 3 * 4096,
+                        "suspended": 0, "parked_writes_total": 4}.items():
+        assert got[f"lc_{name}", this] == value, name
+    assert got["lc_copied_bytes_total", f'{this},node="remote"'] == 4096
+    assert got["lc_mode", f'{this},mode="rw"'] == 1 and got["lc_mode", f'{this},mode="fail"'] == 0
+    assert checked(text.replace("# HELP lc_mode", "# HELP lc_other"))[0] != 0
+    assert sum(value for (name, _), value in got.items() if name == "lc_writeback_state") == 1
+    info = next(labels for name, labels in got if name == "lc_volume_info")
+    assert re.fullmatch(f'{this},device="dm-\\d+",generation="00000000000000ff"', info)
+
+
+def test_each_number_is_a_metric(fake):
+    """No number of the status line is missing, and each changes one sample."""
+    fake.volume((500, 100, 10))
+    fake.put("status", WHOLE)
+    words = WHOLE.split()
+    keys = [key for key, value in zip(words[::2], words[1::2]) if value.isdigit()
+            and key != "generation"]
+    before = samples(fake.tool("status", "--format=prometheus").out)
+    for key in keys:
+        fake.put("status", re.sub(rf"\b{key} \d+", f"{key} 12345", WHOLE))
+        after = samples(fake.tool("status", "--format=prometheus").out)
+        changed = [name for name in before if before[name] != after[name]]
+        assert len(changed) == 1 and after[changed[0]] % 12345 == 0, (key, changed)
+
+
+def test_metrics_are_documented(fake):
+    """The guide lists each metric, and no other."""
+    fake.volume((500, 100, 10))
+    fake.put("status", WHOLE)
+    got = samples(fake.tool("status", "--format=prometheus").out)
+    guide = (host.TOP / "docs/dm-lc.rst").read_text(encoding="utf-8")
+    assert {name for name, _ in got} == set(re.findall(r"^``(lc_\w+)`` ", guide, re.M))
+
+
+def test_metrics_of_another_module(fake):
+    """One that says less gives fewer samples, and words that are not known here are shown."""
+    fake.volume((500, 100, 10))
+    fake.put("status", 'mode a\\"b{,\n')
+    text = fake.tool("status", "--format=prometheus").out
+    got = samples(text)
+    assert checked(text) == (0, "")
+    assert not any(name == "lc_dirty_bytes" for name, _ in got)
+    assert [value for (name, labels), value in got.items()
+            if name == "lc_mode" and labels.partition("mode=")[2].startswith('"a')] == [1]
+
+
+def test_output_to_a_file(fake, tmp_path):
+    """It is replaced as a whole or kept, and nothing else stays in its folder."""
+    folder = tmp_path / "collector"
+    folder.mkdir()
+    path = folder / "lc.prom"
+    path.write_text("old", encoding="ascii")
+    before = path.stat().st_ino
+    fake.volume((500, 100, 10))
+    done = fake.tool("status", "--format=prometheus", f"--output={path}")
+    assert done.code == 0 and done.out == "" and path.stat().st_ino != before
+    assert samples(path.read_text("ascii"))["lc_volumes", None] == 1
+    assert list(folder.iterdir()) == [path]
+    expect(fake.tool("status", f"--output={tmp_path}/none/x"), 1, "folder that exists")
+    (tmp_path / "taken").mkdir()
+    expect(fake.tool("status", f"--output={tmp_path}/taken"), 1, "cannot be written")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["collector", "dm", "taken"]
+
+
+def test_wrong_format_is_refused():
+    """With the formats that there are."""
+    expect(run_tool("status", "--format=xml"), 2, "json or prometheus")
