@@ -29,7 +29,7 @@ struct cmd {
 
 /* One file each, cmd-NAME.c. */
 extern const struct cmd cmd_format, cmd_resume, cmd_flush, cmd_status, cmd_remove, cmd_detach,
-			cmd_dump, cmd_check;
+			cmd_dump, cmd_check, cmd_watch;
 
 enum {
 	CMD_ARGUMENTS	= -1,

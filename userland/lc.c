@@ -10,7 +10,7 @@
 
 static const struct cmd *const commands[] = {
 	&cmd_format, &cmd_resume, &cmd_flush, &cmd_status,
-	&cmd_remove, &cmd_detach, &cmd_dump, &cmd_check,
+	&cmd_remove, &cmd_detach, &cmd_dump, &cmd_check, &cmd_watch,
 };
 
 static void usage(FILE *to)

@@ -14,7 +14,7 @@ import pytest
 from lib import host
 from lib.tools import CLASSES, USERLAND, run_tool
 
-COMMANDS = ("format", "resume", "flush", "status", "remove", "detach", "dump", "check")
+COMMANDS = ("format", "resume", "flush", "status", "remove", "detach", "dump", "check", "watch")
 COMPLETION = "completion/lc.bash"
 COMMON = {("h", "help", ""), ("V", "version", "")}
 

@@ -13,6 +13,7 @@ _lc_options() {
 	detach) echo "--backing= --force= --help --version" ;;
 	dump) echo "--segments --records --entries --json --extract= \
 --extract-map= --help --version" ;;
+	watch) echo "--hooks= --help --version" ;;
 	check) echo "--backing= --repair --yes --quiet --help --version" ;;
 	esac
 }
@@ -20,7 +21,7 @@ _lc_options() {
 # The values of an option of a command; fails if it takes none that are known.
 _lc_values() {
 	case $1:$2 in
-	*:--backing | *:-b | dump:--extract | dump:-x | dump:--extract-map) compgen -f -- "$3" ;;
+	*:--backing | *:-b | watch:--hooks | watch:-k | dump:--extract | dump:-x | dump:--extract-map) compgen -f -- "$3" ;;
 	status:--format | status:-f) compgen -W "json prometheus" -- "$3" ;;
 	status:--output | status:-o) compgen -f -- "$3" ;;
 	format:--segment-size | format:-s) compgen -W "64K 128K 256K 512K 1M 2M 4M" -- "$3" ;;
@@ -36,6 +37,7 @@ writeback_depth idle_seal_ms writeback ssd_patience_ms hdd_patience_ms verify_re
 
 _lc_arguments() {
 	case $1 in
+	watch) ;;
 	flush | status | remove)
 		local names=()
 		names=(/dev/mapper/*)
@@ -53,7 +55,7 @@ _lc() {
 	COMPREPLY=()
 	if [[ $command == lc ]]; then
 		if ((COMP_CWORD == 1)); then
-			mapfile -t COMPREPLY < <(compgen -W "format resume flush status remove detach dump check \
+			mapfile -t COMPREPLY < <(compgen -W "format resume flush status remove detach dump check watch \
 --help --version" -- "$cur")
 			return
 		fi
@@ -79,4 +81,4 @@ _lc() {
 	fi
 }
 
-complete -o filenames -F _lc lc lc-format lc-resume lc-flush lc-status lc-remove lc-detach lc-dump lc-check
+complete -o filenames -F _lc lc lc-format lc-resume lc-flush lc-status lc-remove lc-detach lc-dump lc-check lc-watch
