@@ -122,6 +122,8 @@ static int read_limits(struct device *dev)
 		return -errno;
 	dev->bytes = bytes;
 	dev->lbs = lbs;
+	if (dev->glance)
+		return 0;
 	ret = identity_read(&dev->id, dev->devno);
 	if (!ret && dev->id.is_partition)
 		read_partuuid(dev);
@@ -176,6 +178,7 @@ int device_find(struct device *dev, const char *path, unsigned int flags)
 
 	memset(dev, 0, sizeof(*dev));
 	dev->path = path;
+	dev->glance = flags & DEVICE_GLANCE;
 	dev->fd = -1;
 	dev->node = open(path, O_PATH | O_CLOEXEC);
 	if (dev->node < 0 || fstat(dev->node, &st)) {
@@ -286,7 +289,7 @@ bool device_again(const struct device *dev, unsigned int *tries)
 	unsigned int ms;
 	struct timespec pause;
 
-	if (*tries == ARRAY_SIZE(pauses_ms))
+	if (dev->glance || *tries == ARRAY_SIZE(pauses_ms))
 		return false;
 	ms = pauses_ms[(*tries)++];
 	if (dev->is_file || left_ms < ms)

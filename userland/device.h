@@ -18,6 +18,7 @@ enum {
 	DEVICE_FILE_OK	= 1 << 2,	/* an image in a regular file will do */
 	DEVICE_QUIET	= 1 << 3,	/* do not complain while opening */
 	DEVICE_USE	= 1 << 4,	/* for a pair: refuse what the target cannot use */
+	DEVICE_GLANCE	= 1 << 5,	/* leave @id empty, and repeat no read that fails */
 };
 
 /*
@@ -30,6 +31,7 @@ struct device {
 	int fd;
 	int node;		/* O_PATH descriptor of the device node, for opening it again */
 	bool is_file;
+	bool glance;	/* opened with DEVICE_GLANCE */
 	dev_t devno;
 	u64 bytes;
 	u32 lbs;		/* logical block size */
@@ -77,6 +79,7 @@ void device_reread_partitions(const struct device *dev);
 bool device_bad_medium(int err);
 /*
  * Shall what was read, or could not be, be read again?  Pauses first; not for an image in a file.
+ * With DEVICE_GLANCE never.
  * *@tries starts at 0 for each place.
  *
  * A cable, a controller that resets or an overloaded bus makes reads fail, or return nonsense,

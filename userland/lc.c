@@ -6,6 +6,7 @@
 
 #include "cmd.h"
 #include "memory.h"
+#include "probe.h"
 #include "util.h"
 
 static const struct cmd *const commands[] = {
@@ -35,6 +36,11 @@ static int run(const char *name, int argc, char **argv)
 		util_set_program(cmd->name);
 		util_check_output(cmd->exit_fail ? cmd->exit_fail : LC_EXIT_FAIL);
 		return cmd->run(argc, argv);
+	}
+	/* For udev, not for people. */
+	if (!strcmp(name, "probe")) {
+		util_set_program(name);
+		return probe_main(argc, argv);
 	}
 	fprintf(stderr, "lc: %s: no such command\n", name);
 	usage(stderr);

@@ -18,7 +18,7 @@
 static bool add_signature(struct signatures *found, blkid_probe probe)
 {
 	struct signature *s, scratch;
-	const char *type, *label;
+	const char *type, *label, *text;
 
 	s = found->nr < SIGNATURES_MAX ? &found->list[found->nr] : &scratch;
 	memset(s, 0, sizeof(*s));
@@ -27,6 +27,11 @@ static bool add_signature(struct signatures *found, blkid_probe probe)
 			return false;
 		s->is_table = true;
 	}
+	s->is_raid = !blkid_probe_lookup_value(probe, "USAGE", &text, NULL) &&
+		     !strcmp(text, "raid");
+	if (blkid_probe_lookup_value(probe, s->is_table ? "PTMAGIC_OFFSET" : "SBMAGIC_OFFSET",
+				     &text, NULL) || !parse_u64(text, &s->at))
+		s->at = ~0ULL;
 	snprintf(s->type, sizeof(s->type), "%s", type);
 	if (!blkid_probe_lookup_value(probe, "LABEL", &label, NULL))
 		snprintf(s->label, sizeof(s->label), "%s", shown(label));
@@ -39,7 +44,8 @@ static void look_for_all(blkid_probe probe)
 	blkid_probe_enable_superblocks(probe, 1);
 	/* A damaged signature may still be somebody's data. */
 	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_LABEL |
-					  BLKID_SUBLKS_MAGIC | BLKID_SUBLKS_BADCSUM);
+					  BLKID_SUBLKS_USAGE | BLKID_SUBLKS_MAGIC |
+					  BLKID_SUBLKS_BADCSUM);
 	blkid_probe_enable_partitions(probe, 1);
 	blkid_probe_set_partitions_flags(probe, BLKID_PARTS_FORCE_GPT | BLKID_PARTS_MAGIC);
 }

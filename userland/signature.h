@@ -11,6 +11,8 @@ struct signature {
 	char type[32];		/* ext4, LVM2_member, gpt ... */
 	char label[64];
 	bool is_table;		/* a partition table */
+	bool is_raid;		/* of a member of something: RAID, LVM */
+	u64 at;			/* byte address of its magic; ~0: not known */
 };
 
 struct signatures {
