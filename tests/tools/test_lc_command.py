@@ -156,11 +156,14 @@ def test_options_of_the_target(tmp_path):
 
 
 def test_install(tmp_path):
-    """One binary, links, pages, completion."""
+    """One binary, links, pages, completion, and what udev asks."""
     host.run("make", "-s", "-C", USERLAND, "install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
     for command in COMMANDS:
         assert os.readlink(tmp_path / f"usr/sbin/lc-{command}") == "lc"
         assert (tmp_path / f"usr/share/man/man8/lc-{command}.8").is_file()
     assert (tmp_path / "usr/share/bash-completion/completions/lc").is_file()
+    assert os.readlink(tmp_path / "usr/lib/udev/lc-probe") == "../../sbin/lc"
+    rules = (USERLAND / "udev").glob("*.rules")
+    assert all((tmp_path / "usr/lib/udev/rules.d" / path.name).is_file() for path in rules)
     with contextlib.suppress(FileNotFoundError):
         host.run("bash", "-n", tmp_path / "usr/share/bash-completion/completions/lc")
