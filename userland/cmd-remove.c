@@ -13,14 +13,22 @@
 #include "dm.h"
 #include "drain.h"
 #include "identity.h"
+#include "text.h"
 #include "util.h"
 
-enum { OPT_DETACH = 256, OPT_NO_DRAIN };
+enum { OPT_DETACH = 256, OPT_NO_DRAIN, OPT_MISSING_OK, OPT_BUSY_OK };
+
+/* What the command line asks for. */
+struct choices {
+	bool no_drain, detach, missing_ok, busy_ok;
+};
 
 static const struct cmd_option long_options[] = {
 	{ "detach", OPT_DETACH, NULL, "then take the pair apart, as lc-detach does" },
 	{ "no-drain", OPT_NO_DRAIN, NULL, "leave the data on the SSD; lc-resume brings it back" },
 	{ "no-flush", OPT_NO_DRAIN, NULL, NULL },
+	{ "missing-ok", OPT_MISSING_OK, NULL, "a volume that is not there is no error" },
+	{ "busy-ok", OPT_BUSY_OK, NULL, "a volume that is in use is left as it is, which is no error" },
 	{ NULL, 0, NULL, NULL }
 };
 
@@ -46,7 +54,7 @@ static int look_again(struct dm_facts *facts)
  * After a umount udev looks at the device for a moment, to see what it holds.  So one that is
  * open is looked at again for some seconds, unless it is known who uses it.
  */
-static int refuse_open(struct dm_facts *facts)
+static int refuse_open(struct dm_facts *facts, bool busy_ok)
 {
 	const struct timespec pause = { .tv_nsec = 200 * 1000000L };
 	unsigned int tries = 0;
@@ -58,13 +66,18 @@ static int refuse_open(struct dm_facts *facts)
 			break;
 		nanosleep(&pause, NULL);
 		if (look_again(facts))
-			return -1;
+			return -ENODEV;
 	}
 	if (!facts->open_count)
 		return 0;
-	complain(facts->name, "is in use (open %d times)%s; unmount it or stop what uses it first",
-		 facts->open_count, holder);
-	return -1;
+	if (busy_ok)
+		printf("%s: is in use%s; the end of the shutdown stops it\n", shown(facts->name),
+		       shown(holder));
+	else
+		complain(facts->name,
+			 "is in use (open %d times)%s; unmount it or stop what uses it first",
+			 facts->open_count, holder);
+	return -EBUSY;
 }
 
 /* The device node of "MAJOR:MINOR" by the kernel's name: there may be no udev to make links. */
@@ -107,15 +120,18 @@ static int detach(const char *hdd_number, const char *ssd_number)
 	return ret ? LC_EXIT_FAIL : LC_EXIT_OK;
 }
 
-/* @facts: of the volume, with its table. */
-static int drain_and_remove(struct dm_facts *facts, bool drain)
+/* @facts: of the volume, with its table.  -EBUSY: it is open. */
+static int drain_and_remove(struct dm_facts *facts, const struct choices *choices)
 {
-	if (refuse_open(facts))
-		return -EBUSY;
+	bool drain = !choices->no_drain;
+	int ret = refuse_open(facts, choices->busy_ok);
+
+	if (ret)
+		return ret;
 	if (drain && facts->suspended) {
 		complain(facts->name, "is suspended, so it cannot be drained; resume it with "
 			 "'dmsetup resume %s', or give --no-drain", facts->name);
-		return -EBUSY;
+		return -EIO;
 	}
 	if (drain && drain_volume(facts)) {
 		complain(facts->name, "was not removed; --no-drain leaves the data on the SSD");
@@ -127,53 +143,79 @@ static int drain_and_remove(struct dm_facts *facts, bool drain)
 	return dm_remove(facts);
 }
 
-static int remove_volume(const char *name, bool drain, bool detached)
+/* The shutdown removes volumes, too: one that it has just removed is missing. */
+static bool is_fine(const char *name, int err, const struct choices *choices)
+{
+	struct dm_facts facts;
+	bool missing;
+
+	if (err == -EBUSY && choices->busy_ok)
+		return true;
+	if (!choices->missing_ok || dm_facts(name, &facts))
+		return false;
+	missing = !facts.exists;
+	dm_facts_free(&facts);
+	if (missing)
+		printf("%s: there is no such volume, nothing to stop\n", shown(name));
+	return missing;
+}
+
+static int remove_volume(const char *name, const struct choices *choices)
 {
 	char hdd[16] = "", ssd[16] = "";
 	struct dm_facts facts;
 	int ret;
 
+	if (is_fine(name, 0, choices))
+		return LC_EXIT_OK;
 	if (dm_require_lc(name, &facts))
 		return LC_EXIT_FAIL;
-	if (detached && sscanf(facts.params, "%15[0-9:] %15[0-9:]", hdd, ssd) != 2) {
+	if (choices->detach && sscanf(facts.params, "%15[0-9:] %15[0-9:]", hdd, ssd) != 2) {
 		complain(name, "its table does not tell its devices; use lc-remove, then lc-detach");
 		dm_facts_free(&facts);
 		return LC_EXIT_FAIL;
 	}
-	ret = drain_and_remove(&facts, drain);
+	ret = drain_and_remove(&facts, choices);
 	dm_facts_free(&facts);
 	if (ret)
-		return LC_EXIT_FAIL;
-	return detached ? detach(hdd, ssd) : LC_EXIT_OK;
+		return is_fine(name, ret, choices) ? LC_EXIT_OK : LC_EXIT_FAIL;
+	return choices->detach ? detach(hdd, ssd) : LC_EXIT_OK;
 }
 
 static int run(int argc, char **argv)
 {
-	bool drain = true, detached = false;
+	struct choices choices = { 0 };
 	const char *name;
 	int c, code;
 
 	while ((c = cmd_option(&cmd_remove, argc, argv, &code)) >= 0) {
 		if (c == OPT_NO_DRAIN)
-			drain = false;
+			choices.no_drain = true;
 		else if (c == OPT_DETACH)
-			detached = true;
+			choices.detach = true;
+		else if (c == OPT_MISSING_OK)
+			choices.missing_ok = true;
+		else if (c == OPT_BUSY_OK)
+			choices.busy_ok = true;
 	}
 	if (c == CMD_END)
 		return code;
 	name = cmd_argument(argc, argv, "volume");
 	if (!name)
 		return LC_EXIT_USAGE;
-	if (detached && !drain)
+	if (choices.detach && choices.no_drain)
 		return usage_error("--detach needs all data on the hard disk; leave --no-drain out");
+	if (choices.detach && (choices.missing_ok || choices.busy_ok))
+		return usage_error("--detach needs the volume to be there and not in use; leave "
+				   "--missing-ok and --busy-ok out");
 	dm_setup();
-	return remove_volume(name, drain, detached);
+	return remove_volume(name, &choices);
 }
 
 const struct cmd cmd_remove = {
 	.name = "remove",
 	.summary = "stop a cached volume",
-	.usage = "[--no-drain | --detach] NAME",
+	.usage = "[--no-drain | --detach] [--missing-ok] [--busy-ok] NAME",
 	.text = "Drains the volume, so that all data is on its hard disk, and stops it.",
 	.options = long_options,
 	.run = run,

@@ -3,7 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cmd.h"
 #include "dm.h"
@@ -16,12 +19,22 @@
 #include "text.h"
 #include "util.h"
 
-enum { OPT_IOSTATS = 256, OPT_PRINT_TABLE };
+enum { OPT_IOSTATS = 256, OPT_PRINT_TABLE, OPT_RUNNING_OK, OPT_WAIT };
+
+/* What the command line asks for. */
+struct choices {
+	const char **pairs;	/* "KEY=VALUE" */
+	size_t nr_pairs;
+	bool print_only, iostats, running_ok;
+	u64 wait_ns;		/* for the hard disk */
+};
 
 static const struct cmd_option long_options[] = {
 	{ "option", 'o', "KEY=VALUE", "over the option kept on the SSD; 'KEY=' drops it" },
 	{ "iostats", OPT_IOSTATS, NULL, "leave the volume's I/O statistics on" },
 	{ "print-table", OPT_PRINT_TABLE, NULL, "only print the table line" },
+	{ "running-ok", OPT_RUNNING_OK, NULL, "a volume that runs as this pair is no error" },
+	{ "wait", OPT_WAIT, "SECONDS", "wait so long, or 'infinity', for the hard disk to appear" },
 	{ NULL, 0, NULL, NULL }
 };
 
@@ -111,23 +124,47 @@ static int check_storage(const struct device *ssd, const struct device *hdd, boo
 }
 
 /*
+ * A path of the hard disk, to be freed, which need not be the right one if it is @path; NULL after
+ * complaining.  A disk that appears late is waited for.
+ */
+static char *await_backing(const struct lc_sb *sb, const struct device *ssd, const char *path,
+			   u64 wait_ns)
+{
+	const struct timespec pause = { .tv_sec = 1 };
+	u64 begin = now_ns();
+	char *found = NULL;
+
+	while (now_ns() - begin < wait_ns) {
+		if (!path)
+			found = backing_find(sb, ssd, true);
+		if (found || (path && !access(path, F_OK)))
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (path)
+		return xasprintf("%s", path);
+	/* Says what there is instead. */
+	return found ? found : backing_find(sb, ssd, false);
+}
+
+/*
  * The verified hard disk, open; its path is to be freed.  Between here and the kernel's own
  * checks only its content can change, not which disk it is.
  */
 static int choose_backing(const struct lc_sb *sb, const struct device *ssd, const char *path,
-			  bool print_only, struct device *hdd)
+			  const struct choices *choices, struct device *hdd)
 {
 	unsigned int flags = DEVICE_EXCL | DEVICE_USE;
 	char *found;
 	int ret;
 
-	if (!print_only && !backing_provable(sb)) {
+	if (!choices->print_only && !backing_provable(sb)) {
 		complain(ssd->path, "was not stopped cleanly, and its hard disk has neither a mark nor "
 			 "a serial number: nothing tells whether a disk is the right one; if you "
 			 "know it, create the device from the line that --print-table prints");
 		return -EXDEV;
 	}
-	found = path ? xasprintf("%s", path) : backing_find(sb, ssd, false);
+	found = await_backing(sb, ssd, path, choices->wait_ns);
 	if (!found)
 		return -ENODEV;
 	ret = device_find(hdd, found, flags);
@@ -142,13 +179,38 @@ static int choose_backing(const struct lc_sb *sb, const struct device *ssd, cons
 	if (!ret) {
 		ret = backing_verify(sb, hdd, false);
 		if (!ret)
-			ret = check_storage(ssd, hdd, print_only);
+			ret = check_storage(ssd, hdd, choices->print_only);
 		if (ret)
 			device_close(hdd);
 	}
 	if (ret)
 		free(found);
 	return ret;
+}
+
+static bool is_device(const char *path, unsigned int major, unsigned int minor)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISBLK(st.st_mode) && st.st_rdev == makedev(major, minor);
+}
+
+/* By the devices in its table: what is on an SSD that has failed since cannot be asked for. */
+static bool runs_already(char **args)
+{
+	unsigned int major[2], minor[2];
+	struct dm_facts facts;
+	bool same;
+
+	/* What is wrong is told when the name is checked. */
+	if (dm_facts(args[0], &facts) || !facts.exists)
+		return false;
+	same = facts.target && !strcmp(facts.target, "lc") &&
+	       sscanf(facts.params, "%u:%u %u:%u", &major[0], &minor[0], &major[1], &minor[1]) == 4 &&
+	       is_device(args[1], major[1], minor[1]) &&
+	       (!args[2] || is_device(args[2], major[0], minor[0]));
+	dm_facts_free(&facts);
+	return same;
 }
 
 static int check_name(const char *name)
@@ -172,8 +234,8 @@ static int check_name(const char *name)
 }
 
 /* The options kept on the SSD, and those of the command line over them. */
-static int merge_options(const struct lc_sb *sb, const char *path, const char *const *pairs,
-			 size_t nr_pairs, char *options, size_t len)
+static int merge_options(const struct lc_sb *sb, const char *path,
+			 const struct choices *choices, char *options, size_t len)
 {
 	char *why;
 	size_t i;
@@ -185,10 +247,10 @@ static int merge_options(const struct lc_sb *sb, const char *path, const char *c
 			 "are left out: %s; give those you need with -o", shown(options));
 		options[0] = '\0';
 	}
-	for (i = 0; i < nr_pairs; i++) {
-		if (!options_set_pair(options, len, pairs[i]))
+	for (i = 0; i < choices->nr_pairs; i++) {
+		if (!options_set_pair(options, len, choices->pairs[i]))
 			return usage_error("--option=%s: must be KEY=VALUE, and all fit 511 bytes",
-					   pairs[i]);
+					   choices->pairs[i]);
 	}
 	why = options_why_bad(options);
 	if (!why)
@@ -240,7 +302,7 @@ static int start_or_print(const char *name, const struct lc_sb *sb, struct devic
 	return ret;
 }
 
-static int resume(char **args, const char *const *pairs, size_t nr_pairs, bool print_only)
+static int resume(char **args, const struct choices *choices)
 {
 	struct device ssd, hdd;
 	const struct lc_sb *sb;
@@ -248,19 +310,26 @@ static int resume(char **args, const char *const *pairs, size_t nr_pairs, bool p
 	char options[512];
 	int ret;
 
-	if (!print_only && check_name(args[0]))
+	if (choices->running_ok && !choices->print_only && runs_already(args)) {
+		printf("%s: runs already, as this pair\n", shown(args[0]));
+		return LC_EXIT_OK;
+	}
+	if (!choices->print_only && check_name(args[0]))
 		return LC_EXIT_FAIL;
 	if (read_ssd(&ssd, args[1], &img))
 		return LC_EXIT_FAIL;
 	sb = image_sb(&img);
-	ret = merge_options(sb, args[1], pairs, nr_pairs, options, sizeof(options));
+	ret = merge_options(sb, args[1], choices, options, sizeof(options));
 	if (ret)
 		goto close_ssd;
 	ret = LC_EXIT_FAIL;
-	if (choose_backing(sb, &ssd, args[2], print_only, &hdd))
+	if (choose_backing(sb, &ssd, args[2], choices, &hdd))
 		goto close_ssd;
-	if (!start_or_print(args[0], sb, &hdd, &ssd, options, print_only))
+	if (!start_or_print(args[0], sb, &hdd, &ssd, options, choices->print_only)) {
 		ret = LC_EXIT_OK;
+		if (!choices->print_only && !choices->iostats)
+			dm_iostats_off(args[0]);
+	}
 	free((char *)hdd.path);
 	device_close(&hdd);
 close_ssd:
@@ -268,36 +337,62 @@ close_ssd:
 	return ret;
 }
 
-static int run(int argc, char **argv)
+/* Seconds, or "infinity". */
+static bool parse_wait(const char *text, u64 *ns)
 {
-	const char **pairs = xcalloc(argc, sizeof(*pairs));
-	char *args[3] = { NULL };
-	bool print_only = false, iostats = false;
-	size_t nr_pairs = 0;
-	int c, i, ret = LC_EXIT_OK;
+	*ns = ~0ULL;
+	if (!strcmp(text, "infinity"))
+		return true;
+	if (!parse_u64(text, ns) || *ns > 1000000000ULL)
+		return false;
+	*ns *= 1000000000ULL;
+	return true;
+}
 
-	while ((c = cmd_option(&cmd_resume, argc, argv, &ret)) >= 0) {
+/* Options, then arguments.  Return: false if the command ends with *@code. */
+static bool parse(int argc, char **argv, struct choices *choices, char **args, int *code)
+{
+	const char *wait = "0";
+	int c, i;
+
+	while ((c = cmd_option(&cmd_resume, argc, argv, code)) >= 0) {
 		if (c == 'o')
-			pairs[nr_pairs++] = optarg;
+			choices->pairs[choices->nr_pairs++] = optarg;
 		else if (c == OPT_PRINT_TABLE)
-			print_only = true;
+			choices->print_only = true;
 		else if (c == OPT_IOSTATS)
-			iostats = true;
+			choices->iostats = true;
+		else if (c == OPT_RUNNING_OK)
+			choices->running_ok = true;
+		else
+			wait = optarg;
 	}
 	if (c == CMD_END)
-		goto free;
+		return false;
+	if (!parse_wait(wait, &choices->wait_ns)) {
+		*code = usage_error("--wait=%s: give seconds, or 'infinity'", wait);
+		return false;
+	}
 	if (argc - optind < 2 || argc - optind > 3) {
-		ret = usage_error("give NAME, SSD and, if it cannot be found, HDD");
-		goto free;
+		*code = usage_error("give NAME, SSD and, if it cannot be found, HDD");
+		return false;
 	}
 	for (i = 0; optind + i < argc; i++)
 		args[i] = argv[optind + i];
-	dm_setup();
-	ret = resume(args, pairs, nr_pairs, print_only);
-	if (ret == LC_EXIT_OK && !print_only && !iostats)
-		dm_iostats_off(args[0]);
-free:
-	free(pairs);
+	return true;
+}
+
+static int run(int argc, char **argv)
+{
+	struct choices choices = { .pairs = xcalloc(argc, sizeof(*choices.pairs)) };
+	char *args[3] = { NULL };
+	int ret = LC_EXIT_OK;
+
+	if (parse(argc, argv, &choices, args, &ret)) {
+		dm_setup();
+		ret = resume(args, &choices);
+	}
+	free(choices.pairs);
 	return ret;
 }
 

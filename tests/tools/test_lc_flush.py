@@ -85,3 +85,24 @@ def test_remove(fake):
         fake.volume((5, 10, 1))
         assert fake.tool("remove", option, "lc0").code == 0
         assert fake.log()[before:] == ["remove lc0"]
+
+
+def test_remove_at_shutdown(fake):
+    """--missing-ok and --busy-ok: what others stop, or have stopped, is no error; the rest is."""
+    expect(fake.tool("remove", "lc0"), 1, "no such device")
+    done = fake.tool("remove", "--missing-ok", "lc0")
+    assert done.code == 0 and done.out == "lc0: there is no such volume, nothing to stop\n", done
+    fake.volume((5, 10, 1))
+    fake.put("open", "1")
+    expect(fake.tool("remove", "--no-drain", "--missing-ok", "lc0"), 1, "in use")
+    done = fake.tool("remove", "--no-drain", "--busy-ok", "lc0")
+    assert done.code == 0 and done.out == "lc0: is in use; the end of the shutdown stops it\n", done
+    assert not fake.log()
+    fake.put("target", "linear")
+    expect(fake.tool("remove", "--missing-ok", "--busy-ok", "lc0"), 1, "not an lc device")
+    (fake.folder / "target").unlink()
+    for option in ("--missing-ok", "--busy-ok"):
+        expect(fake.tool("remove", "--detach", option, "lc0"), 2, "leave")
+    fake.put("open", "0")
+    assert fake.tool("remove", "--no-drain", "--missing-ok", "--busy-ok", "lc0").code == 0
+    assert fake.log() == ["remove lc0"]

@@ -2,6 +2,8 @@
 """lc-resume, with a stand-in for libdevmapper."""
 
 import os
+import threading
+import time
 
 import pytest
 
@@ -106,3 +108,50 @@ def test_numbers_too_high_for_another_life(pair, fake, facts):
     mklog(pair[0].path, lines)
     assert run_tool("check", pair[0].path, san=True).code == 0
     assert fake.tool("resume", "lc0", pair[0].dev, pair[1].dev).code == 0
+
+
+def test_resume_of_what_runs(pair, fake, disks):
+    """--running-ok: fine if the name is this pair's; another one's, or another target, is not."""
+    assert lc_format(pair).code == 0
+    ssd, hdd = pair[0].dev, pair[1].dev
+    assert fake.tool("resume", "--running-ok", "lc0", ssd, hdd).code == 0
+    before = fake.log()
+    for names in ((ssd,), (ssd, hdd)):
+        done = fake.tool("resume", "--running-ok", "lc0", *names)
+        assert done.code == 0 and done.out == "lc0: runs already, as this pair\n", done
+        expect(fake.tool("resume", "lc0", *names), 1, "name is taken")
+    other = disks("other").dev
+    for names in ((other,), (other, hdd), (ssd, other), (hdd, ssd), (ssd, "/dev/gone")):
+        expect(fake.tool("resume", "--running-ok", "lc0", *names), 1, "name is taken")
+    fake.put("target", "linear")
+    expect(fake.tool("resume", "--running-ok", "lc0", ssd, hdd), 1, "name is taken")
+    assert fake.log() == before
+
+
+def test_resume_waits_for_the_hard_disk(pair, fake, tmp_path):
+    """--wait: as long as said, and no longer than needed; then it is as without."""
+    assert lc_format(pair).code == 0
+    link = tmp_path / "late"
+
+    def waits(words, appear):
+        later = threading.Timer(1.5, appear)
+        later.start()
+        started = time.monotonic()
+        done = fake.tool(*words)
+        later.join()
+        assert done.code == 0 and 1 < time.monotonic() - started < 60, done
+        assert fake.log()[-1].startswith("create lc0 ")
+        assert fake.tool("remove", "--no-drain", "lc0").code == 0
+
+    expect(fake.tool("resume", "--wait=soon", "lc0", pair[0].dev), 2, "give seconds")
+    expect(fake.tool("resume", "--wait=1", "lc0", pair[0].dev, link), 1, "No such file")
+    device = pair[1].dev
+    for option in ("--wait=100", "--wait=infinity"):
+        waits(("resume", option, "lc0", pair[0].dev, link), lambda: link.symlink_to(device))
+        link.unlink()
+    pair[1].detach()
+    waits(("resume", "--wait=100", "lc0", pair[0].dev), pair[1].attach)
+    pair[1].detach()
+    started = time.monotonic()
+    expect(fake.tool("resume", "--wait=2", "lc0", pair[0].dev), 1, "was not found")
+    assert time.monotonic() - started > 2

@@ -6,10 +6,10 @@ _lc_options() {
 	case $1 in
 	format) echo "--backing= --in-place --no-mark --segment-size= --checksum= --label= \
 --option= --discard --yes --force= --help --version" ;;
-	resume) echo "--option= --iostats --print-table --help --version" ;;
+	resume) echo "--option= --iostats --print-table --running-ok --wait= --help --version" ;;
 	flush) echo "--buffers --help --version" ;;
 	status) echo "--json --format= --output= --help --version" ;;
-	remove) echo "--detach --no-drain --help --version" ;;
+	remove) echo "--detach --no-drain --missing-ok --busy-ok --help --version" ;;
 	detach) echo "--backing= --force= --help --version" ;;
 	dump) echo "--segments --records --entries --json --extract= \
 --extract-map= --help --version" ;;
@@ -29,6 +29,7 @@ _lc_values() {
 	format:--force | format:-f) compgen -W "ssd-signature dirty-cache hdd-signature paired \
 fs-at-end same-disk other-path roles" -- "$3" ;;
 	detach:--force | detach:-f) compgen -W "cache-missing lost-blocks other-path" -- "$3" ;;
+	resume:--wait) compgen -W "30 90 300 infinity" -- "$3" ;;
 	*:--option | *:-o) compgen -S = -W "buffers high_watermark low_watermark writeback_batch \
 writeback_depth idle_seal_ms writeback ssd_patience_ms hdd_patience_ms verify_reads lanes stats" -- "$3" ;;
 	*) return 1 ;;
