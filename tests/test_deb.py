@@ -102,11 +102,17 @@ def contents(folder, packed=False):
 
 
 def test_tools_are_those_of_make_install(unpacked, tmp_path):
-    """dm-lc holds what `make install` installs beside the module; the manual is compressed."""
+    """dm-lc holds what `make install` installs beside the module; the manual is compressed.
+
+    The empty table of volumes is the package's: what a person has written there stays.
+    """
     with host.locked("build", host.run_folder().parent):
         host.run("make", "-s", "-C", host.TOP / "userland", "install", "PREFIX=/usr",
                  f"DESTDIR={tmp_path}")
-    assert contents(unpacked["dm-lc"], packed=True) == contents(tmp_path)
+    assert contents(unpacked["dm-lc"], packed=True) == contents(tmp_path) | {"etc/lctab": 0o644}
+    assert (unpacked["dm-lc"] / "DEBIAN/conffiles").read_text("ascii") == "/etc/lctab\n"
+    table = (unpacked["dm-lc"] / "etc/lctab").read_text("ascii")
+    assert not [line for line in table.splitlines() if not line.startswith("#")]
     assert all(path.suffix == ".gz" for path in (unpacked["dm-lc"] / "usr/share/man").rglob("*.*"))
 
 
@@ -182,7 +188,7 @@ def test_there_is_one_version(tmp_path):
     version = debs.project_version()
     changelog = (host.TOP / "debian/changelog").read_text("utf-8")
     assert changelog.startswith(f"dm-lc ({version}) ")
-    pages = list((host.TOP / "userland/man").glob("*.8"))
+    pages = list((host.TOP / "userland/man").glob("*.[58]"))
     assert pages and not [page.name for page in pages
                           if f'"dm-lc {version}"' not in page.read_text("utf-8")]
     tree = debs.sources(tmp_path, "7.8.10")

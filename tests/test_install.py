@@ -43,7 +43,8 @@ def install(place, tmp_path, *words, after=""):
     kernel, upper, work = place
     words = ["-C", host.TOP, "install", f"KDIR={kernel.kdir}", f"KREL={kernel.label}", *words]
     if not any(word.startswith("DESTDIR=") for word in words[4:]):
-        words += [f"PREFIX={tmp_path}/usr", f"UDEVDIR={tmp_path}/udev"]
+        words += [f"PREFIX={tmp_path}/usr", f"UDEVDIR={tmp_path}/udev",
+                  f"SYSTEMDDIR={tmp_path}/systemd"]
     with host.locked("build", host.run_folder().parent):
         done = subprocess.run(["unshare", "--mount", "sh", "-c", SCRIPT, "install", upper, work,
                                kernel.release, *map(str, words)], text=True, check=False,
@@ -99,11 +100,11 @@ def test_destdir_takes_all(place, tmp_path):
 
 def test_uninstall_takes_all_back(place, tmp_path):
     """`make uninstall` removes what was installed, and modprobe finds nothing any more."""
-    words = f"PREFIX={tmp_path}/usr UDEVDIR={tmp_path}/udev"
+    words = f"PREFIX={tmp_path}/usr UDEVDIR={tmp_path}/udev SYSTEMDDIR={tmp_path}/systemd"
     code, text = install(place, tmp_path, after=f"make -s -C {host.TOP} uninstall {words}")
     assert code and re.search("^found $", text, re.M), text
-    assert not [path for folder in ("usr", "udev") for path in (tmp_path / folder).rglob("*")
-                if not path.is_dir()]
+    assert not [path for folder in ("usr", "udev", "systemd")
+                for path in (tmp_path / folder).rglob("*") if not path.is_dir()]
 
 
 def test_uninstall_of_a_stage(tmp_path):
@@ -128,7 +129,7 @@ def test_uninstall_leaves_files_of_packages(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("", encoding="ascii")
     host.run("make", "-s", "-C", host.TOP / "userland", "uninstall", f"PREFIX={tmp_path}/usr",
-             f"UDEVDIR={tmp_path}/udev",
+             f"UDEVDIR={tmp_path}/udev", f"SYSTEMDDIR={tmp_path}/systemd",
              env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert not (tmp_path / "usr/sbin/lc").exists() and (tmp_path / "udev/90-dm-lc.rules").exists()
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "generator.h"
 #include "memory.h"
 #include "probe.h"
 #include "util.h"
@@ -54,6 +55,11 @@ int main(int argc, char **argv)
 	/* Lines come out as they are made, so that a log of a long run can be followed. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	util_check_output(LC_EXIT_FAIL);
+	/* systemd's, not a command for people. */
+	if (!strcmp(name, "lc-generator")) {
+		util_set_program("generator");
+		return generator_run(argc, argv);
+	}
 	if (!strncmp(name, "lc-", 3))
 		return run(name + 3, argc, argv);
 	if (argc < 2) {

@@ -104,3 +104,22 @@ char *options_why_bad(const char *options)
 	free(words);
 	return why;
 }
+
+char *options_why_bad_pair(const char *pair)
+{
+	char *key = xasprintf("%s", pair), *value = strchr(key, '='), *why = NULL;
+	struct lc_params params;
+	const char *error;
+	char one[512] = "";
+
+	lc_params_defaults(&params);
+	if (!options_set_pair(one, sizeof(one), pair)) {
+		why = xasprintf("%s: must be KEY=VALUE, both plain words", pair);
+	} else if (value[1]) {
+		*value++ = '\0';
+		if (lc_params_set(&params, key, value, false, &error))
+			why = xasprintf("%s: %s", pair, error);
+	}
+	free(key);
+	return why;
+}

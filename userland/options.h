@@ -24,5 +24,7 @@ bool options_plain(const char *options);
  * Return: the reason, to be freed; NULL if they are fine.
  */
 char *options_why_bad(const char *options);
+/* The same of one "key=value", whatever the options beside it are; "key=" is fine. */
+char *options_why_bad_pair(const char *pair);
 
 #endif

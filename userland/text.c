@@ -100,3 +100,10 @@ bool has_control(const char *text)
 	}
 	return false;
 }
+
+unsigned int utf8_length(const char *text)
+{
+	u32 number;
+
+	return decode((const u8 *)text, &number);
+}

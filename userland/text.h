@@ -18,5 +18,7 @@ const char *shown(const char *text);
 char *shown_format(const char *fmt, va_list args);
 
 bool has_control(const char *text);
+/* Bytes of the UTF-8 character that @text begins with; 0 if it is none. */
+unsigned int utf8_length(const char *text);
 
 #endif
