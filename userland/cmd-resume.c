@@ -16,6 +16,7 @@
 #include "options.h"
 #include "signature.h"
 #include "storage.h"
+#include "tabline.h"
 #include "text.h"
 #include "util.h"
 
@@ -373,8 +374,9 @@ static bool parse(int argc, char **argv, struct choices *choices, char **args, i
 		*code = usage_error("--wait=%s: give seconds, or 'infinity'", wait);
 		return false;
 	}
-	if (argc - optind < 2 || argc - optind > 3) {
-		*code = usage_error("give NAME, SSD and, if it cannot be found, HDD");
+	if (argc - optind < 1 || argc - optind > 3) {
+		*code = usage_error("give NAME, SSD and, if it cannot be found, HDD; or only NAME, of a "
+				    "line in " LCTAB_PATH);
 		return false;
 	}
 	for (i = 0; optind + i < argc; i++)
@@ -382,16 +384,40 @@ static bool parse(int argc, char **argv, struct choices *choices, char **args, i
 	return true;
 }
 
+/* What the command line leaves out.  Return: false after complaining.  @tab: see tabline.h. */
+static bool from_tab(struct lctab *tab, char **args, struct choices *choices)
+{
+	const struct lctab_line *line = tabline_find(tab, args[0]);
+	size_t own = choices->nr_pairs;
+
+	if (!line)
+		return false;
+	args[1] = line->ssd;
+	args[2] = line->hdd;
+	choices->iostats |= line->iostats;
+	/* A later one counts: that of the command line. */
+	choices->nr_pairs += line->nr_pairs;
+	choices->pairs = xrealloc(choices->pairs, choices->nr_pairs + 1, sizeof(*choices->pairs));
+	memmove(choices->pairs + line->nr_pairs, choices->pairs, own * sizeof(*choices->pairs));
+	if (line->nr_pairs)
+		memcpy(choices->pairs, line->pairs, line->nr_pairs * sizeof(*choices->pairs));
+	return true;
+}
+
 static int run(int argc, char **argv)
 {
 	struct choices choices = { .pairs = xcalloc(argc, sizeof(*choices.pairs)) };
 	char *args[3] = { NULL };
+	struct lctab tab = { 0 };
 	int ret = LC_EXIT_OK;
 
 	if (parse(argc, argv, &choices, args, &ret)) {
 		dm_setup();
-		ret = resume(args, &choices);
+		ret = LC_EXIT_FAIL;
+		if (args[1] || from_tab(&tab, args, &choices))
+			ret = resume(args, &choices);
 	}
+	lctab_free(&tab);
 	free(choices.pairs);
 	return ret;
 }
@@ -399,9 +425,10 @@ static int run(int argc, char **argv)
 const struct cmd cmd_resume = {
 	.name = "resume",
 	.summary = "start a cached volume",
-	.usage = "[-o KEY=VALUE]... NAME SSD [HDD]",
+	.usage = "[-o KEY=VALUE]... NAME [SSD [HDD]]",
 	.text = "Starts the volume of a formatted SSD as /dev/mapper/NAME.  The hard disk is\n"
-		"found by its stored identity if it is not named.",
+		"found by its stored identity if it is not named.  With NAME only, SSD, hard\n"
+		"disk and options are those of the volume's line in /etc/lctab.",
 	.options = long_options,
 	.run = run,
 };

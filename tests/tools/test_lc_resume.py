@@ -26,6 +26,34 @@ def test_resume_finds_the_hard_disk(pair, fake):
     assert f"uuid LC-{uuid}" in fake.log()
 
 
+def test_resume_takes_a_line_of_lctab(pair, fake, tmp_path):
+    """With a name only; the command line's options count more. What is bad is told, and nothing
+    is started.
+    """
+    assert lc_format(pair).code == 0
+    tab = tmp_path / "lctab"
+    fake.env["LCTAB"] = str(tab)
+    expect(fake.tool("resume", "lc0"), 1, "cannot be read", "no SSD is named")
+    tab.write_text(f"# volumes\nlc0 {pair[0].dev} {pair[1].dev} noauto,buffers=16,idle_seal_ms=7\n"
+                   f"lc1 {pair[0].dev}\nlc2 nvme0n1\n", encoding="ascii")
+    expect(fake.tool("resume", "lc2"), 1, "line 4", "lc2: has no line in")
+    expect(fake.tool("resume"), 2, "or only NAME")
+    assert not fake.log()
+    numbers = [os.stat(disk.dev).st_rdev for disk in pair]
+    ssd, hdd = (f"{os.major(number)}:{os.minor(number)}" for number in numbers)
+    assert fake.tool("resume", "-o", "buffers=32", "lc0").code == 0
+    assert f"create lc0 0 {95 * 2048} lc {hdd} {ssd} 4 idle_seal_ms 7 buffers 32" in fake.log()
+
+
+def test_resume_of_a_line_finds_the_hard_disk(pair, fake, tmp_path):
+    """The line names the SSD only."""
+    assert lc_format(pair).code == 0
+    (tmp_path / "lctab").write_text(f"lc1 {pair[0].dev} -\n", encoding="ascii")
+    fake.env["LCTAB"] = str(tmp_path / "lctab")
+    assert fake.tool("resume", "lc1").code == 0
+    assert [line for line in fake.log() if line.startswith("create lc1 ")]
+
+
 def mark(pair, facts="", **values):
     """Rewrite the pair as one with odd facts in superblock and mark."""
     words = " ".join(f"{key}={value}" for key, value in values.items())

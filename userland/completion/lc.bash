@@ -45,6 +45,12 @@ _lc_arguments() {
 		names=("${names[@]##*/}")
 		compgen -W "${names[*]/control/}" -- "$2"
 		;;
+	resume)
+		# Volumes that start at boot may be named alone.
+		compgen -W "$(sed -n 's/^[[:blank:]]*\([^#[:blank:]]\{1,\}\).*/\1/p' /etc/lctab \
+			2> /dev/null)" -- "$2"
+		compgen -f -- "${2:-/dev/}"
+		;;
 	*) compgen -f -- "${2:-/dev/}" ;;
 	esac
 }
