@@ -26,6 +26,12 @@ modprobe -S "$release" -n dm-lc
 """
 
 
+def elsewhere(folder):
+    """What make install takes for folders of the system that are below this one."""
+    return [f"PREFIX={folder}/usr", *(f"{name}DIR={folder}/{name.lower()}" for name in (
+        "UDEV", "SYSTEMD", "INITRAMFS", "DRACUT"))]
+
+
 @pytest.fixture(name="place")
 def fixture_place(tmp_path):
     """Folders for an overlay over /lib/modules, if one can be mounted here."""
@@ -43,8 +49,7 @@ def install(place, tmp_path, *words, after=""):
     kernel, upper, work = place
     words = ["-C", host.TOP, "install", f"KDIR={kernel.kdir}", f"KREL={kernel.label}", *words]
     if not any(word.startswith("DESTDIR=") for word in words[4:]):
-        words += [f"PREFIX={tmp_path}/usr", f"UDEVDIR={tmp_path}/udev",
-                  f"SYSTEMDDIR={tmp_path}/systemd"]
+        words += elsewhere(tmp_path)
     with host.locked("build", host.run_folder().parent):
         done = subprocess.run(["unshare", "--mount", "sh", "-c", SCRIPT, "install", upper, work,
                                kernel.release, *map(str, words)], text=True, check=False,
@@ -100,10 +105,10 @@ def test_destdir_takes_all(place, tmp_path):
 
 def test_uninstall_takes_all_back(place, tmp_path):
     """`make uninstall` removes what was installed, and modprobe finds nothing any more."""
-    words = f"PREFIX={tmp_path}/usr UDEVDIR={tmp_path}/udev SYSTEMDDIR={tmp_path}/systemd"
+    words = " ".join(elsewhere(tmp_path))
     code, text = install(place, tmp_path, after=f"make -s -C {host.TOP} uninstall {words}")
     assert code and re.search("^found $", text, re.M), text
-    assert not [path for folder in ("usr", "udev", "systemd")
+    assert not [path for folder in ("usr", "udev", "systemd", "initramfs", "dracut")
                 for path in (tmp_path / folder).rglob("*") if not path.is_dir()]
 
 
@@ -128,8 +133,7 @@ def test_uninstall_leaves_files_of_packages(tmp_path):
     for name in ("usr/sbin/lc", "udev/90-dm-lc.rules"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text("", encoding="ascii")
-    host.run("make", "-s", "-C", host.TOP / "userland", "uninstall", f"PREFIX={tmp_path}/usr",
-             f"UDEVDIR={tmp_path}/udev", f"SYSTEMDDIR={tmp_path}/systemd",
+    host.run("make", "-s", "-C", host.TOP / "userland", "uninstall", *elsewhere(tmp_path),
              env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert not (tmp_path / "usr/sbin/lc").exists() and (tmp_path / "udev/90-dm-lc.rules").exists()
 
