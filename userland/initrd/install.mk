@@ -4,13 +4,16 @@
 LIBDIR ?= $(PREFIX)/lib/dm-lc
 UDEVLIBDIR ?= $(patsubst %/,%,$(dir $(UDEVDIR)))
 INITRAMFSDIR ?= /usr/share/initramfs-tools
+DRACUTDIR ?= /usr/lib/dracut/modules.d
 
 # The file in userland/, and where it goes.
 INITRD := \
 	initrd/initrd-lines:$(LIBDIR)/initrd-lines \
 	initramfs-tools/hooks/dm-lc:$(INITRAMFSDIR)/hooks/dm-lc \
 	initramfs-tools/scripts/dm-lc:$(INITRAMFSDIR)/scripts/local-top/dm-lc \
-	initramfs-tools/scripts/dm-lc:$(INITRAMFSDIR)/scripts/local-block/dm-lc
+	initramfs-tools/scripts/dm-lc:$(INITRAMFSDIR)/scripts/local-block/dm-lc \
+	dracut/70dm-lc/module-setup.sh:$(DRACUTDIR)/70dm-lc/module-setup.sh \
+	dracut/70dm-lc/need-shutdown.sh:$(DRACUTDIR)/70dm-lc/need-shutdown.sh
 PATHS := -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' \
 	-e 's|@UDEVDIR@|$(UDEVDIR)|g' -e 's|@UDEVLIBDIR@|$(UDEVLIBDIR)|g'
 
