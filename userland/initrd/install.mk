@@ -3,17 +3,21 @@
 
 LIBDIR ?= $(PREFIX)/lib/dm-lc
 UDEVLIBDIR ?= $(patsubst %/,%,$(dir $(UDEVDIR)))
+SYSTEMDDIR ?= /usr/lib/systemd
 INITRAMFSDIR ?= /usr/share/initramfs-tools
 DRACUTDIR ?= /usr/lib/dracut/modules.d
 
 # The file in userland/, and where it goes.
 INITRD := \
 	initrd/initrd-lines:$(LIBDIR)/initrd-lines \
+	initrd/shutdown-ramfs:$(LIBDIR)/shutdown-ramfs \
 	initramfs-tools/hooks/dm-lc:$(INITRAMFSDIR)/hooks/dm-lc \
 	initramfs-tools/scripts/dm-lc:$(INITRAMFSDIR)/scripts/local-top/dm-lc \
 	initramfs-tools/scripts/dm-lc:$(INITRAMFSDIR)/scripts/local-block/dm-lc \
 	dracut/70dm-lc/module-setup.sh:$(DRACUTDIR)/70dm-lc/module-setup.sh \
 	dracut/70dm-lc/need-shutdown.sh:$(DRACUTDIR)/70dm-lc/need-shutdown.sh
+SHUTDOWN := $(SYSTEMDDIR)/system/lc-shutdown-ramfs.service
+SHUTDOWN_WANTED := $(SYSTEMDDIR)/system/multi-user.target.wants/lc-shutdown-ramfs.service
 PATHS := -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' \
 	-e 's|@UDEVDIR@|$(UDEVDIR)|g' -e 's|@UDEVLIBDIR@|$(UDEVLIBDIR)|g'
 
@@ -25,10 +29,14 @@ install-initrd: all
 		sed $(PATHS) "$(SRC)$${f%%:*}" > "$$to"; \
 		chmod 0755 "$$to"; \
 	done
+	install -d "$(DESTDIR)$(dir $(SHUTDOWN_WANTED))"
+	sed $(PATHS) $(SRC)systemd/lc-shutdown-ramfs.service > "$(DESTDIR)$(SHUTDOWN)"
+	ln -sf ../lc-shutdown-ramfs.service "$(DESTDIR)$(SHUTDOWN_WANTED)"
 
 uninstall: uninstall-initrd
 uninstall-initrd:
-	set -e; for f in $(foreach f,$(INITRD),"$(lastword $(subst :, ,$f))"); do \
+	set -e; for f in $(foreach f,$(INITRD),"$(lastword $(subst :, ,$f))") \
+		"$(SHUTDOWN)" "$(SHUTDOWN_WANTED)"; do \
 		dpkg-query -S "$(DESTDIR)$$f" > /dev/null 2>&1 || rm -f "$(DESTDIR)$$f"; \
 	done
 
