@@ -124,6 +124,8 @@ def test_module_is_the_trees(unpacked):
     found = {str(path.relative_to(folder)): path.read_bytes()
              for path in folder.rglob("*") if path.is_file()}
     config = found.pop("dkms.conf").decode()
+    assert '\nPOST_INSTALL="dkms-post-install $kernelver"\n' in config
+    assert found.pop("dkms-post-install") and os.access(folder / "dkms-post-install", os.X_OK)
     assert f'\nPACKAGE_VERSION="{version}"\n' in config
     listing = debs.git("ls-files", "--cached", "--others", "--exclude-standard", "--", "Kbuild",
                        "dm-lc").splitlines()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The dracut module, with Debian's dracut over an overlay of this machine's /usr and /etc."""
+"""The dracut module, with Debian's dracut over an overlay of this machine's /usr and /etc; and what
+dkms does about an initramfs.
+"""
 
 import os
 import subprocess
@@ -83,3 +85,39 @@ def test_dracut_tells_that_the_module_is_missing(tmp_path):
     tree, said = made(tmp_path, f"{LINE}x-initrd.attach\n", module=False)
     assert "THIS IMAGE CANNOT START" in said and "dkms autoinstall" in said, said[-3000:]
     assert (tree / "usr/sbin/lc").exists()
+
+
+# $1: dkms' script; $2: the lines that an initramfs needs; $3: what tells what is run.
+DKMS = """
+set -e
+mount -t tmpfs tmpfs /boot
+mount -t tmpfs tmpfs /usr/local/lib
+mkdir /usr/local/lib/dm-lc
+printf '#!/bin/sh\\nprintf "%s"\\n' "$2" > /usr/local/lib/dm-lc/initrd-lines
+chmod +x /usr/local/lib/dm-lc/initrd-lines
+touch /boot/initrd.img-6.1
+PATH=$3:$PATH
+for kernel in 6.1 6.2; do
+	"$1" $kernel 2>&1
+done
+"""
+
+
+def after_module(tmp_path, lines, code=0):
+    """What the script that dkms runs does for a kernel with an initramfs, and one without."""
+    if os.geteuid():
+        pytest.skip("mounts")
+    for name in ("depmod", "update-initramfs"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@"\nexit {code}\n',
+                                     encoding="ascii")
+        (tmp_path / name).chmod(0o755)
+    return host.run("unshare", "--mount", "sh", "-c", DKMS, "dkms",
+                    host.TOP / "debian/dkms-post-install", lines, tmp_path)
+
+
+def test_module_brings_the_initramfs_up_to_date(tmp_path):
+    """Of its own kernel, if it needs a volume; and what fails is told and fails nothing."""
+    done = after_module(tmp_path, f"{LINE}x-initrd.attach")
+    assert "depmod 6.1\n" in done and "update-initramfs -u -k 6.1\n" in done and "6.2" not in done
+    assert after_module(tmp_path, "") == ""
+    assert "was not made anew" in after_module(tmp_path, LINE, code=1)
