@@ -17,6 +17,7 @@
 
 #include "dm.h"
 #include "memory.h"
+#include "module.h"
 #include "util.h"
 
 #define LOG_ERROR	3	/* libdevmapper's levels are syslog's */
@@ -385,6 +386,27 @@ static int kernel_log_show(int fd, const char *name)
 	}
 }
 
+/* Does the kernel know the target?  If it does not say, it is taken to. */
+static bool has_target(void)
+{
+	struct dm_task *task = new_task(DM_DEVICE_LIST_VERSIONS, NULL);
+	struct dm_versions *at, *next;
+	bool found = true;
+
+	if (task && dm_task_run(task)) {
+		found = false;
+		for (next = dm_task_get_versions(task), at = NULL; next && next != at && !found;) {
+			at = next;
+			found = !strcmp(at->name, "lc");
+			next = (struct dm_versions *)((char *)at + at->next);
+		}
+	}
+	if (task)
+		dm_task_destroy(task);
+	first_error[0] = '\0';
+	return found;
+}
+
 int dm_create_lc(const char *name, const char *uuid, u64 sectors, const char *params)
 {
 	struct dm_task *task = new_task(DM_DEVICE_CREATE, name);
@@ -396,8 +418,9 @@ int dm_create_lc(const char *name, const char *uuid, u64 sectors, const char *pa
 	    !dm_task_add_target(task, 0, sectors, "lc", params) || !run_with_nodes(task)) {
 		ret = fail(name, "the kernel refused to start it", task);
 		if (!kernel_log_show(log, name))
-			complain(name,
-				 "see the kernel log (dmesg) for its reason; is dm-lc.ko there?");
+			complain(name, "see the kernel log (dmesg) for its reason");
+		if (!has_target())
+			module_explain(name);
 	}
 	if (task)
 		dm_task_destroy(task);

@@ -117,6 +117,38 @@ def test_resume_refuses_names_and_doubles(pair, fake, disks):
     expect(fake.tool("resume", "lc0", pair[0].dev), 1, "name is taken")
 
 
+MISSING = "modprobe: FATAL: Module dm-lc not found in directory /lib/modules/6.1"
+REJECTED = "modprobe: ERROR: could not insert 'dm_lc': "
+
+
+@pytest.mark.parametrize("printed, code, says", [
+    (MISSING, 1, ("there is no module dm-lc for this kernel", "dkms")),
+    (f"{REJECTED}Key was rejected by service", 1, ("Key was rejected by service", "Secure Boot",
+                                                   "mokutil --import")),
+    (f"{REJECTED}Operation not permitted", 1, ("Operation not permitted", "mokutil --import")),
+    (f"{REJECTED}Exec format error\nmore", 1, ("cannot be loaded", "Exec format error", "dmesg")),
+    (f"{REJECTED}\x1b[2J", 1, (r"\x1b[2J",)),
+    ("", 1, ("modprobe prints no reason",)),
+    ("", 0, ("is loaded now",)),
+], ids=["missing", "key", "lockdown", "other", "escaped", "silent", "late"])
+def test_resume_tells_why_there_is_no_module(pair, fake, tmp_path, printed, code, says):
+    """The kernel knows no such target: what modprobe prints is the reason, with its remedy."""
+    assert lc_format(pair).code == 0
+    script = tmp_path / "modprobe"
+    script.write_text(f"#!/bin/sh\necho \"$@\" > {tmp_path}/asked\ncat {tmp_path}/printed >&2\n"
+                      f"exit {code}\n", encoding="ascii")
+    script.chmod(0o755)
+    (tmp_path / "printed").write_text(printed and printed + "\n", encoding="ascii")
+    fake.env["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
+    fake.put("refuse", "reload ioctl on lc0 failed: Invalid argument")
+    asked = tmp_path / "asked"
+    expect(fake.tool("resume", "lc0", pair[0].dev), 1, "Invalid argument")
+    assert not asked.exists()
+    fake.put("no-target")
+    expect(fake.tool("resume", "lc0", pair[0].dev), 1, "Invalid argument", *says)
+    assert asked.read_text(encoding="ascii") == "dm-lc\n"
+
+
 @pytest.mark.parametrize("facts", [
     f"epoch={HIGH}", f"first={HIGH} tail={HIGH}", f"tail_segment={HIGH}", f"tail={HIGH + 1}",
     f"clean=1 next={HIGH} head=1", f"clean=1 next=1 tail_segment={HIGH} head={HIGH}",

@@ -4,8 +4,8 @@
  * tested without a kernel module.  The one device lives in a folder named by
  * FAKE_DM: files "name", "table", "target", "status" and "open" (one line; the last line
  * of several is for ever, the others for one look each), "suspended",
- * "refuse" (text: creation fails), "unknown" (messages that are refused).  What is
- * asked of it goes to "log".
+ * "refuse" (text: creation fails), "unknown" (messages that are refused), "no-target" (the kernel
+ * does not know the target).  What is asked of it goes to "log".
  */
 #include <errno.h>
 #include <libdevmapper.h>
@@ -237,6 +237,27 @@ int dm_task_get_info(struct dm_task *t, struct dm_info *info)
 struct dm_names *dm_task_get_names(struct dm_task *t)
 {
 	return names_of(t);
+}
+
+struct dm_versions *dm_task_get_versions(struct dm_task *t)
+{
+	/* Of a size that has room for two names. */
+	static union {
+		struct dm_versions versions;
+		char bytes[2 * sizeof(struct dm_versions) + 32];
+	} list;
+	struct dm_versions *second;
+	char text[8];
+
+	(void)t;
+	memset(&list, 0, sizeof(list));
+	strcpy(list.versions.name, "linear");
+	if (get("no-target", text, sizeof(text)))
+		return &list.versions;
+	list.versions.next = sizeof(struct dm_versions) + 16;
+	second = (struct dm_versions *)(list.bytes + list.versions.next);
+	strcpy(second->name, "lc");
+	return &list.versions;
 }
 
 void *dm_get_next_target(struct dm_task *t, void *next, uint64_t *start, uint64_t *length,
