@@ -27,7 +27,7 @@ from . import host, payload, vm
 BOOT_SECONDS = 300
 STOP_SECONDS = 240
 ORDINARY = 120  # seconds for a command
-APPEND = ("root=LABEL=rootfs ro net.ifnames=0 console=ttyS0 loglevel=7 panic=-1 oops=panic "
+APPEND = ("ro net.ifnames=0 console=ttyS0 loglevel=7 panic=-1 oops=panic "
           "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=180 random.trust_cpu=on "
           "no_timer_check")
 KERNEL_LINE = re.compile(r"\[ *\d+\.\d{6}\] (.*)")
@@ -94,6 +94,9 @@ class Server:
         self.boots = []          # seconds of each
         self.faults = []         # what the kernel logs of all boots held
         self.recorder = None
+        # Of the next boot; a case may boot from a root that it has made.
+        self.initrd = files.initrd
+        self.root = "root=LABEL=rootfs"
         self.process = None
         self.channel = None
         self.rest = b""
@@ -122,10 +125,14 @@ class Server:
             return f"/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{disk.serial}"
         return f"/dev/disk/by-id/virtio-{disk.serial}"
 
+    def image(self, name):
+        """The file that holds the bytes of a disk that is not recorded."""
+        return self.folder / f"{self.disk(name).serial}.img"
+
     def digest(self, name):
         """The checksum of all its bytes, read from outside the guest."""
         total = hashlib.sha256()
-        with open(self.folder / f"{self.disk(name).serial}.img", "rb") as image:
+        with open(self.image(name), "rb") as image:
             while part := image.read(1 << 20):
                 total.update(part)
         return total.hexdigest()
@@ -158,8 +165,9 @@ class Server:
         machine, _ = vm.accelerators(self.kernel)
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
                  "-no-reboot", *machine, "-smp", self.case.smp, "-m", self.case.memory,
-                 "-kernel", self.kernel.image, "-initrd", self.payload.initrd,
-                 "-append", f"{APPEND} {self.case.append}".strip(), "-serial", f"file:{console}",
+                 "-kernel", self.kernel.image, "-initrd", self.initrd,
+                 "-append", f"{self.root} {APPEND} {self.case.append}".strip(),
+                 "-serial", f"file:{console}",
                  "-device", "virtio-rng-pci", "-device", "virtio-serial-pci,id=harness",
                  "-chardev", f"socket,id=verdict,path={path}",
                  "-device", f"virtserialport,bus=harness.0,chardev=verdict,name={vm.PORT}",
@@ -172,7 +180,7 @@ class Server:
             words += ["-device", "virtio-scsi-pci"]
         # In another order each time: on a server /dev/sda is not always the same disk.
         for disk in self.random.sample(raw, len(raw)):
-            words += vm.disk_arguments(disk, self.folder / f"{disk.serial}.img")
+            words += vm.disk_arguments(disk, self.image(disk.name))
         if self.recorder:
             words += self.recorder.qemu_args()
         return [str(word) for word in words]

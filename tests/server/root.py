@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The root file system on a volume, which the initramfs starts."""
+
+import re
+import textwrap
+
+from lclib import Disk, case, wait
+
+DISKS = (Disk("hdd", "1536M", kind="recorded"), Disk("ssd", "512M", kind="recorded"),
+         Disk("boot", "128M"))
+UUID = "2f8c6f0e-93a4-4d0b-8f5e-1f2d7a5b9c33"
+SYNCED = re.compile(r"synced (\d+) ([0-9a-f]{64}) \.")
+WRITTEN = 40  # files that are synced before the power goes
+# What the machine needs no more once its module and tools are installed.
+LEFT_OUT = """
+    boot/initrd* boot/vmlinuz* mnt/* opt/dm-lc/* tmp/* var/tmp/* var/cache/* var/lib/apt var/log/*
+    usr/bin/x86_64-linux-gnu-* usr/include usr/lib/gcc usr/lib/linux-kbuild-* usr/lib/llvm-*
+    usr/lib/postgresql usr/lib/x86_64-linux-gnu/*.a usr/lib/x86_64-linux-gnu/libLLVM*
+    usr/share/doc usr/share/locale usr/share/postgresql usr/src
+    usr/lib/modules/*/kernel/sound usr/lib/modules/*/kernel/net
+    usr/lib/modules/*/kernel/drivers/[adefghijklnopqrstuwx]*
+    usr/lib/modules/*/kernel/drivers/m[efimt]* usr/lib/modules/*/kernel/fs/[bfgjnoqrx]*fs*
+"""
+# $late: seconds after which the SSD's driver finds it.
+LATE = """\
+#!/bin/sh
+[ "$1" != prereqs ] || exit 0
+for word in $(cat /proc/cmdline); do
+	case $word in late=*) late=${word#late=} ;; esac
+done
+[ -n "$late" ] || exit 0
+modprobe virtio_blk
+udevadm settle
+driver=/sys/bus/virtio/drivers/virtio_blk
+for device in $driver/virtio*; do
+	[ "$(cat $device/block/*/serial)" = ssd ] || continue
+	echo ${device##*/} > $driver/unbind
+	( sleep $late; echo ${device##*/} > $driver/bind; echo "the SSD is late" > /dev/kmsg ) \\
+		< /dev/null > /dev/null 2>&1 &
+done
+"""
+
+
+def copied(ctx):
+    """A copy of the running system on the volume, mounted on /mnt with what a chroot needs."""
+    excluded = " ".join(f"--exclude='./{name}'" for name in LEFT_OUT.split())
+    ctx.run(f"mkfs.ext4 -q -U {UUID} /dev/mapper/root && mount /dev/mapper/root /mnt && "
+            f"tar -C / --one-file-system {excluded} -c . | tar -C /mnt -x && "
+            "mkdir -p /mnt/var/lib/apt /mnt/var/log/journal && "
+            "for i in dev proc sys run; do mount --bind /$i /mnt/$i; done && "
+            "chroot /mnt depmod && chroot /mnt systemctl -q mask postgresql.service", limit=1200)
+
+
+def configured(ctx):
+    """fstab, lctab and an initramfs with few modules, so that it is made in little time."""
+    tab = f"root {ctx.path('ssd')} {ctx.path('hdd')} verify_reads=on"
+    ctx.run(textwrap.dedent(f"""\
+        set -e
+        cd /mnt/etc
+        echo 'UUID={UUID} / ext4 errors=remount-ro 0 1' > fstab
+        printf '# The root.\\n\\n{tab}\\narchive /dev/vdz /dev/vdy noauto\\n' > lctab
+        echo MODULES=list > initramfs-tools/conf.d/few
+        printf 'virtio_pci\\nvirtio_blk\\next4\\n' >> initramfs-tools/modules
+        cat > initramfs-tools/scripts/init-premount/late << 'END_OF_SCRIPT'
+        """) + LATE + "END_OF_SCRIPT\nchmod +x initramfs-tools/scripts/init-premount/late\n")
+
+
+def hook_alone(ctx, root, release):
+    """What the hook puts into an image for a kernel: its files, and what it says."""
+    return ctx.run(f"chroot {root} sh -c 'mkdir -p /root/image && cd /root/image && "
+                   "mkdir -p conf/conf.d usr/lib usr/sbin && ln -s usr/lib usr/sbin . && "
+                   f"DESTDIR=/root/image version={release} verbose=n "
+                   "/usr/share/initramfs-tools/hooks/dm-lc 2>&1 && find . -type f && "
+                   "{ cat etc/lctab 2> /dev/null; rm -r /root/image; }'")
+
+
+def handed_over(ctx):
+    """The new initramfs, made in the chroot and copied to the host, is that of the next boot."""
+    said = ctx.run("chroot /mnt update-initramfs -c -k $(uname -r) 2>&1", limit=900)
+    assert "dm-lc" not in said, said
+    assert ctx.run("chroot /mnt sh -c 'lsinitramfs /boot/initrd.img-* | grep -c /dm-lc.ko'").strip()
+    image = f"/mnt/boot/initrd.img-{ctx.kernel.release}"
+    size = int(ctx.run(f"stat -c %s {image} && cat {image} > {ctx.path('boot')} && "
+                       f"sync {ctx.path('boot')}").split()[0])
+    initrd = ctx.folder / "initrd.img"
+    with open(ctx.image("boot"), "rb") as disk:
+        initrd.write_bytes(disk.read(size))
+    ctx.initrd = initrd
+    ctx.figure("initrd_bytes", size)
+    ctx.run("umount -R /mnt && udevadm settle && lc-remove root", limit=300)
+
+
+def on_the_volume(ctx, life, replayed):
+    """The root is the volume, in that life of it; nothing failed."""
+    assert ctx.run("findmnt --noheadings --output SOURCE /").strip() == "/dev/mapper/root"
+    started = ctx.run("journalctl -b -k --no-pager -o cat | grep device-mapper:")
+    assert f"epoch {life}:" in started, started
+    assert ("replayed" in started) == replayed, started
+    assert ctx.run("dmsetup table root").split()[2] == "lc"
+    assert not ctx.run("systemctl --failed --plain --no-legend").strip()
+
+
+def write_until_the_power_goes(ctx):
+    """Synced files on the root; returns {file: sum} of those whose sync came back."""
+    ctx.run("mkdir /srv/synced && sync / && cat > /run/writer << 'END_OF_SCRIPT'\n"
+            "for i in $(seq 100000); do\n"
+            "dd if=/dev/urandom of=/srv/synced/$i bs=4k count=$((i % 50 + 1)) conv=fsync "
+            "2> /dev/null\n"
+            "sync /srv/synced\n"
+            "sum=$(sha256sum < /srv/synced/$i)\n"
+            "echo \"synced $i ${sum%% *} .\" > /dev/console\n"
+            "done\n"
+            "END_OF_SCRIPT\n"
+            "setsid sh /run/writer < /dev/null > /dev/null 2>&1 &")
+
+    def told():
+        return SYNCED.findall(ctx.console().read_text("utf-8", "replace"))
+
+    wait.until(lambda: len(told()) >= WRITTEN, 300 * ctx.scale, f"{WRITTEN} synced files")
+    ctx.cut()
+    return dict(told())
+
+
+@case(kernels=("server",), disks=DISKS, timeout=2400, module="", memory="1G", long=True)
+def root_on_a_volume(ctx):
+    """A copy of the system on a volume boots from it by initramfs-tools' hook; a power cut under
+    synced writes loses none of them; a restart stops the volume cleanly; an SSD that comes 10 s
+    after the root is looked for is waited for.
+    """
+    ctx.install()
+    release = ctx.kernel.release
+    assert hook_alone(ctx, "/", release) == "", "an image that needs no volume has something of it"
+    ctx.run(f"lc-format --yes --backing {ctx.path('hdd')} {ctx.path('ssd')} && "
+            f"lc-resume root {ctx.path('ssd')}")
+    copied(ctx)
+    said = hook_alone(ctx, "/mnt", release)
+    assert "which has no line in /etc/lctab" in said and "./etc/lctab" in said, said
+    configured(ctx)
+    said = hook_alone(ctx, "/mnt", "9.9")
+    assert "there is no module dm-lc for that kernel" in said and "linux-headers-9.9" in said, said
+    assert f"root {ctx.path('ssd')} {ctx.path('hdd')} x-initrd.attach,verify_reads=on" in said, said
+    assert "archive" not in said, said
+    handed_over(ctx)
+    ctx.stop()
+    ctx.root = "root=/dev/mapper/root"
+    ctx.start()
+    on_the_volume(ctx, 2, replayed=False)
+    assert ctx.run("dmsetup table root | grep -c 'verify_reads on'").strip() == "1"
+    synced = write_until_the_power_goes(ctx)
+    ctx.root = f"root=UUID={UUID} fsck.mode=force"
+    ctx.start()
+    on_the_volume(ctx, 3, replayed=True)
+    checked = ctx.run("cat /run/initramfs/fsck.log")
+    assert "files" in checked and "FIXED" not in checked and "WARNING" not in checked, checked
+    sums = ctx.run("cd /srv/synced && sha256sum *", limit=300)
+    found = {name: total for total, name in map(str.split, sums.splitlines())}
+    lost = {name: total for name, total in synced.items() if found.get(name) != total}
+    assert not lost, f"synced, but not there: {lost}"
+    ctx.figure("synced_files", len(synced))
+    ctx.stop("reboot")
+    ctx.root = "root=/dev/mapper/root rootdelay=90 late=25"
+    ctx.start()
+    assert "the SSD is late" in ctx.console().read_text("utf-8", "replace")
+    on_the_volume(ctx, 4, replayed=False)
+    ctx.run("cd /srv/synced && sha256sum --quiet -c /dev/stdin << 'END_OF_SUMS'\n"
+            f"{sums}END_OF_SUMS", limit=300)
