@@ -12,10 +12,15 @@
  *   removes all devices of device mapper, and the module stops the volume as cleanly.
  *
  * - A replay or a late SSD that takes longer than the 90 s a mount waits for /dev/mapper/NAME.  The
- *   device unit is ordered after the service, so that its time starts when the volume runs.  It
- *   requires the service: if the start fails the mount fails at once, a mount starts a volume with
- *   noauto, and a stop of the service unmounts what was mounted by that name.  A mount by UUID
- *   needs x-systemd.device-timeout= in fstab for this.
+ *   device unit requires the service, and has no time limit of its own: the service has those of its
+ *   devices, and if the start fails the mount fails at once.  So a mount starts a volume with noauto,
+ *   too.  A limit in fstab counts more.  A mount by UUID needs one there
+ *   (x-systemd.device-timeout=) if the devices may be late.
+ *
+ * - A stop of the service while it is mounted.  It stops those that require the device, and those are
+ *   ordered after blockdev@: this target is stopped with the service and orders them.  The device
+ *   unit itself must not be ordered after the service: its own stop lasts until the device is gone,
+ *   and the service, which lets it go, would wait for that.
  *
  * - A device that appears after its timeout.  Its unit wants the service, and systemd starts what
  *   is wanted by a device that is plugged in without anybody having waited.  The SSD that comes
@@ -212,7 +217,8 @@ static void write_order(FILE *file, const struct unit *u)
 	fprintf(file, "Wants=modprobe@dm_mod.service blockdev@%s.target\n", u->node);
 	fprintf(file, "After=modprobe@dm_mod.service systemd-udevd-kernel.socket "
 		"systemd-udevd.service\n");
-	fprintf(file, "Before=blockdev@%s.target\n", u->node);
+	fprintf(file, "Before=blockdev@%s.target\nPropagatesStopTo=blockdev@%s.target\n", u->node,
+		u->node);
 	fprintf(file, "Requires=%s\nAfter=%s\n", u->ssd, u->ssd);
 	if (u->hdd)
 		fprintf(file, "BindsTo=%s\nAfter=%s\n", u->hdd, u->hdd);
@@ -288,11 +294,10 @@ static void make_links(const struct unit *u)
 {
 	const struct lctab_line *line = u->line;
 	char *device = xasprintf("%s.device", u->node);
-	char *after = xasprintf("After=%s", u->service);
 
 	link_from(u, device, "requires");
-	drop_in(u, device, "50-lc.conf", after);
-	free(after);
+	/* Before fstab's own, 50-device-timeout.conf. */
+	drop_in(u, device, "40-lc.conf", "JobRunningTimeoutSec=infinity");
 	free(device);
 	limit_waiting(u, u->ssd);
 	limit_waiting(u, u->hdd);

@@ -87,8 +87,8 @@ def test_a_volume(make):
     made = listing(out)
     text = made.pop("lc@music.service")
     assert made == {
-        "dev-mapper-music.device.d/50-lc.conf":
-            "# Made by lc-generator\n\n[Unit]\nAfter=lc@music.service\n",
+        "dev-mapper-music.device.d/40-lc.conf":
+            "# Made by lc-generator\n\n[Unit]\nJobRunningTimeoutSec=infinity\n",
         **{f"{name}/lc@music.service": "../lc@music.service" for name in (
             "dev-mapper-music.device.requires", "lc.target.requires", "dev-sdb.device.wants",
             "dev-sdc.device.wants")}}
@@ -101,6 +101,7 @@ def test_a_volume(make):
     assert {"blockdev@dev-mapper-music.target", "local-fs-pre.target"} <= set(
         values(text, "Wants"))
     assert values(text, "Conflicts") == ["umount.target"]
+    assert values(text, "PropagatesStopTo") == ["blockdev@dev-mapper-music.target"]
     for line in ("DefaultDependencies=no", "IgnoreOnIsolate=true", "Type=oneshot",
                  "RemainAfterExit=yes", "TimeoutStartSec=infinity", "TimeoutStopSec=300s",
                  f"SourcePath={out.parent}/lctab", "Documentation=man:lctab(5) man:lc-resume(8)"):
