@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Volumes that start at boot by /etc/lctab."""
+
+from lclib import Disk, case
+
+from .boot import UUID, come_back, fill, mounted, settled, shown, write
+
+# What a power cut may find in a volatile cache.
+DISKS = (Disk("hdd", "512M", kind="recorded"), Disk("ssd", "256M", kind="recorded"))
+UNIT = "lc@music.service"
+
+
+def tables(ctx, volume, mount):
+    """Write a line of each table; the first one has lines that must not matter, too."""
+    ctx.run(f"printf '%s\\n' '# volumes' 'music {volume}' "
+            f"'gone /dev/disk/by-id/gone - nofail' 'a/b {ctx.path('ssd')}' > /etc/lctab && "
+            f"sed -i '/srv.music/d' /etc/fstab && echo '{mount}' >> /etc/fstab && "
+            "systemctl daemon-reload")
+
+
+def messages(ctx, boot=0):
+    """The journal of a boot."""
+    return ctx.run(f"journalctl -b -{boot} --no-pager -o cat")
+
+
+def is_up(ctx):
+    """The volume was started and mounted by the boot, with everything, and nothing failed."""
+    settled(ctx)
+    assert mounted(ctx) == "/dev/mapper/music", messages(ctx)[-4000:]
+    assert ctx.run(f"systemctl is-active {UNIT} lc.target").split() == ["active"] * 2
+    failed = ctx.run("systemctl --failed --plain --no-legend")
+    assert not failed.strip(), failed
+    faults = [line for line in messages(ctx).splitlines() if any(
+        word in line for word in ("ordering cycle", "cannot be delayed", "Unknown key"))]
+    assert not faults, faults
+    come_back(ctx, "/srv/music")
+
+
+def stopped_in_order(ctx):
+    """The boot before ended with a umount, and then the service stopped the volume."""
+    said = messages(ctx, 1)
+    places = [said.rfind(line) for line in (
+        "Unmounted srv-music.mount", "Stopped target local-fs-pre", f"Stopped {UNIT}")]
+    assert -1 not in places and places == sorted(places), (places, said[-4000:])
+    assert "in use" not in said[places[0]:], said[-3000:]
+
+
+@case(kernels=("server",), disks=DISKS, timeout=1500, module="", long=True)
+def starts_at_boot(ctx):
+    """A line in /etc/lctab and one in /etc/fstab, by UUID: after a reboot, and after a power cut,
+    the volume is mounted with everything, no unit failed, and the shutdown stopped it cleanly.
+
+    A bad line is told in the kernel log, one of a disk that is not there with nofail harms nobody,
+    and a daemon-reload and a second start change nothing. With noauto a mount starts it.
+    """
+    ssd, hdd = ctx.path("ssd"), ctx.path("hdd")
+    ctx.install()
+    ctx.run(f"lc-format --yes -o writeback=off --backing {hdd} {ssd} && mkdir /srv/music")
+    # The emulator's replay is slow, and a mount by UUID does not wait for it.
+    tables(ctx, f"{ssd} {hdd}", f"UUID={UUID} /srv/music ext4 x-systemd.device-timeout=10min 0 2")
+    ctx.run(f"systemctl start {UNIT} && mkfs.ext4 -q -U {UUID} /dev/mapper/music && "
+            "udevadm settle && mount /srv/music")
+    fill(ctx, "/srv/music")
+    ctx.run(f"systemctl daemon-reload && systemctl restart {UNIT} && sync")
+    said = ctx.run(f"journalctl -b -u {UNIT} -o cat --no-pager")
+    assert "is in use" in said and "runs already" in said, said
+    ctx.reboot()
+    is_up(ctx)
+    stopped_in_order(ctx)
+    said = ctx.run("dmesg")
+    assert "/etc/lctab:4: 'a/b' is no name" in said, said
+    assert "epoch 2:" in said and "replayed" not in said, said
+    write(ctx, "/srv/music", "{200..203}", 1)
+    ctx.run("sync")
+    ctx.cut()
+    ctx.start()
+    is_up(ctx)
+    assert "replayed" in ctx.run("dmesg") and shown(ctx)["mode"] == "rw"
+    tables(ctx, f"{ssd} - noauto", "/dev/mapper/music /srv/music ext4 noauto 0 2")
+    ctx.reboot()
+    settled(ctx)
+    stopped_in_order(ctx)
+    assert mounted(ctx) == "" and "music" not in ctx.run("dmsetup ls")
+    ctx.run("systemctl start srv-music.mount")
+    come_back(ctx, "/srv/music")
+    ctx.run(f"systemctl stop {UNIT}")
+    assert mounted(ctx) == "" and "music" not in ctx.run("dmsetup ls")
+    ctx.run("systemctl start srv-music.mount")
+    come_back(ctx, "/srv/music")
