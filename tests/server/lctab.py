@@ -56,8 +56,9 @@ def starts_at_boot(ctx):
     ssd, hdd = ctx.path("ssd"), ctx.path("hdd")
     ctx.install()
     ctx.run(f"lc-format --yes -o writeback=off --backing {hdd} {ssd} && mkdir /srv/music")
+    pair = ctx.run(f"udevadm settle && lsblk -dno UUID {ssd}").strip()
     # The emulator's replay is slow, and a mount by UUID does not wait for it.
-    tables(ctx, f"{ssd} {hdd}", f"UUID={UUID} /srv/music ext4 x-systemd.device-timeout=10min 0 2")
+    tables(ctx, f"LC={pair}", f"UUID={UUID} /srv/music ext4 x-systemd.device-timeout=10min 0 2")
     ctx.run(f"systemctl start {UNIT} && mkfs.ext4 -q -U {UUID} /dev/mapper/music && "
             "udevadm settle && mount /srv/music")
     fill(ctx, "/srv/music")
