@@ -53,7 +53,7 @@ def copied(ctx):
 
 def configured(ctx):
     """fstab, lctab and an initramfs with few modules, so that it is made in little time."""
-    tab = f"root {ctx.path('ssd')} {ctx.path('hdd')} verify_reads=on"
+    tab = f"root {ctx.path('ssd')} {ctx.path('hdd')} x-initrd.attach,verify_reads=on"
     ctx.run(textwrap.dedent(f"""\
         set -e
         cd /mnt/etc

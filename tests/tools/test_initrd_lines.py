@@ -95,7 +95,8 @@ def test_below_other_devices(machine):
     part = machine.device(4, partition_of=3)
     out, said = machine.lines(MOUNTED=part)
     # Nothing would start it there with noauto.
-    assert out == "data /dev/nvme0n1 /dev/sdb x-initrd.attach,buffers=32\n" + EARLY and not said
+    assert out == "data /dev/nvme0n1 /dev/sdb x-initrd.attach,buffers=32\n" + EARLY
+    assert "lies on data: add x-initrd.attach to its options" in said, said
 
 
 def test_of_fstab_and_of_the_command_line(machine):
