@@ -27,7 +27,8 @@ def is_up(ctx):
     """The volume was started and mounted by the boot, with everything, and nothing failed."""
     settled(ctx)
     assert mounted(ctx) == "/dev/mapper/music", messages(ctx)[-4000:]
-    assert ctx.run(f"systemctl is-active {UNIT} lc.target").split() == ["active"] * 2
+    assert ctx.run(f"systemctl is-active {UNIT} lc.target lc-watch.service").split() \
+        == ["active"] * 3
     failed = ctx.run("systemctl --failed --plain --no-legend")
     assert not failed.strip(), failed
     faults = [line for line in messages(ctx).splitlines() if any(
