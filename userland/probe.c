@@ -11,6 +11,8 @@
 #include "signature.h"
 #include "util.h"
 
+#define GPT_ALTERNATE_AT	32	/* in its header: the sector of the copy */
+
 /* What the first 4 KiB of a device say. */
 enum front {
 	FRONT_OTHERS,		/* data of others */
@@ -24,6 +26,7 @@ struct claim {
 	struct probe probe;
 	u64 extent;		/* bytes of the device that the pair takes; 0: not known */
 	bool interrupted;	/* the first MiB may hold some of what was or comes there */
+	bool front_bad;		/* the first copy is no copy: others may have written there */
 };
 
 static int read_front(const struct device *dev, enum front *front)
@@ -77,6 +80,7 @@ static int claim_cache(const struct device *dev, enum front front, struct claim 
 	if (ret)
 		return ret;
 	sb = image_sb(&img);
+	claim->front_bad = img.err[0] && img.err[0] != -EOPNOTSUPP;
 	if (front == FRONT_CACHE && image_newer(&img)) {
 		unsigned int copy = img.err[0] == -EOPNOTSUPP ? 0 : 1;
 
@@ -134,6 +138,7 @@ static int claim_backing(const struct device *dev, enum front front, struct clai
 
 	if (ret)
 		return ret;
+	claim->front_bad = marks.err[0] && marks.err[0] != -EOPNOTSUPP;
 	if (front == FRONT_BACKING &&
 	    (marks.err[0] == -EOPNOTSUPP || marks.err[1] == -EOPNOTSUPP)) {
 		unsigned int copy = marks.err[0] == -EOPNOTSUPP ? 0 : 1;
@@ -189,6 +194,20 @@ static int claim_end(const struct device *dev, struct claim *claim)
 	return 0;
 }
 
+/* Where the copy of a GPT ends, as the GPT says; 0: there is none. */
+static u64 gpt_end(const struct device *dev)
+{
+	u8 header[LC_SLOT_BYTES];
+	__le64 alternate;
+
+	if (device_read(dev, dev->lbs, header, dev->lbs) || memcmp(header, "EFI PART", 8))
+		return 0;
+	memcpy(&alternate, header + GPT_ALTERNATE_AT, sizeof(alternate));
+	if (le64_to_cpu(alternate) >= dev->bytes / dev->lbs)
+		return 0;
+	return (le64_to_cpu(alternate) + 1) * dev->lbs;
+}
+
 /* Has somebody else a better claim?  If that cannot be told, ours stands. */
 static bool is_of_others(const struct device *dev, const struct claim *claim, bool at_end)
 {
@@ -200,12 +219,15 @@ static bool is_of_others(const struct device *dev, const struct claim *claim, bo
 	for (i = 0; i < found.nr && i < SIGNATURES_MAX; i++) {
 		const struct signature *s = &found.list[i];
 
-		if (!at_end && !claim->interrupted && s->at >= LC_SLOT_BYTES && s->at < LC_MARK_BYTES)
+		/* Our copies and what others write cannot be in one place, but for boot code. */
+		if (!at_end && !claim->interrupted && s->at < LC_MARK_BYTES &&
+		    (s->at >= LC_SLOT_BYTES || claim->front_bad))
 			return true;
 		if (s->is_raid && claim->extent && s->at >= claim->extent)
 			return true;
 	}
-	return at_end && signatures_known_end(dev, &found) > mark_offset_in_place(dev->bytes);
+	return at_end && (signatures_known_end(dev, &found) > mark_offset_in_place(dev->bytes) ||
+			  gpt_end(dev) > mark_offset_in_place(dev->bytes));
 }
 
 int probe_device(const struct device *dev, struct probe *result)
@@ -258,10 +280,10 @@ static void print(const struct probe *probe)
 	print_text("ID_FS_LABEL", probe->label);
 }
 
-/* A drive without a medium, or a device that is gone meanwhile, is no half. */
+/* A drive without a medium, or a device that is gone meanwhile, is no half; ENXIO: it is offline. */
 static bool is_absent(int err)
 {
-	return err == -ENOENT || err == -ENXIO || err == -ENODEV || err == -ENOMEDIUM;
+	return err == -ENOENT || err == -ENODEV || err == -ENOMEDIUM;
 }
 
 int probe_main(int argc, char **argv)

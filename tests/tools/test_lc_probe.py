@@ -6,6 +6,7 @@ import random
 import re
 import struct
 import uuid
+import zlib
 
 import pytest
 
@@ -173,6 +174,33 @@ def test_used_for_something_else_since(pair, images):
     assert pair
 
 
+def add_gpt(image):
+    """A GPT with one partition, as programs write it that leave the first 440 bytes alone."""
+    last = image.size // 512 - 1
+    entry = struct.pack("<16s16sQQQ72s", b"t" * 16, b"p" * 16, 2048, last - 40, 0, b"")
+    entries = entry.ljust(128 * 128, b"\0")
+
+    def header(at, other, where):
+        fields = [b"EFI PART", 0x10000, 92, 0, 0, at, other, 34, last - 34, b"d" * 16, where, 128,
+                  128, zlib.crc32(entries)]
+        form = "<8sIIIIQQQQ16sQIII"
+        fields[3] = zlib.crc32(struct.pack(form, *fields))
+        return struct.pack(form, *fields).ljust(512, b"\0")
+
+    image.write(440, struct.pack("<IH16s48xH", 0, 0, bytes(4) + b"\xee" + bytes(3)
+                                 + struct.pack("<II", 1, last), 0xaa55))
+    image.write(512, header(1, last, 2) + entries)
+    image.write((last - 32) * 512, entries + header(last, 1, last - 32))
+
+
+def test_repartitioned_since(images):
+    """The magic at the very beginning may outlive a new table, and so does the second copy."""
+    for image in images()[:2]:
+        add_gpt(image)
+        assert "PTTYPE=gpt" in host.run("blkid", "-p", "-o", "export", image.path)
+        assert probe(image.path) == {}, image.path
+
+
 def test_copied_elsewhere(images, tmp_path):
     """At another place, as a disk with a half in a partition, or on a device that ends too soon:
     a part of something.
@@ -220,6 +248,13 @@ def test_older_mark_is_left_behind(older):
     mark = hdd.read(hdd.size - MIB, MIB)
     host.run("mkfs.ext4", "-q", "-F", hdd.path)
     hdd.write(hdd.size - MIB, mark)
+    assert probe(hdd.path) == {}
+
+
+def test_older_mark_below_a_new_table(older):
+    """A table over the whole disk, whose copy at the end left a mark whole."""
+    _, hdd, _ = older()
+    add_gpt(hdd)
     assert probe(hdd.path) == {}
 
 
