@@ -113,3 +113,11 @@ def test_volume_without_a_line(machine):
     out, said = machine.lines(MOUNTED=volume)
     assert out == EARLY + "new LC=0b5d - x-initrd.attach\n"
     assert "new, which has no line in" in said and "    new LC=0b5d - x-initrd.attach\n" in said
+
+
+def test_lines_are_printed_as_they_are(machine):
+    """Escapes stay escapes, and the last line counts without its end."""
+    (machine.folder / "lctab").write_text(r"a LABEL=my\040ssd - x-initrd.attach" "\n"
+                                          "b /dev/sda - x-initrd.attach", encoding="ascii")
+    assert machine.lines() == (r"a LABEL=my\040ssd - x-initrd.attach" "\n"
+                               "b /dev/sda - x-initrd.attach\n", "")
