@@ -74,6 +74,16 @@ def hook_alone(ctx, root, release):
                    "{ cat etc/lctab 2> /dev/null; rm -r /root/image; }'")
 
 
+def image_is_kept(ctx, release):
+    """The hook fails if there is no module and an image is there, which may have one."""
+    image = f"/mnt/boot/initrd.img-{release}"
+    code, said = ctx.result(
+        f"touch {image} && mkdir /mnt/root/image && chroot /mnt sh -c 'DESTDIR=/root/image "
+        f"version={release} verbose=n /usr/share/initramfs-tools/hooks/dm-lc 2>&1'")
+    ctx.run(f"rm -r {image} /mnt/root/image")
+    return code == 1 and "The image that is there is kept" in said
+
+
 def handed_over(ctx):
     """The new initramfs, made in the chroot and copied to the host, is that of the next boot."""
     said = ctx.run("chroot /mnt update-initramfs -c -k $(uname -r) 2>&1", limit=900)
@@ -138,6 +148,7 @@ def root_on_a_volume(ctx):
     configured(ctx)
     said = hook_alone(ctx, "/mnt", "9.9")
     assert "there is no module dm-lc for that kernel" in said and "linux-headers-9.9" in said, said
+    assert image_is_kept(ctx, "9.9")
     assert f"root {ctx.path('ssd')} {ctx.path('hdd')} x-initrd.attach,verify_reads=on" in said, said
     assert "archive" not in said, said
     handed_over(ctx)
