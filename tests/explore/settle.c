@@ -14,56 +14,48 @@ static struct {
 	u32 idle;		/* times in a row that only time passed */
 } s;
 
-/* What one kind of actor can do now without that time passes. */
-static bool actor(u32 kind, struct life *life, struct action *a)
+static const struct {
+	enum worker worker;
+	u8 action;
+} works[] = {
+	{ WORKER_RECORD, ACTION_SUBMIT }, { WORKER_FLUSH, ACTION_FLUSHER },
+	{ WORKER_RETRY, ACTION_RETRY }, { WORKER_REFILL, ACTION_REFILL },
+	{ WORKER_WRITE, ACTION_WRITER }, { WORKER_UNPARK, ACTION_UNPARK },
+	{ WORKER_TASK, ACTION_TASK },
+};
+
+/* The tasks, the kinds of work, and the disks. */
+#define ACTORS	(SHIM_TASKS + ARRAY_SIZE(works) + 1)
+
+/* What an actor can do now without that time passes. */
+static bool act(u32 actor, const struct life *life, struct action *a)
 {
-	static const struct {
-		enum worker worker;
-		u8 action;
-	} works[] = {
-		{ WORKER_RECORD, ACTION_SUBMIT }, { WORKER_FLUSH, ACTION_FLUSHER },
-		{ WORKER_RETRY, ACTION_RETRY }, { WORKER_REFILL, ACTION_REFILL },
-		{ WORKER_WRITE, ACTION_WRITER }, { WORKER_UNPARK, ACTION_UNPARK },
-		{ WORKER_TASK, ACTION_TASK },
-	};
 	const struct cmd *cmd;
 
-	*a = (struct action) {};
-	if (kind < ARRAY_SIZE(works)) {
-		a->kind = works[kind].action;
-		return workers(works[kind].worker);
+	if (actor < SHIM_TASKS) {
+		*a = (struct action) { .kind = ACTION_STEP, .a = actor };
+		return task_can_step(actor, false);
 	}
-	kind -= ARRAY_SIZE(works);
-	if (!kind) {
-		if (!life->nr_flying)
-			return false;
-		cmd = &life->cmds[life->flying[0]];
-		*a = (struct action) {
-			.kind = ACTION_COMPLETE, .a = cmd->submitted - life->started,
-			.b = cmd->ordinal,
-		};
-		return true;
+	actor -= SHIM_TASKS;
+	if (actor < ARRAY_SIZE(works)) {
+		*a = (struct action) { .kind = works[actor].action };
+		return workers(works[actor].worker);
 	}
-	if (kind == 1) {
-		a->kind = ACTION_REWRITE;
-		return rewrite_possible();
-	}
-	if (kind == 2) {
-		a->kind = ACTION_SKIP;
-		return skip_wanted(world->standin) && !world->standin->skipping;
-	}
-	a->kind = ACTION_STEP;
-	a->a = kind - 3;
-	return task_can_step(a->a, false);
+	if (!life->nr_flying)
+		return false;
+	cmd = &life->cmds[life->flying[0]];
+	*a = (struct action) {
+		.kind = ACTION_COMPLETE, .a = cmd->submitted - life->started, .b = cmd->ordinal,
+	};
+	return true;
 }
-
-#define ACTORS	(7 + 3 + SHIM_TASKS)
 
 /* Time passes: for one sleeper after the other, for the idle clock, and for writeback. */
 static bool later(struct life *life, struct action *a)
 {
 	u32 what = s.idle++ % (SHIM_TASKS + 3);
 
+	/* All of these together are more than any patience with a disk: start() in life.c. */
 	life->idle_ns += 60 * NSEC_PER_SEC;
 	*a = (struct action) { .kind = ACTION_STEP, .a = what };
 	if (what < SHIM_TASKS && task_can_step(what, true))
@@ -91,13 +83,12 @@ static bool next(struct life *life, struct action *a)
 	if (s.plan && plan_next(life, a))
 		return true;
 	s.plan = false;
-	if (life->phase != PHASE_RUN || !world->standin->nr_bios || world->trouble)
-		return false;
-	if (no_space(life))
+	if (life->phase != PHASE_RUN || !world->standin->nr_bios || world->trouble ||
+	    no_space(life))
 		return false;
 	for (i = 0; i < ACTORS; i++) {
 		s.turn = (s.turn + 1) % ACTORS;
-		if (actor(s.turn, life, a)) {
+		if (act(s.turn, life, a)) {
 			s.idle = 0;
 			return true;
 		}

@@ -7,7 +7,7 @@
  *
  * Time passes only when nothing else can go on, so that a timer does not hide such a fault longer
  * than needed: the idle clock seals what is open, sleepers wake up, and writeback is asked for
- * space.
+ * space.  Not for paths with rewrite.c, which is not the module's.
  */
 #ifndef EXPLORE_SETTLE_H
 #define EXPLORE_SETTLE_H
