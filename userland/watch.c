@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "dm.h"
@@ -22,7 +22,6 @@
 #include "watch.h"
 
 #define HOOK_SECONDS	60
-#define HOOK_POLL_NS	(50 * 1000 * 1000)
 
 /* One for each kind of entry, so that the journal can be searched for it (lc-watch(8)). */
 #define ID_MODE		"MESSAGE_ID=7d1c2b6f0a6e4c0c9f5f3b8f6f0d2a41"
@@ -53,23 +52,16 @@ struct change {
 
 static void wait_for_hooks(pid_t pid)
 {
-	const struct timespec pause = { .tv_nsec = HOOK_POLL_NS };
-	struct timespec begin, now;
+	struct pollfd end = { .fd = pidfd_open(pid, 0), .events = POLLIN };
 	int status;
-	pid_t got;
 
-	clock_gettime(CLOCK_MONOTONIC, &begin);
-	while (!(got = waitpid(pid, &status, WNOHANG)) || (got < 0 && errno == EINTR)) {
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec - begin.tv_sec >= HOOK_SECONDS) {
-			kill(-pid, SIGKILL);
-			waitpid(pid, &status, 0);
-			complain(NULL, "the hooks took more than %d s and were killed", HOOK_SECONDS);
-			return;
-		}
-		nanosleep(&pause, NULL);
+	if (end.fd >= 0 && !poll(&end, 1, HOOK_SECONDS * 1000)) {
+		complain(NULL, "the hooks take more than %d s and are killed", HOOK_SECONDS);
+		kill(-pid, SIGKILL);
 	}
-	if (got == pid && (!WIFEXITED(status) || WEXITSTATUS(status)))
+	if (end.fd >= 0)
+		close(end.fd);
+	if (waitpid(pid, &status, 0) == pid && (!WIFEXITED(status) || WEXITSTATUS(status)))
 		complain(NULL, "a hook failed; see what it said above");
 }
 
@@ -84,9 +76,10 @@ static void run_hooks(const char *folder, const char *const *fields)
 		complain(folder, "hooks cannot be run: %s", strerror(errno));
 		return;
 	}
+	/* By both, so that there is a group to kill, whichever comes first. */
+	setpgid(pid, 0);
 	if (pid)
 		return wait_for_hooks(pid);
-	setpgid(0, 0);
 	for (; *fields; fields++) {
 		if (!strncmp(*fields, "LC_", 3))
 			putenv((char *)*fields);
