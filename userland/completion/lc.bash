@@ -21,9 +21,9 @@ _lc_options() {
 # The values of an option of a command; fails if it takes none that are known.
 _lc_values() {
 	case $1:$2 in
-	*:--backing | *:-b | watch:--hooks | watch:-k | dump:--extract | dump:-x | dump:--extract-map) compgen -f -- "$3" ;;
+	*:--backing | *:-b | dump:--extract | dump:-x | dump:--extract-map | \
+		status:--output | status:-o | watch:--hooks | watch:-k) compgen -f -- "$3" ;;
 	status:--format | status:-f) compgen -W "json prometheus" -- "$3" ;;
-	status:--output | status:-o) compgen -f -- "$3" ;;
 	format:--segment-size | format:-s) compgen -W "64K 128K 256K 512K 1M 2M 4M" -- "$3" ;;
 	format:--checksum | format:-c) compgen -W "xxh64 crc32c" -- "$3" ;;
 	format:--force | format:-f) compgen -W "ssd-signature dirty-cache hdd-signature paired \

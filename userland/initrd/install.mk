@@ -2,8 +2,6 @@
 # Installs what a root file system on a volume needs: see initrd-lines. Part of userland/Makefile.
 
 LIBDIR ?= $(PREFIX)/lib/dm-lc
-UDEVLIBDIR ?= $(patsubst %/,%,$(dir $(UDEVDIR)))
-SYSTEMDDIR ?= /usr/lib/systemd
 INITRAMFSDIR ?= /usr/share/initramfs-tools
 DRACUTDIR ?= /usr/lib/dracut/modules.d
 
@@ -16,8 +14,6 @@ INITRD := \
 	initramfs-tools/scripts/dm-lc:$(INITRAMFSDIR)/scripts/local-block/dm-lc \
 	dracut/70dm-lc/module-setup.sh:$(DRACUTDIR)/70dm-lc/module-setup.sh \
 	dracut/70dm-lc/need-shutdown.sh:$(DRACUTDIR)/70dm-lc/need-shutdown.sh
-SHUTDOWN := $(SYSTEMDDIR)/system/lc-shutdown-ramfs.service
-SHUTDOWN_WANTED := $(SYSTEMDDIR)/system/multi-user.target.wants/lc-shutdown-ramfs.service
 PATHS := -e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' \
 	-e 's|@UDEVDIR@|$(UDEVDIR)|g' -e 's|@UDEVLIBDIR@|$(UDEVLIBDIR)|g'
 
@@ -29,14 +25,10 @@ install-initrd: all
 		sed $(PATHS) "$(SRC)$${f%%:*}" > "$$to"; \
 		chmod 0755 "$$to"; \
 	done
-	install -d "$(DESTDIR)$(dir $(SHUTDOWN_WANTED))"
-	sed $(PATHS) $(SRC)systemd/lc-shutdown-ramfs.service > "$(DESTDIR)$(SHUTDOWN)"
-	ln -sf ../lc-shutdown-ramfs.service "$(DESTDIR)$(SHUTDOWN_WANTED)"
 
 uninstall: uninstall-initrd
 uninstall-initrd:
-	set -e; for f in $(foreach f,$(INITRD),"$(lastword $(subst :, ,$f))") \
-		"$(SHUTDOWN)" "$(SHUTDOWN_WANTED)"; do \
+	set -e; for f in $(foreach f,$(INITRD),"$(lastword $(subst :, ,$f))"); do \
 		dpkg-query -S "$(DESTDIR)$$f" > /dev/null 2>&1 || rm -f "$(DESTDIR)$$f"; \
 	done
 
