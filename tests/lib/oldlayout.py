@@ -4,11 +4,10 @@
 The images hold a pair that was formatted with --checksum=crc32c.
 """
 
-import pathlib
 import struct
 
-SLOT = 4096
-MIB = 1 << 20
+from .tools import MIB, Image
+
 GENERATION_AT = 16
 SB = {"version": (136, "<I"), "incompat": (160, "<Q"), "end_offset": (208, "<Q"),
       "mark_offset": (272, "<Q")}
@@ -63,29 +62,10 @@ def field(block, fields, name):
     return struct.unpack_from(form, block, at)[0]
 
 
-class Image:
-    """The bytes of a disk in a file."""
-
-    def __init__(self, path):
-        self.path = pathlib.Path(path)
-        self.size = self.path.stat().st_size
-
-    def read(self, offset, length=SLOT):
-        """Some bytes."""
-        with open(self.path, "rb") as image:
-            image.seek(offset)
-            return image.read(length)
-
-    def write(self, offset, data):
-        """Change some."""
-        with open(self.path, "r+b") as image:
-            image.seek(offset)
-            image.write(data)
-
-    def change(self, fields, *places, **values):
-        """The same change of some copies."""
-        for place in places:
-            self.write(place, changed(self.read(place), fields, **values))
+def change(image, fields, *places, **values):
+    """The same change of some copies in an image."""
+    for place in places:
+        image.write(place, changed(image.read(place), fields, **values))
 
 
 def make_older(ssd_path, hdd_path):
@@ -101,6 +81,6 @@ def make_older(ssd_path, hdd_path):
     for copy in (0, 1):
         at = place + copy * MIB // 2
         hdd.write(at, changed(mark, MARK, address=at, head_offset=0))
-    ssd.change(SB, 0, MIB // 2, field(ssd.read(0), SB, "end_offset"), incompat=incompat,
-               mark_offset=place)
+    change(ssd, SB, 0, MIB // 2, field(ssd.read(0), SB, "end_offset"), incompat=incompat,
+           mark_offset=place)
     return place

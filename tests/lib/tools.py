@@ -49,15 +49,34 @@ def expect(done, code, *says):
     return done
 
 
-class Disk:
+class Image:
+    """The bytes of a disk in a file."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self.size = self.path.stat().st_size
+
+    def read(self, offset, length=SLOT):
+        """Some bytes."""
+        with open(self.path, "rb") as image:
+            image.seek(offset)
+            return image.read(length)
+
+    def write(self, offset, data):
+        """Change some bytes."""
+        with open(self.path, "r+b") as image:
+            image.seek(offset)
+            image.write(data)
+
+
+class Disk(Image):
     """A sparse file, and a loop device on it while it is attached."""
 
     def __init__(self, path, size):
-        self.path = pathlib.Path(path)
-        self.size = size
-        self.dev = None
-        with open(self.path, "wb") as image:
+        with open(path, "wb") as image:
             image.truncate(size)
+        super().__init__(path)
+        self.dev = None
 
     def attach(self, *options):
         """Give it a loop device."""
@@ -75,17 +94,9 @@ class Disk:
         with open(self.path, "rb") as image:
             return hashlib.file_digest(image, "sha256").hexdigest()
 
-    def read(self, offset, length):
-        """Some bytes."""
-        with open(self.path, "rb") as image:
-            image.seek(offset)
-            return image.read(length)
-
     def write(self, offset, data):
-        """Change some bytes behind the loop device's back; it shares the page cache."""
-        with open(self.path, "r+b") as image:
-            image.seek(offset)
-            image.write(data)
+        """Behind the loop device's back; it shares the page cache."""
+        super().write(offset, data)
         if self.dev:
             host.run("blockdev", "--flushbufs", self.dev)
 

@@ -11,7 +11,19 @@ import zlib
 import pytest
 
 from lib import host, oldlayout
-from lib.tools import CLASSES, MIB, Disk, expect, lc_format, make_mbr, make_md, preload, run_tool
+from lib.tools import (
+    CLASSES,
+    MIB,
+    SLOT,
+    Disk,
+    Image,
+    expect,
+    lc_format,
+    make_mbr,
+    make_md,
+    preload,
+    run_tool,
+)
 
 UUID_AT = 24
 CRC = "--checksum=crc32c"
@@ -43,7 +55,7 @@ def fixture_images(pair):
     """Formats the pair; returns the images of SSD and hard disk, and its UUID."""
     def make(*options):
         expect(lc_format(pair, CRC, "--yes", *options), 0)
-        ssd, hdd = (oldlayout.Image(disk.path) for disk in pair)
+        ssd, hdd = (Image(disk.path) for disk in pair)
         return ssd, hdd, str(uuid.UUID(bytes=ssd.read(UUID_AT, 16)))
 
     return make
@@ -102,7 +114,7 @@ def test_no_half_costs_little(disks):
 def test_label_of_a_stranger(images):
     """A label of control characters makes no other line."""
     ssd, hdd, name = images()
-    hdd.change(oldlayout.MARK, 0, MIB // 2, label=b"a\nID_FS_TYPE=ext4\x1b=\"'\\")
+    oldlayout.change(hdd, oldlayout.MARK, 0, MIB // 2, label=b"a\nID_FS_TYPE=ext4\x1b=\"'\\")
     said = probe(hdd.path)
     assert said["ID_FS_TYPE"] == "lc_backing" and said["ID_FS_UUID"] == name
     assert said["ID_FS_LABEL_ENC"].startswith(r"a\x0aID_FS_TYPE=ext4\x1b"), said
@@ -114,7 +126,7 @@ def test_label_of_a_stranger(images):
 def test_any_state_is_a_half(images, state):
     """The disk cannot be used by itself, even while some of its first MiB is back."""
     _, hdd, name = images()
-    hdd.change(oldlayout.MARK, 0, MIB // 2, state=state)
+    oldlayout.change(hdd, oldlayout.MARK, 0, MIB // 2, state=state)
     assert probe(hdd.path) == half(name, "backing")
     hdd.write(4096, MD_12)
     assert probe(hdd.path) == (half(name, "backing") if state > 2 else {})
@@ -123,11 +135,11 @@ def test_any_state_is_a_half(images, state):
 def test_newer_format(images):
     """Its type and its version, but not what another version may keep elsewhere."""
     ssd, hdd, _ = images()
-    ssd.change(oldlayout.SB, 0, version=9)
-    hdd.change(oldlayout.MARK, 0, MIB // 2, version=12)
+    oldlayout.change(ssd, oldlayout.SB, 0, version=9)
+    oldlayout.change(hdd, oldlayout.MARK, 0, MIB // 2, version=12)
     assert probe(ssd.path) == {**DAMAGED["cache"], "ID_FS_VERSION": "9"}
     assert probe(hdd.path) == {**DAMAGED["backing"], "ID_FS_VERSION": "12"}
-    ssd.change(oldlayout.SB, 0, MIB // 2, version=1, incompat=1 << 40)
+    oldlayout.change(ssd, oldlayout.SB, 0, MIB // 2, version=1, incompat=1 << 40)
     assert probe(ssd.path) == {**DAMAGED["cache"], "ID_FS_VERSION": "1"}
 
 
@@ -136,7 +148,7 @@ def test_damaged_copies(images):
     ssd, hdd, name = images()
     for image, kind in ((ssd, "cache"), (hdd, "backing")):
         first = image.read(0)
-        for damage in (bytes(oldlayout.SLOT), first[:64] + b"\xff" + first[65:]):
+        for damage in (bytes(SLOT), first[:64] + b"\xff" + first[65:]):
             image.write(0, damage)
             assert probe(image.path) == half(name, kind)
         image.write(MIB // 2 + 64, b"\xff")
@@ -144,7 +156,7 @@ def test_damaged_copies(images):
             assert probe(image.path) == half(name, kind)
             image.write(oldlayout.field(first, oldlayout.SB, "end_offset") + 64, b"\xff")
         assert probe(image.path) == DAMAGED[kind]
-        image.write(0, bytes(oldlayout.SLOT))
+        image.write(0, bytes(SLOT))
         assert probe(image.path) == {}
 
 
@@ -166,7 +178,7 @@ def test_unreadable_places(pair, images, tmp_path):
 def test_used_for_something_else_since(pair, images):
     """Others who leave a copy as it is: in front of it, or between the two."""
     for image in images()[:2]:
-        image.write(0, random.Random(1).randbytes(oldlayout.SLOT))
+        image.write(0, random.Random(1).randbytes(SLOT))
         assert probe(image.path) == {}, "the second copy is old"
     for image in images(*ANYWAY)[:2]:
         image.write(4096, MD_12)
@@ -223,13 +235,13 @@ def test_member_below_a_half(images):
         with open(image.path, "r+b") as file:
             file.truncate(image.size + MIB)
         assert probe(image.path) == half(name, kind), "it has grown"
-        grown = oldlayout.Image(image.path)
+        grown = Image(image.path)
         make_md(grown)
         assert probe(image.path) == {}
     inside = struct.pack("<IIII", 0xa92b4efc, 0, 90, 0)
     with open(hdd.path, "r+b") as file:
         file.truncate(hdd.size)
-    hdd.write((hdd.size & ~0xffff) - 0x10000, inside.ljust(oldlayout.SLOT, b"\0"))
+    hdd.write((hdd.size & ~0xffff) - 0x10000, inside.ljust(SLOT, b"\0"))
     assert probe(hdd.path) == half(name, "backing"), "md 0.90 in the volume"
 
 
@@ -238,7 +250,7 @@ def test_older_layout(older):
     ssd, hdd, name = older()
     assert "ext4" in host.run("blkid", "-p", hdd.path)
     assert probe(ssd.path) == half(name, "cache") and probe(hdd.path) == half(name, "backing")
-    hdd.write(hdd.size - MIB, bytes(oldlayout.SLOT))
+    hdd.write(hdd.size - MIB, bytes(SLOT))
     assert probe(hdd.path) == half(name, "backing"), "one copy is enough"
 
 
