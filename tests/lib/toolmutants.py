@@ -3,7 +3,6 @@
 
 import functools
 import os
-import pathlib
 import subprocess
 import sys
 import time
@@ -26,8 +25,9 @@ def load(path):
 def refresh(tree):
     """Make the copy of the tools equal to the sources."""
     wanted = {path.relative_to(host.TOP) for folder in SOURCES
-              for path in (host.TOP / folder).rglob("*.[ch]")}
-    mutation.refresh(tree, wanted | {pathlib.Path("userland/Makefile")})
+              for what in ("*.[ch]", "*.mk", "Makefile")
+              for path in (host.TOP / folder).rglob(what)}
+    mutation.refresh(tree, wanted)
 
 
 def build(tree, log):
