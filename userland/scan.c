@@ -5,9 +5,11 @@
  * in a row hold nothing than lanes can be open.
  *
  * Behind a slot that holds no header every further slot of the segment is tried:
- * one damaged header must not hide the durable records behind it.  A data slot
- * cannot be taken for a header: generation, own address and segment number are in
- * the checksum, and only the log itself ever writes them there.
+ * one damaged header must not hide the durable records behind it (L13).  Nor may one of an
+ * earlier life, which stands where a record of this life was never written: from where the
+ * log ends, the slots of such records are tried, too (L19).  A data slot cannot be taken for a
+ * header: generation, own address and segment number are in the checksum, and only the log
+ * itself ever writes them there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -71,46 +73,44 @@ int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segme
 	return scan_step(dev, sb, &chain, raw, info, why);
 }
 
-/* A segment's bytes from @slot on, or NULL: each slot is read for itself then. */
-static u8 *read_rest(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot)
+/* Bytes of the slots from @from up to @end, or NULL: each slot is read for itself then. */
+static u8 *read_slots(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 from,
+		      u32 end)
 {
-	size_t len = sb->geo.segment_bytes - slot * LC_SLOT_BYTES;
-	u8 *bytes = xcalloc(1, len);
+	size_t len = (size_t)(end - from) * LC_SLOT_BYTES;
+	u8 *bytes = xcalloc(1, len + 1);
 
-	if (!device_read(dev, lc_format_log_address(&sb->geo, segment, slot), bytes, len))
+	if (!device_read(dev, lc_format_log_address(&sb->geo, segment, from), bytes, len))
 		return bytes;
 	free(bytes);
 	return NULL;
 }
 
-/* Headers behind the slot that should have held one. */
-static void scan_rest(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
-		      struct lc_chain *chain)
+/*
+ * Headers in the slots from @from up to @end, to which no chain leads.  Each slot is tried, also
+ * those that a header found here names: it may be of an earlier life (L19).
+ */
+static void scan_slots(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
+		       u64 segment, u32 from, u32 end)
 {
-	u32 from = chain->slot;
-	u8 *bytes = read_rest(dev, sb, chain->segment, from);
+	u8 *bytes = read_slots(dev, sb, segment, from, end);
+	u32 slot;
 
-	lc_chain_skip(chain);
-	while (!lc_chain_at_end(chain, &sb->geo)) {
-		u32 slot = chain->slot;
+	for (slot = from; slot < end; slot++) {
 		struct lc_record_header raw;
 		struct lc_record_info info;
 		const char *why;
-		int ret;
+		int ret = -EBADMSG;
 
 		if (bytes) {
 			memcpy(&raw, bytes + (slot - from) * LC_SLOT_BYTES, sizeof(raw));
-			ret = lc_chain_step(chain, sb, &raw, &info, &why);
-			if (ret == -EBADMSG)
-				ret = scan_step(dev, sb, chain, &raw, &info, &why);
-		} else {
-			ret = scan_step(dev, sb, chain, &raw, &info, &why);
+			ret = lc_record_decode(&raw, sb, segment, slot, &info, &why);
 		}
+		if (ret == -EBADMSG)
+			ret = scan_read_header(dev, sb, segment, slot, &raw, &info, &why);
 		if (ret == -EIO)
-			add_dark(scan, chain->segment, slot);
-		if (ret)
-			lc_chain_skip(chain);
-		else
+			add_dark(scan, segment, slot);
+		if (!ret)
 			add_record(scan, &info, true);
 	}
 	free(bytes);
@@ -135,7 +135,7 @@ static size_t scan_segment(struct scan *scan, const struct device *dev, const st
 		ret = scan_step(dev, sb, &chain, &raw, &info, &why);
 		if (ret) {
 			add_bad(scan, segment, chain.slot, ret, why);
-			scan_rest(scan, dev, sb, &chain);
+			scan_slots(scan, dev, sb, segment, chain.slot + 1, sb->geo.seg_slots);
 			break;
 		}
 		add_record(scan, &info, false);
@@ -155,13 +155,12 @@ static bool is_skipped(const struct lc_sb *sb, u64 segment)
 	return false;
 }
 
-void scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
-	      enum scan_mode mode)
+static void scan_segments(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
+			  enum scan_mode mode)
 {
 	u64 segment, last = sb->tail_segment + sb->geo.nr_segments;
 	u32 stale = 0;
 
-	memset(scan, 0, sizeof(*scan));
 	for (segment = sb->tail_segment; segment < last; segment++) {
 		if (scan_segment(scan, dev, sb, segment)) {
 			stale = 0;
@@ -239,31 +238,79 @@ static int add_visible(struct scan *scan, struct end end, struct lc_replay_log *
 	return ret;
 }
 
-/* As a start does: look, look behind where the log ends then, and decide. */
-static int select_run(struct scan *scan, const struct lc_sb *sb, struct lc_replay_log *log)
+/* Where does the log end, by the chains of headers?  Fills the empty @log. */
+static int find_end(struct scan *scan, const struct lc_sb *sb, struct lc_replay_log *log,
+		    struct end *end)
 {
-	struct end end = { ~0ULL, ~0ULL, 0 };
 	int ret;
 	u32 i;
 
-	ret = add_visible(scan, end, log);
+	*end = (struct end) { ~0ULL, ~0ULL, 0 };
+	free(scan->seen);
+	scan->seen = xcalloc(scan->nr, sizeof(*scan->seen));
+	ret = add_visible(scan, *end, log);
 	if (!ret)
 		ret = lc_replay_select(sb, log, &scan->run);
-	if (ret)
-		return ret;
-	end = (struct end) { sb->tail_segment, sb->tail_segment, 0 };
+	*end = (struct end) { sb->tail_segment, sb->tail_segment, 0 };
 	for (i = 0; i < log->nr; i++) {
 		const struct lc_replay_record *r = lc_replay_at(log, i);
 
 		if (r->keep && r->seq == scan->run.last_seq)
-			end = (struct end) { lc_replay_told_boundary(log, r),
-					    lc_replay_segment(log, r),
-					     lc_replay_slot(log, r) };
+			*end = (struct end) { lc_replay_told_boundary(log, r),
+					      lc_replay_segment(log, r),
+					      lc_replay_slot(log, r) };
 	}
+	return ret;
+}
+
+/* As a start does: look, look behind where the log ends then, and decide. */
+static int select_run(struct scan *scan, const struct lc_sb *sb, struct lc_replay_log *log)
+{
+	struct end end;
+	int ret = find_end(scan, sb, log, &end);
+
+	if (ret)
+		return ret;
 	free_log(log);
 	alloc_log(log, sb);
 	ret = add_visible(scan, end, log);
 	return ret ? ret : lc_replay_select(sb, log, &scan->run);
+}
+
+/* L19: the slots of records of earlier lives, in the segments that were open where the log ends. */
+static void scan_older(struct scan *scan, const struct device *dev, const struct lc_sb *sb)
+{
+	struct lc_record_info *found = scan->found;
+	bool *hidden = scan->hidden;
+	size_t nr = scan->nr, i;
+	struct lc_replay_log log;
+	struct end end;
+
+	alloc_log(&log, sb);
+	find_end(scan, sb, &log, &end);
+	free_log(&log);
+	scan->found = NULL;
+	scan->hidden = NULL;
+	scan->nr = 0;
+	for (i = 0; i < nr; i++) {
+		const struct lc_record_info *info = &found[i];
+		u32 from = info->first_slot + LC_HEADER_SLOTS;
+
+		add_record(scan, info, hidden[i]);
+		if (!hidden[i] && info->epoch != sb->epoch && info->nr_slots &&
+		    info->segment >= end.boundary)
+			scan_slots(scan, dev, sb, info->segment, from, from + info->nr_slots);
+	}
+	free(found);
+	free(hidden);
+}
+
+void scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
+	      enum scan_mode mode)
+{
+	memset(scan, 0, sizeof(*scan));
+	scan_segments(scan, dev, sb, mode);
+	scan_older(scan, dev, sb);
 }
 
 void scan_select(struct scan *scan, const struct lc_sb *sb)
@@ -272,8 +319,6 @@ void scan_select(struct scan *scan, const struct lc_sb *sb)
 	size_t i;
 	u32 n;
 
-	free(scan->seen);
-	scan->seen = xcalloc(scan->nr, sizeof(*scan->seen));
 	scan->run = (struct lc_replay_result) {
 		.first_seq = sb->tail_seq, .last_seq = sb->tail_seq - 1,
 		.durable_seq = sb->tail_seq - 1, .next_segment = sb->tail_segment,

@@ -7,9 +7,10 @@
  *     without a first one.  Stop after more stale segments in a row than lanes can
  *     be open; segments the superblock names as skipped do not count (L8).
  *  2. Select the unbroken run (replay.c).  In the segments that were open where it ends,
- *     and in all later ones, try every slot that no chain leads to: a header that rotted or
- *     was never written hides what follows it (L4, L13).  If the run ends below a seq that
- *     was durable, records are damaged: refuse, nothing is changed, lc-check decides.
+ *     and in all later ones, try every slot that no chain of this life leads to: a header that
+ *     rotted or was never written hides what follows it (L4, L13), and so does one of an earlier
+ *     life in its place (L19).  If the run ends below a seq that was durable, records are
+ *     damaged: refuse, nothing is changed, lc-check decides.
  *  3. Verify the data of records above the highest durable seq; the first one
  *     that is torn ends the run.  What a power cut tore may also be an error when it is
  *     read: such data is torn, and such a header counts as none (L16).  If that hides a
@@ -66,7 +67,7 @@ struct scan {
 	struct lc_cache *c;
 	struct walk *walks;
 	struct lc_found found;
-	unsigned long *full;	/* by segment from the tail's: its chain goes to its end */
+	unsigned long *known;	/* by segment from the tail's: no header is where no chain leads */
 	u64 stale_run;		/* stale segments in a row */
 	u64 end;		/* one above the last segment with a record */
 	u32 nr_again;		/* reads repeated */
@@ -130,8 +131,8 @@ static int walk_on(struct scan *s, struct walk *w)
 		return 0;
 	}
 	w->ended = lc_chain_at_end(&w->chain, &sb->geo);
-	if (w->ended)
-		__set_bit(w->chain.segment - sb->tail_segment, s->full);
+	if (lc_chain_hides_none(&w->chain, &sb->geo))
+		__set_bit(w->chain.segment - sb->tail_segment, s->known);
 	return lc_found_add(&s->found, &info, false);
 }
 
@@ -352,7 +353,7 @@ static int select_run(struct scan *s, struct lc_replay_result *result)
 	}
 	/* Records in flight at the crash are in these segments, in any order. */
 	for (n = first; !ret && !s->found.full && (n == last || n < s->end); n++) {
-		if (n == last || !test_bit(n - sb->tail_segment, s->full))
+		if (n == last || !test_bit(n - sb->tail_segment, s->known))
 			ret = look_behind(s, n, n == last ? slot : 0);
 	}
 	if (!ret)
@@ -592,7 +593,7 @@ static void scan_free(struct scan *s)
 	for (i = 0; s->walks && i < WINDOW; i++)
 		kfree(s->walks[i].read.data);
 	kvfree(s->walks);
-	kvfree(s->full);
+	kvfree(s->known);
 }
 
 static int scan_alloc(struct scan *s, struct lc_cache *c)
@@ -601,8 +602,8 @@ static int scan_alloc(struct scan *s, struct lc_cache *c)
 
 	s->c = c;
 	s->walks = kvcalloc(WINDOW, sizeof(*s->walks), GFP_KERNEL);
-	s->full = kvcalloc(BITS_TO_LONGS(c->sb.geo.nr_segments), sizeof(long), GFP_KERNEL);
-	if (!s->walks || !s->full)
+	s->known = kvcalloc(BITS_TO_LONGS(c->sb.geo.nr_segments), sizeof(long), GFP_KERNEL);
+	if (!s->walks || !s->known)
 		return -ENOMEM;
 	for (i = 0; i < WINDOW; i++) {
 		s->walks[i].read.data = kmalloc(LC_SLOT_BYTES, GFP_NOIO);

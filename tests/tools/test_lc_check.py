@@ -70,6 +70,10 @@ def test_check_bad_slot_that_was_overwritten(image):
     assert "Lost" not in again.out
 
 
+# Blocks of a record that fills its segment.
+LATER = ",".join(str(1000 + n) for n in range(SEGMENT // SLOT - 1))
+
+
 def test_check_damage_hides_no_durable_records(image):
     """One bad header in the only segment: those behind it tell that it was durable (L4, L13)."""
     disk = image("sb epoch=1\n" + "".join(
@@ -80,6 +84,27 @@ def test_check_damage_hides_no_durable_records(image):
     assert done.code == 4 and "record 4 is missing" in done.out, done.out
     assert_repairs(disk)
     assert run_of(disk) == (1, 8)
+
+
+def test_check_older_life_hides_no_durable_records(image):
+    """A header of life 1 where record 6 was never written: among its slots is record 7, which tells
+    that record 5 was durable; another header of life 1 hides record 8 there (L19).
+    """
+    disk = image("sb epoch=2 first=4 tail=1 tail_segment=1\n" + "".join(
+        f"data segment=1 slot={2 * n} seq={n + 1} epoch=1 first=1 durable={n} blocks={n}\n"
+        for n in range(3))
+        + f"data segment=2 slot=0 seq=9 epoch=1 first=1 durable=0 blocks={LATER}\n"
+          "data segment=2 slot=0 seq=4 durable=3 blocks=40\n"
+          "data segment=2 slot=2 seq=5 durable=4 blocks=50\n"
+          f"data segment=3 slot=0 seq=14 epoch=1 first=1 durable=0 blocks={LATER}\n"
+          "data segment=3 slot=2 seq=7 durable=4 blocks=70\n"
+          "data segment=3 slot=4 seq=13 epoch=1 first=1 durable=0 blocks=90,91,92\n"
+          "data segment=3 slot=6 seq=8 durable=5 blocks=80\n")
+    disk.write(slot_at(2, 2) + 104, b"rot")
+    done = check(disk)
+    assert done.code == 4 and "record 5 is missing" in done.out, done.out
+    assert_repairs(disk)
+    assert run_of(disk)[1] >= 5
 
 
 @pytest.mark.parametrize("slot, seq, last", [(0, 1, 4), (4, 2, 4), (7, 3, 4)])
