@@ -498,10 +498,12 @@ int __wrap_lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq)
 	s->tail_segment = low_segment;
 	s->tail_seq = low_seq;
 	say("%6u tail to record %llu in segment %llu", world->life->now, low_seq, low_segment);
-	forget_skips(&world->vol->c.sb, low_segment);
 	s->meta_busy++;
 	ret = __real_lc_super_set_tail(super, low_segment, low_seq);
 	s->meta_busy--;
+	/* Not before: rewrite_skip() may be writing the superblock with the old tail. */
+	if (!ret)
+		forget_skips(&world->vol->c.sb, low_segment);
 	return ret;
 }
 
