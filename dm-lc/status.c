@@ -67,6 +67,14 @@ void lc_status_info(struct lc_volume *vol, char *result, unsigned int maxlen)
 	DMEMIT(" copies_remote %llu", sum.remote);
 	DMEMIT(" parked %llu", sum.parked);
 	DMEMIT(" parked_blocks %llu", lc_intake_blocks(vol->intake));
+	DMEMIT(" batches %llu", sum.batches);
+	DMEMIT(" ssd_writes %llu", sum.ssd.writes);
+	DMEMIT(" ssd_written_bytes %llu", sum.ssd.written);
+	DMEMIT(" ssd_read_bytes %llu", sum.ssd.read);
+	DMEMIT(" ssd_flushes %llu", sum.ssd.flushes);
+	DMEMIT(" hdd_writes %llu", sum.hdd.writes);
+	DMEMIT(" hdd_written_bytes %llu", sum.hdd.written);
+	DMEMIT(" hdd_flushes %llu", sum.hdd.flushes);
 	DMEMIT(" former_names %s", former);
 }
 

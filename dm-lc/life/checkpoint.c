@@ -63,6 +63,7 @@ static int stream_flush(struct stream *s)
 
 	if (!s->fill)
 		return 0;
+	lc_env_sent(&c->env, c->env.cache, REQ_OP_WRITE, s->fill << LC_SLOT_SHIFT);
 	ret = lc_io_sync(c->env.cache, REQ_OP_WRITE, address, s->piece,
 			 s->fill << LC_SLOT_SHIFT);
 	s->fill = 0;

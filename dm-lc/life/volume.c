@@ -158,6 +158,7 @@ static int create_cache(struct lc_cache *c, u32 nr_lanes)
 		goto destroy_mark;
 	if (lc_stats_create(&c->stats))
 		goto destroy_index;
+	c->env.stats = &c->stats;
 	c->ring = lc_ring_create(&c->sb.geo);
 	if (!c->ring)
 		goto destroy_stats;

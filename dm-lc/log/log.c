@@ -405,6 +405,7 @@ static void log_flush_work(struct work_struct *work)
 		 REQ_OP_WRITE | REQ_PREFLUSH | LC_IO_COMMIT);
 	log->flush_bio.bi_private = log;
 	log->flush_bio.bi_end_io = log_flush_end;
+	lc_env_sent(log->env, log->env->cache, REQ_PREFLUSH, 0);
 	submit_bio(&log->flush_bio);
 }
 

@@ -392,6 +392,7 @@ static void submit_or_add(struct lc_submit *submit, struct bio *bio, bool fua,
 			return;
 		}
 	}
+	lc_env_sent(submit->env, submit->env->cache, bio->bi_opf, bio->bi_iter.bi_size);
 	if (later)
 		bio_list_add(later, bio);
 	else

@@ -21,6 +21,7 @@
 #include "format/place.h"
 #include "store/kick.h"
 #include "store/name.h"
+#include "store/stats.h"
 
 #undef DM_MSG_PREFIX
 #define DM_MSG_PREFIX "lc"
@@ -41,6 +42,7 @@ struct lc_env {
 	struct lc_kick unpark;		/* writes that wait for space may go on */
 	struct lc_kick refill;		/* buffers, segments or space for them have come back */
 	struct lc_health *health;	/* to be told of failures */
+	struct lc_stats *stats;		/* NULL until they exist, while the volume is loaded */
 	unsigned long last_write;	/* jiffies, approximate, for idle detection; READ_ONCE() */
 	unsigned long last_hdd_read;	/* the same of what others read there (Y); READ_ONCE() */
 };
@@ -52,6 +54,14 @@ static inline void lc_stamp(unsigned long *stamp)
 
 	if (READ_ONCE(*stamp) != now)
 		WRITE_ONCE(*stamp, now);
+}
+
+/* A bio of dm-lc's own, of @bytes, is sent to one of the devices.  Any context. */
+static inline void lc_env_sent(const struct lc_env *env, const struct block_device *bdev,
+			       blk_opf_t opf, u32 bytes)
+{
+	if (env->stats)
+		lc_stats_sent(env->stats, bdev == env->cache, opf, bytes);
 }
 
 static inline unsigned int lc_noio_save(void)

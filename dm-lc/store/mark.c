@@ -50,6 +50,7 @@ void lc_mark_destroy(struct lc_hdd_mark *mark)
 /* [mark->lock] Both copies, if there is a mark. */
 static int write_mark(struct lc_hdd_mark *mark)
 {
+	const blk_opf_t opf = REQ_OP_WRITE | REQ_META | LC_IO_COMMIT | REQ_PREFLUSH | REQ_FUA;
 	const u8 order[] = { !mark->whole, mark->whole };
 	const struct lc_sb *sb = mark->env->sb;
 	unsigned int i, copy;
@@ -62,8 +63,8 @@ static int write_mark(struct lc_hdd_mark *mark)
 	for (i = 0; i < 2; i++) {
 		copy = order[i];
 		lc_mark_encode(&mark->info, sb->csum_type, sb->mark_offset, copy, mark->block);
-		ret = lc_io_sync(mark->env->backing,
-				 REQ_OP_WRITE | REQ_META | LC_IO_COMMIT | REQ_PREFLUSH | REQ_FUA,
+		lc_env_sent(mark->env, mark->env->backing, opf, LC_SLOT_BYTES);
+		ret = lc_io_sync(mark->env->backing, opf,
 				 lc_format_mark_address(sb->mark_offset, copy), mark->block,
 				 LC_SLOT_BYTES);
 		if (ret)

@@ -23,18 +23,19 @@ void lc_stats_destroy(struct lc_stats *stats)
 
 void lc_stats_sum(const struct lc_stats *stats, struct lc_counts *sum)
 {
+	u64 *to = (u64 *)sum;
+	unsigned int i;
 	int cpu;
 
+	static_assert(!(sizeof(*sum) % sizeof(*to)));
 	*sum = (struct lc_counts) {};
 	for_each_possible_cpu(cpu) {
-		const struct lc_counts *one = per_cpu_ptr(stats->counts, cpu);
+		const u64 *one = (const u64 *)per_cpu_ptr(stats->counts, cpu);
 
-		/* Its CPU may be counting: then it is one less. */
-		sum->local += data_race(one->local);
-		/* As above. */
-		sum->remote += data_race(one->remote);
-		/* As above. */
-		sum->parked += data_race(one->parked);
+		for (i = 0; i < sizeof(*sum) / sizeof(*to); i++) {
+			/* Its CPU may be counting: then it is one less. */
+			to[i] += data_race(one[i]);
+		}
 	}
 }
 
@@ -48,8 +49,28 @@ void lc_stats_add_copy(struct lc_stats *stats, const void *to)
 		this_cpu_inc(stats->counts->remote);
 }
 
-void lc_stats_add_parked(struct lc_stats *stats)
+void lc_stats_parked(struct lc_stats *stats)
 {
-	if (READ_ONCE(stats->on))
-		this_cpu_inc(stats->counts->parked);
+	this_cpu_inc(stats->counts->parked);
+}
+
+void lc_stats_batch(struct lc_stats *stats)
+{
+	this_cpu_inc(stats->counts->batches);
+}
+
+void lc_stats_sent(struct lc_stats *stats, bool ssd, blk_opf_t opf, u32 bytes)
+{
+	struct lc_sent __percpu *sent = ssd ? &stats->counts->ssd : &stats->counts->hdd;
+
+	if (opf & REQ_PREFLUSH)
+		this_cpu_inc(sent->flushes);
+	if (!bytes)
+		return;
+	if (op_is_write(opf)) {
+		this_cpu_inc(sent->writes);
+		this_cpu_add(sent->written, bytes);
+	} else {
+		this_cpu_add(sent->read, bytes);
+	}
 }

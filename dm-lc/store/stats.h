@@ -1,17 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Counters that cost nothing while no table has the option `stats` on: a static key, which
- * tables hold from their construction to their end, disables them.  Each CPU has its own.
+ * Counters.  Each CPU has its own.
+ *
+ * Those of events that are rare beside writes always count: bios that dm-lc itself sends, batches,
+ * parked writes.  Those of the fast path cost nothing while no table has the option `stats` on: a
+ * static key, which tables hold from their construction to their end, disables them.
  */
 #ifndef LC_STATS_H
 #define LC_STATS_H
 
+#include <linux/blk_types.h>
 #include <linux/jump_label.h>
 #include <linux/types.h>
 
+/* What dm-lc sends to a device, superblock, checkpoint and mark included; no bios of users. */
+struct lc_sent {
+	u64 writes, written;	/* bios, bytes */
+	u64 read;		/* bytes, by writeback; starts are left out */
+	u64 flushes;		/* also those that come with a write */
+};
+
 struct lc_counts {
-	u64 local, remote;	/* blocks copied to memory of the writer's node, or another's */
+	/* Only with the option `stats`: blocks copied to the writer's memory node, or another. */
+	u64 local, remote;
 	u64 parked;		/* writes that found no buffer or segment */
+	u64 batches;		/* of writeback that moved the tail */
+	struct lc_sent ssd, hdd;
 };
 
 struct lc_stats {
@@ -30,11 +44,27 @@ void lc_stats_destroy(struct lc_stats *stats);
 /* Put the counts of all CPUs into @sum.  Any context.  Exact while nothing is counted. */
 void lc_stats_sum(const struct lc_stats *stats, struct lc_counts *sum);
 
-/* For lc_stats_copy() and lc_stats_parked().  Any context. */
+/* For lc_stats_copy().  Any context. */
 void lc_stats_add_copy(struct lc_stats *stats, const void *to);
-void lc_stats_add_parked(struct lc_stats *stats);
 
-/* Count from now on, or not.  Any context. */
+/* A write was parked.  Any context. */
+void lc_stats_parked(struct lc_stats *stats);
+
+/* A batch of writeback has moved the tail.  Any context. */
+void lc_stats_batch(struct lc_stats *stats);
+
+/**
+ * lc_stats_sent() - dm-lc sends a bio
+ * @stats: of the volume
+ * @ssd: to the SSD, else to the hard disk
+ * @opf: its operation and flags
+ * @bytes: its length
+ *
+ * Any context.  See lc_env_sent().
+ */
+void lc_stats_sent(struct lc_stats *stats, bool ssd, blk_opf_t opf, u32 bytes);
+
+/* Count copies from now on, or not.  Any context. */
 static inline void lc_stats_set(struct lc_stats *stats, bool on)
 {
 	WRITE_ONCE(stats->on, on);
@@ -45,13 +75,6 @@ static inline void lc_stats_copy(struct lc_stats *stats, const void *to)
 {
 	if (static_branch_unlikely(&lc_stats_wanted))
 		lc_stats_add_copy(stats, to);
-}
-
-/* A write was parked.  Any context. */
-static inline void lc_stats_parked(struct lc_stats *stats)
-{
-	if (static_branch_unlikely(&lc_stats_wanted))
-		lc_stats_add_parked(stats);
 }
 
 #endif /* LC_STATS_H */

@@ -116,6 +116,7 @@ int lc_super_load(struct lc_super *super, const char **why)
 /* [super->lock] Both front copies, and the third if asked. */
 static int write_super(struct lc_super *super, bool third)
 {
+	const blk_opf_t opf = REQ_OP_WRITE | REQ_META | LC_IO_COMMIT | REQ_PREFLUSH | REQ_FUA;
 	const u8 order[LC_SB_COPIES] = { !super->whole, super->whole, 2 };
 	unsigned int i, copy;
 	int ret;
@@ -125,8 +126,8 @@ static int write_super(struct lc_super *super, bool third)
 	for (i = 0; i < (third ? LC_SB_COPIES : 2); i++) {
 		copy = order[i];
 		lc_sb_encode(super->sb, copy, super->block);
-		ret = lc_io_sync_told(super->env->cache, REQ_OP_WRITE | REQ_META | LC_IO_COMMIT |
-				      REQ_PREFLUSH | REQ_FUA,
+		lc_env_sent(super->env, super->env->cache, opf, LC_SLOT_BYTES);
+		ret = lc_io_sync_told(super->env->cache, opf,
 				      lc_format_sb_address(&super->sb->geo, copy), super->block,
 				      LC_SLOT_BYTES, super->flush_failed, super->arg);
 		/* The third copy is for people who search, not for recovery. */

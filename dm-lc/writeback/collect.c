@@ -77,6 +77,7 @@ static int read_header(struct lc_cache *c, const struct lc_wb_source *source,
 	int ret;
 
 	do {
+		lc_env_sent(&c->env, c->env.cache, REQ_OP_READ, LC_SLOT_BYTES);
 		ret = lc_io_sync(c->env.cache, REQ_OP_READ, address, source->header,
 				 LC_SLOT_BYTES);
 		if (READ_ONCE(*source->stop))

@@ -153,6 +153,12 @@ static bool must_submit(const struct bio *bio, sector_t at)
 	return bio && (bio_end_sector(bio) != at || bio->bi_vcnt == LC_RUN_BLOCKS);
 }
 
+static void send(struct lc_cache *c, struct bio *bio)
+{
+	lc_env_sent(&c->env, bio->bi_bdev, bio->bi_opf, bio->bi_iter.bi_size);
+	submit_bio(bio);
+}
+
 /* Write the valid sectors, neighbours in the fewest bios (RS2). */
 static void run_write(struct run *run)
 {
@@ -175,7 +181,7 @@ static void run_write(struct run *run)
 						      (item->block << LC_BLOCK_SHIFT) + j);
 
 			if (must_submit(bio, at)) {
-				submit_bio(bio);
+				send(c, bio);
 				bio = NULL;
 			}
 			if (!bio)
@@ -185,7 +191,7 @@ static void run_write(struct run *run)
 		}
 	}
 	if (bio)
-		submit_bio(bio);
+		send(c, bio);
 	blk_finish_plug(&plug);
 	write_done(run);
 }
@@ -199,9 +205,11 @@ int lc_wbcopy_write_block(struct lc_cache *c, u64 block, u8 mask, void *data)
 	int ret = 0;
 
 	lc_doubt_sent(&c->doubt, block, mask);
-	for (i = 0; !ret && lc_mask_next(mask, &i, &n); i += n)
+	for (i = 0; !ret && lc_mask_next(mask, &i, &n); i += n) {
+		lc_env_sent(&c->env, c->env.backing, REQ_OP_WRITE, n << 9);
 		ret = lc_io_sync(c->env.backing, REQ_OP_WRITE, address + (i << 9),
 				 data + (i << 9), n << 9);
+	}
 	return ret;
 }
 
@@ -237,6 +245,7 @@ static int read_slot(struct run *run, u32 i)
 {
 	struct lc_cache *c = run->copy->c;
 
+	lc_env_sent(&c->env, c->env.cache, REQ_OP_READ, LC_SLOT_BYTES);
 	return lc_io_sync(c->env.cache, REQ_OP_READ,
 			  lc_slot_address(&c->sb.geo, run->items[i].slot),
 			  page_address(run->pages[i]), LC_SLOT_BYTES);
@@ -361,7 +370,7 @@ static void run_start(struct run *run)
 		sector_t at = lc_slot_address(&c->sb.geo, run->items[i].slot) >> 9;
 
 		if (must_submit(bio, at)) {
-			submit_bio(bio);
+			send(c, bio);
 			bio = NULL;
 		}
 		if (!bio)
@@ -369,7 +378,7 @@ static void run_start(struct run *run)
 		__bio_add_page(bio, run->pages[i], LC_SLOT_BYTES, 0);
 	}
 	if (bio)
-		submit_bio(bio);
+		send(c, bio);
 	read_done(run);
 }
 

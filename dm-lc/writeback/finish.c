@@ -53,6 +53,7 @@ int lc_wb_flush(struct lc_writeback *wb)
 		if (item->done && item->result == LC_WB_COPIED)
 			lc_doubt_taken(doubt, item->block, item->mask);
 	}
+	lc_env_sent(&wb->c->env, wb->c->env.backing, REQ_PREFLUSH, 0);
 	return lc_doubt_flush(doubt, wb->c->env.backing) ? -EIO : 0;
 }
 
@@ -193,6 +194,7 @@ int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b)
 	if (ret)
 		return ret;
 	lc_ring_set_tail(c->ring, b->end, seq);
+	lc_stats_batch(&c->stats);
 	lc_kick(&c->env.refill);
 	return 0;
 }

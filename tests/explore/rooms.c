@@ -207,10 +207,23 @@ void lc_stats_add_copy(struct lc_stats *stats, const void *to)
 	(void)to;
 }
 
-void lc_stats_add_parked(struct lc_stats *stats)
+void lc_stats_parked(struct lc_stats *stats)
 {
 	(void)stats;
 	world->standin->nr_parked++;
+}
+
+void lc_stats_batch(struct lc_stats *stats)
+{
+	(void)stats;
+}
+
+void lc_stats_sent(struct lc_stats *stats, bool ssd, blk_opf_t opf, u32 bytes)
+{
+	(void)stats;
+	(void)ssd;
+	(void)opf;
+	(void)bytes;
 }
 
 void lc_name_init(struct lc_name *name, struct mapped_device *md, const char *number)

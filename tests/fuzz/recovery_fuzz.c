@@ -209,6 +209,14 @@ u64 lc_log_last_seq(struct lc_log *log)
 	return under_test->next_seq - 1;
 }
 
+void lc_stats_sent(struct lc_stats *stats, bool ssd, blk_opf_t opf, u32 bytes)
+{
+	(void)stats;
+	(void)ssd;
+	(void)opf;
+	(void)bytes;
+}
+
 void lc_health_end(struct lc_health *health)
 {
 	(void)health;
