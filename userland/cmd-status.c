@@ -10,13 +10,17 @@
 #include "dm.h"
 #include "memory.h"
 #include "prometheus.h"
+#include "rates.h"
 #include "text.h"
 #include "util.h"
+#include "view.h"
 
 static const struct cmd_option long_options[] = {
 	{ "json", 'j', NULL, "machine-readable, everything the kernel says" },
 	{ "format", 'f', "FORMAT", "json, or prometheus: metrics as Prometheus reads them" },
 	{ "output", 'o', "FILE", "to a file, which is replaced as a whole" },
+	{ "watch", 'w', "SECONDS", "a line for each volume again and again, with rates" },
+	{ "count", 'c', "N", "with --watch: end after so many reports" },
 	{ NULL, 0, NULL, NULL }
 };
 
@@ -49,27 +53,13 @@ static json_object *json_volume(const struct dm_facts *facts, const struct lc_st
 	return obj;
 }
 
-static const char *blocks_text(const struct lc_status *status, const char *key)
+static void print_row(FILE *out, const struct volume_view *view)
 {
-	u64 n;
-
-	return dm_status_number(status, key, &n) ? size_text(n << 12) : "?";
-}
-
-static const char *text_or_unknown(const struct lc_status *status, const char *key)
-{
-	const char *text = dm_status_get(status, key);
-
-	return text ? text : "?";
-}
-
-static void print_row(FILE *out, const struct dm_facts *facts, const struct lc_status *status)
-{
-	fprintf(out, "%-16s %-9s %10s %10s %10s %10s  %s\n", shown(facts->name),
-		text_or_unknown(status, "mode"),
-		size_text(facts->sectors << 9), blocks_text(status, "capacity"),
-		blocks_text(status, "cached"), blocks_text(status, "dirty"),
-		text_or_unknown(status, "writeback"));
+	fprintf(out, "%-16s %-9s %10s %10s %10s %10s  %s\n", shown(view->facts.name),
+		view_text(view, "mode"),
+		size_text(view->facts.sectors << 9), view_blocks(view, "capacity"),
+		view_blocks(view, "cached"), view_blocks(view, "dirty"),
+		view_text(view, "writeback"));
 }
 
 static void print_all(FILE *out, const struct dm_facts *facts, const struct lc_status *status)
@@ -108,44 +98,6 @@ static enum style style_of(const char *name)
 	return TEXT;
 }
 
-/* The volumes of these names that can be asked, in *@views, to be freed by free_views(). */
-static int ask_these(char **names, struct volume_view **views, size_t *nr)
-{
-	struct volume_view *view;
-	int ret = LC_EXIT_OK;
-	size_t n = 0;
-
-	while (names[n])
-		n++;
-	*views = xcalloc(n + 1, sizeof(**views));
-	*nr = 0;
-	for (; *names; names++) {
-		view = *views + *nr;
-		if (dm_require_lc(*names, &view->facts)) {
-			ret = LC_EXIT_FAIL;
-			continue;
-		}
-		if (dm_status(&view->facts, &view->status)) {
-			dm_facts_free(&view->facts);
-			ret = LC_EXIT_FAIL;
-			continue;
-		}
-		++*nr;
-	}
-	return ret;
-}
-
-static void free_views(struct volume_view *views, size_t nr)
-{
-	size_t i;
-
-	for (i = 0; i < nr; i++) {
-		dm_status_free(&views[i].status);
-		dm_facts_free(&views[i].facts);
-	}
-	free(views);
-}
-
 static void print_json(FILE *out, const struct volume_view *views, size_t nr)
 {
 	json_object *array = json_object_new_array();
@@ -169,7 +121,7 @@ static void print_rows(FILE *out, const struct volume_view *views, size_t nr)
 	fprintf(out, "%-16s %-9s %10s %10s %10s %10s  %s\n", "NAME", "MODE", "SIZE", "CAPACITY",
 		"CACHED", "DIRTY", "WRITEBACK");
 	for (i = 0; i < nr; i++)
-		print_row(out, &views[i].facts, &views[i].status);
+		print_row(out, &views[i]);
 }
 
 static void print_views(FILE *out, enum style style, const struct volume_view *views, size_t nr)
@@ -227,44 +179,97 @@ static int show(char **names, enum style style, const char *path)
 	size_t nr;
 	int ret;
 
-	ret = ask_these(names, &views, &nr);
+	ret = views_ask(names, &views, &nr);
+	if (!views)
+		return ret;
+	if (style == TEXT)
+		style = *names ? ALL : ROWS;
 	if (path)
 		ret |= print_to_file(path, style, views, nr);
-	else if (nr || style == JSON || style == PROMETHEUS || !*names)
+	else if (nr || style == JSON || style == PROMETHEUS || style == ROWS)
 		print_views(stdout, style, views, nr);
-	free_views(views, nr);
+	views_free(views, nr);
 	return ret;
+}
+
+/* Until a volume cannot be asked, or after @count reports, if that is not 0. */
+static int watch(char **names, u64 seconds, u64 count)
+{
+	struct rates rates = { 0 };
+	struct volume_view *views;
+	size_t nr;
+	int ret;
+
+	for (;;) {
+		ret = views_ask(names, &views, &nr);
+		if (!ret)
+			rates_print(stdout, &rates, views, nr);
+		views_free(views, nr);
+		if (ret || ferror(stdout) || (count && !--count))
+			break;
+		sleep((unsigned int)seconds);
+	}
+	rates_free(&rates);
+	return ret;
+}
+
+/* What the command line says. */
+struct wish {
+	enum style style;
+	const char *path;
+	u64 seconds, count;
+};
+
+/* Return: 0, or an exit code after complaining. */
+static int take_option(struct wish *wish, int c)
+{
+	switch (c) {
+	case 'o':
+		wish->path = optarg;
+		return 0;
+	case 'j':
+		wish->style = JSON;
+		return 0;
+	case 'w':
+		if (!parse_u64(optarg, &wish->seconds) || !wish->seconds || wish->seconds > 86400)
+			return usage_error("--watch=%s: must be 1 to 86400 seconds", shown(optarg));
+		return 0;
+	case 'c':
+		if (!parse_u64(optarg, &wish->count) || !wish->count)
+			return usage_error("--count=%s: must be a number from 1 on", shown(optarg));
+		return 0;
+	default:
+		wish->style = style_of(optarg);
+		return wish->style == TEXT ? LC_EXIT_USAGE : 0;
+	}
 }
 
 static int run(int argc, char **argv)
 {
-	enum style style = TEXT;
-	const char *path = NULL;
-	char **names = NULL;
+	struct wish wish = { .style = TEXT };
 	int c, ret;
 
 	while ((c = cmd_option(&cmd_status, argc, argv, &ret)) >= 0) {
-		if (c == 'o')
-			path = optarg;
-		else
-			style = c == 'j' ? JSON : style_of(optarg);
-		if (c == 'f' && style == TEXT)
-			return LC_EXIT_USAGE;
+		ret = take_option(&wish, c);
+		if (ret)
+			return ret;
 	}
 	if (c == CMD_END)
 		return ret;
+	if (wish.seconds && (wish.style != TEXT || wish.path))
+		return usage_error("--watch prints text, to standard output only");
+	if (wish.count && !wish.seconds)
+		return usage_error("--count is for --watch");
 	dm_setup();
-	if (optind < argc)
-		return show(argv + optind, style == TEXT ? ALL : style, path);
-	ret = dm_list_lc(&names) ? LC_EXIT_FAIL : show(names, style == TEXT ? ROWS : style, path);
-	dm_list_free(names);
-	return ret;
+	if (wish.seconds)
+		return watch(argv + optind, wish.seconds, wish.count);
+	return show(argv + optind, wish.style, wish.path);
 }
 
 const struct cmd cmd_status = {
 	.name = "status",
 	.summary = "show running volumes",
-	.usage = "[--json | --format=FORMAT] [--output=FILE] [NAME...]",
+	.usage = "[--json | --format=FORMAT | --watch=SECONDS] [OPTIONS] [NAME...]",
 	.text = "Shows running volumes: one line each, or all there is to know of those named.",
 	.options = long_options,
 	.run = run,

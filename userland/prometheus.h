@@ -13,12 +13,7 @@
 
 #include <stdio.h>
 
-#include "dm.h"
-
-struct volume_view {
-	struct dm_facts facts;
-	struct lc_status status;
-};
+#include "view.h"
 
 void prometheus_print(FILE *out, const struct volume_view *views, size_t nr);
 

@@ -131,6 +131,44 @@ def test_output_to_a_file(fake, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["collector", "dm", "taken"]
 
 
-def test_wrong_format_is_refused():
-    """With the formats that there are."""
+def test_wrong_command_lines_are_refused():
+    """With what would be right."""
     expect(run_tool("status", "--format=xml"), 2, "json or prometheus")
+    for seconds in ("0", "x", "86401", "-1"):
+        expect(run_tool("status", f"--watch={seconds}"), 2, "1 to 86400")
+    expect(run_tool("status", "--watch=1", "--count=0"), 2, "from 1 on")
+    expect(run_tool("status", "--watch=1", "--json"), 2, "standard output only")
+    expect(run_tool("status", "--count=1"), 2, "--watch")
+
+
+def test_watch(fake):
+    """A line each time, with the rates since the one before: none at first, none after a new start,
+    and none of what the module does not count.
+    """
+    fake.volume((500, 100, 10))
+    looks = [WHOLE,
+             WHOLE.replace("ssd_flushes 9", "ssd_flushes 1000009").replace("hdd_wr", "no_wr"),
+             WHOLE.replace("epoch 3", "epoch 4").replace("mode rw", "mode degraded")]
+    fake.put("status", "\n".join(looks))
+    done = fake.tool("status", "--watch=1", "--count=3", "lc0")
+    assert done.code == 0, done.err
+    heading, *lines = done.out.splitlines()
+    got = []
+    for line in lines:
+        words = re.sub(r" ((?:[KMGTPE]i)?B)\b", r"\1", line).split()
+        got.append(dict(zip(heading.split(), words, strict=True)))
+    rates = [name for name in got[0] if name.endswith("/s")]
+    assert len(got) == 3 and len(rates) == 6
+    for first in got[0], got[2]:
+        assert {first[name] for name in rates} == {"-"}, first
+    assert got[0]["NAME"] == "lc0" and got[2]["MODE"] == "degraded"
+    second = got[1]
+    assert 0 < float(second["SSD-FL/s"]) <= 1000000 and second["SSD-FL/s"] != "-"
+    assert second["HDD-WR/s"] == second["HDD-W/s"] == "-"
+    assert second["HDD-FL/s"] == second["PARKED/s"] == "0.0"
+
+
+def test_watch_ends_with_its_volume(fake):
+    """One that was named and is gone is an error; without names, there may be none."""
+    expect(fake.tool("status", "--watch=1", "gone"), 1, "gone")
+    assert "No lc volume" in fake.tool("status", "--watch=1", "--count=1").out

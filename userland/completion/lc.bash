@@ -8,7 +8,7 @@ _lc_options() {
 --option= --discard --yes --force= --help --version" ;;
 	resume) echo "--option= --iostats --print-table --running-ok --wait= --help --version" ;;
 	flush) echo "--buffers --help --version" ;;
-	status) echo "--json --format= --output= --help --version" ;;
+	status) echo "--json --format= --output= --watch= --count= --help --version" ;;
 	remove) echo "--detach --no-drain --missing-ok --busy-ok --help --version" ;;
 	detach) echo "--backing= --force= --help --version" ;;
 	dump) echo "--segments --records --entries --json --extract= \
@@ -24,6 +24,8 @@ _lc_values() {
 	*:--backing | *:-b | dump:--extract | dump:-x | dump:--extract-map | \
 		status:--output | status:-o | watch:--hooks | watch:-k) compgen -f -- "$3" ;;
 	status:--format | status:-f) compgen -W "json prometheus" -- "$3" ;;
+	status:--watch | status:-w) compgen -W "1 5 10 60" -- "$3" ;;
+	status:--count | status:-c) compgen -W "1 10 100" -- "$3" ;;
 	format:--segment-size | format:-s) compgen -W "64K 128K 256K 512K 1M 2M 4M" -- "$3" ;;
 	format:--checksum | format:-c) compgen -W "xxh64 crc32c" -- "$3" ;;
 	format:--force | format:-f) compgen -W "ssd-signature dirty-cache hdd-signature paired \
