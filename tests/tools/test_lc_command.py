@@ -162,6 +162,7 @@ def test_install(tmp_path):
         assert os.readlink(tmp_path / f"usr/sbin/lc-{command}") == "lc"
         assert (tmp_path / f"usr/share/man/man8/lc-{command}.8").is_file()
     assert (tmp_path / "usr/share/bash-completion/completions/lc").is_file()
+    assert (tmp_path / "usr/share/zsh/vendor-completions/_lc").is_file()
     assert os.readlink(tmp_path / "usr/lib/udev/lc-probe") == "../../sbin/lc"
     rules = (USERLAND / "udev").glob("*.rules")
     assert all((tmp_path / "usr/lib/udev/rules.d" / path.name).is_file() for path in rules)
