@@ -23,7 +23,7 @@ GCC_CONFIG_FOR_CLANG = (
 SPARSE = ("C=2", "CF=-D__CHECK_ENDIAN__", f"CHECK={host.TESTS / 'checks/sparse'}")
 # Text that carries no line of ours, by others or of a form without comments, and what is not text.
 NO_LICENCE_LINE = re.compile(r"(^|/)(COPYING|LICENSE)$|^debian/(changelog|source/format)$"
-                             r"|\.(xz|gz|zst|png|img|bin)$")
+                             r"|\.(xz|gz|zst|png|img|bin|json)$")
 
 
 def sources(*patterns):

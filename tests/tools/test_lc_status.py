@@ -5,11 +5,14 @@ import json
 import re
 import subprocess
 
+import jsonschema
 import pytest
 
 from lib import host, promtool
 from lib.tools import expect, run_tool
 
+SCHEMA = host.TOP / "userland/schema/lc-status.json"
+GOLDEN = host.TESTS / "tools/lc-status.golden.json"
 SAMPLE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\\]|\\\\.)*",?)*)\})? (\S+)')
 # All the kernel's keys, as of this version.
 WHOLE = ("mode rw dirty 500 cached 900 capacity 8000 segments 64 segment_bytes 1048576 "
@@ -52,6 +55,41 @@ def test_status(fake):
         status = json.loads(fake.tool("status", option).out)[0]["status"]
         assert status["dirty"] == 500 and status["shiny"] == 7
         assert status["generation"] == "00000000000000ff"
+
+
+def types(schema, at=""):
+    """{path of a key: its type} of the objects of a schema."""
+    found = {}
+    for key, value in schema.get("properties", {}).items():
+        found[at + key] = value["type"]
+        found.update(types(value, f"{at}{key}."))
+    return found
+
+
+def test_json_is_as_described(fake):
+    """By the schema that is installed, which has each key of the status line, as the test has."""
+    schema = json.loads(SCHEMA.read_text(encoding="ascii"))
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.check_schema(schema)
+    fake.volume((500, 100, 10))
+    fake.put("status", WHOLE)
+    volumes = json.loads(fake.tool("status", "--json").out)
+    validator.validate(volumes)
+    assert set(volumes[0]) == set(schema["items"]["required"])
+    source = (host.TOP / "dm-lc/status.c").read_text(encoding="utf-8")
+    source = source.partition("void lc_status_info(")[2].partition("\n}\n")[0]
+    keys = re.findall(r'DMEMIT\(" ?(\w+) %', source)
+    assert list(schema["items"]["properties"]["status"]["properties"]) == keys
+    assert sorted(volumes[0]["status"]) == sorted(keys)
+    volumes[0]["status"]["dirty"] = "500"
+    assert not validator.is_valid(volumes)
+
+
+def test_json_only_grows():
+    """Each key that the golden list has is there, of the same type.  New ones are added to it."""
+    now = types(json.loads(SCHEMA.read_text(encoding="ascii"))["items"])
+    golden = json.loads(GOLDEN.read_text(encoding="ascii"))
+    assert now == golden, "keys may be added, here and in the golden list; none may go or change"
 
 
 def test_metrics(fake):
