@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import struct
 import subprocess
 
@@ -160,6 +161,28 @@ def add_partitions(disk, *extents):
     for number, (start, sectors) in enumerate(extents, 1):
         if not os.path.exists(f"{disk.dev}p{number}"):
             host.run("addpart", disk.dev, number, start, sectors)
+
+
+SAMPLE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\\]|\\\\.)*",?)*)\})? (\S+)')
+# All the kernel's keys, as of this version.
+WHOLE_STATUS = (
+    "mode rw dirty 500 cached 900 capacity 8000 segments 64 segment_bytes 1048576 free_segments "
+    "60 buffers 8 buffers_used 2 head_seq 100 tail_seq 10 durable_seq 98 epoch 3 lost 0 refused 0 "
+    "relogged 7 writeback idle index_bytes 65536 generation 00000000000000ff lanes 1 copies_local "
+    "5 copies_remote 1 parked 4 parked_blocks 3 batches 6 ssd_writes 20 ssd_written_bytes 81920 "
+    "ssd_read_bytes 40960 ssd_flushes 9 hdd_writes 30 hdd_written_bytes 122880 hdd_flushes 8 "
+    "former_names -")
+
+
+def samples_of(text):
+    """{(name, labels): value} of the text format."""
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            name, labels, value = SAMPLE.fullmatch(line).groups()
+            assert (name, labels) not in found, line
+            found[name, labels] = float(value)
+    return found
 
 
 class FakeDm:

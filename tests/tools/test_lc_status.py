@@ -9,29 +9,10 @@ import jsonschema
 import pytest
 
 from lib import host, promtool
-from lib.tools import expect, run_tool
+from lib.tools import WHOLE_STATUS, expect, run_tool, samples_of
 
 SCHEMA = host.TOP / "userland/schema/lc-status.json"
 GOLDEN = host.TESTS / "tools/lc-status.golden.json"
-SAMPLE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\\]|\\\\.)*",?)*)\})? (\S+)')
-# All the kernel's keys, as of this version.
-WHOLE = ("mode rw dirty 500 cached 900 capacity 8000 segments 64 segment_bytes 1048576 "
-         "free_segments 60 buffers 8 buffers_used 2 head_seq 100 tail_seq 10 durable_seq 98 "
-         "epoch 3 lost 0 refused 0 relogged 7 writeback idle index_bytes 65536 "
-         "generation 00000000000000ff lanes 1 copies_local 5 copies_remote 1 parked 4 "
-         "parked_blocks 3 batches 6 ssd_writes 20 ssd_written_bytes 81920 ssd_read_bytes 40960 "
-         "ssd_flushes 9 hdd_writes 30 hdd_written_bytes 122880 hdd_flushes 8 former_names -")
-
-
-def samples(text):
-    """{(name, labels): value} of the text format."""
-    found = {}
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            name, labels, value = SAMPLE.fullmatch(line).groups()
-            assert (name, labels) not in found, line
-            found[name, labels] = float(value)
-    return found
 
 
 def checked(text):
@@ -72,7 +53,7 @@ def test_json_is_as_described(fake):
     validator = jsonschema.Draft202012Validator(schema)
     validator.check_schema(schema)
     fake.volume((500, 100, 10))
-    fake.put("status", WHOLE)
+    fake.put("status", WHOLE_STATUS)
     volumes = json.loads(fake.tool("status", "--json").out)
     validator.validate(volumes)
     assert set(volumes[0]) == set(schema["items"]["required"])
@@ -95,12 +76,12 @@ def test_json_only_grows():
 def test_metrics(fake):
     """Bytes and not blocks, a word as one sample for each of its values, and no volume is fine."""
     text = fake.tool("status", "--format=prometheus").out
-    assert samples(text) == {("lc_volumes", None): 0}
+    assert samples_of(text) == {("lc_volumes", None): 0}
     assert checked(text) == (0, "")
     fake.volume((500, 100, 10))
-    fake.put("status", WHOLE)
+    fake.put("status", WHOLE_STATUS)
     text = fake.tool("status", "--format=prometheus").out
-    got = samples(text)
+    got = samples_of(text)
     assert checked(text) == (0, "")
     this = 'volume="lc0"'
     for name, value in {"dirty_bytes": 500 * 4096, "segments": 64, "log_head_seq": 100,
@@ -118,14 +99,14 @@ def test_metrics(fake):
 def test_each_number_is_a_metric(fake):
     """No number of the status line is missing, and each changes one sample."""
     fake.volume((500, 100, 10))
-    fake.put("status", WHOLE)
-    words = WHOLE.split()
+    fake.put("status", WHOLE_STATUS)
+    words = WHOLE_STATUS.split()
     keys = [key for key, value in zip(words[::2], words[1::2]) if value.isdigit()
             and key != "generation"]
-    before = samples(fake.tool("status", "--format=prometheus").out)
+    before = samples_of(fake.tool("status", "--format=prometheus").out)
     for key in keys:
-        fake.put("status", re.sub(rf"\b{key} \d+", f"{key} 12345", WHOLE))
-        after = samples(fake.tool("status", "--format=prometheus").out)
+        fake.put("status", re.sub(rf"\b{key} \d+", f"{key} 12345", WHOLE_STATUS))
+        after = samples_of(fake.tool("status", "--format=prometheus").out)
         changed = [name for name in before if before[name] != after[name]]
         assert len(changed) == 1 and after[changed[0]] % 12345 == 0, (key, changed)
 
@@ -133,8 +114,8 @@ def test_each_number_is_a_metric(fake):
 def test_metrics_are_documented(fake):
     """The guide lists each metric, and no other."""
     fake.volume((500, 100, 10))
-    fake.put("status", WHOLE)
-    got = samples(fake.tool("status", "--format=prometheus").out)
+    fake.put("status", WHOLE_STATUS)
+    got = samples_of(fake.tool("status", "--format=prometheus").out)
     guide = (host.TOP / "docs/dm-lc.rst").read_text(encoding="utf-8")
     assert {name for name, _ in got} == set(re.findall(r"^``(lc_\w+)`` ", guide, re.M))
 
@@ -144,7 +125,7 @@ def test_metrics_of_another_module(fake):
     fake.volume((500, 100, 10))
     fake.put("status", 'mode a\\"b{,\n')
     text = fake.tool("status", "--format=prometheus").out
-    got = samples(text)
+    got = samples_of(text)
     assert checked(text) == (0, "")
     assert not any(name == "lc_dirty_bytes" for name, _ in got)
     assert [value for (name, labels), value in got.items()
@@ -161,7 +142,7 @@ def test_output_to_a_file(fake, tmp_path):
     fake.volume((500, 100, 10))
     done = fake.tool("status", "--format=prometheus", f"--output={path}")
     assert done.code == 0 and done.out == "" and path.stat().st_ino != before
-    assert samples(path.read_text("ascii"))["lc_volumes", None] == 1
+    assert samples_of(path.read_text("ascii"))["lc_volumes", None] == 1
     assert list(folder.iterdir()) == [path]
     expect(fake.tool("status", f"--output={tmp_path}/none/x"), 1, "folder that exists")
     (tmp_path / "taken").mkdir()
@@ -184,9 +165,9 @@ def test_watch(fake):
     and none of what the module does not count.
     """
     fake.volume((500, 100, 10))
-    looks = [WHOLE,
-             WHOLE.replace("ssd_flushes 9", "ssd_flushes 1000009").replace("hdd_wr", "no_wr"),
-             WHOLE.replace("epoch 3", "epoch 4").replace("mode rw", "mode degraded")]
+    later = WHOLE_STATUS.replace("ssd_flushes 9", "ssd_flushes 1000009")
+    looks = [WHOLE_STATUS, later.replace("hdd_wr", "no_wr"),
+             WHOLE_STATUS.replace("epoch 3", "epoch 4").replace("mode rw", "mode degraded")]
     fake.put("status", "\n".join(looks))
     done = fake.tool("status", "--watch=1", "--count=3", "lc0")
     assert done.code == 0, done.err
