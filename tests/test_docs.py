@@ -27,6 +27,21 @@ def test_options():
     assert code and {name: tuple(rest) for name, *rest in rows} == code
 
 
+def test_tracepoints():
+    """Every event is explained, and each field that its row names is one of it."""
+    source = text_of(MODULE / "store/trace.h")
+    events = dict(re.findall(r"^TRACE_EVENT\((lc_\w+),\n\tTP_PROTO\((.*?)\),$", source, re.M))
+    events |= dict(re.findall(r"^DEFINE_EVENT\(lc_\w+, (lc_\w+),\n\tTP_PROTO\((.*?)\),$", source,
+                              re.M))
+    text = section(text_of(DOCS / "dm-lc.rst"), "Tracepoints")
+    rows = re.findall(r"^``(lc_\w+)``(.*(?:\n {27}.*)*)", text, re.M)
+    assert events and sorted(name for name, _ in rows) == sorted(events)
+    modes = {"rw", "ro", "degraded", "fail"}
+    for name, row in rows:
+        told = set(re.findall(r"``(\w+)``", row)) - modes
+        assert told <= set(re.findall(r"(\w+)(?:,|$)", events[name])), name
+
+
 def test_status_keys():
     """Every key the kernel prints is explained, in the same order."""
     source = text_of(MODULE / "status.c").partition("void lc_status_info(")[2].partition("\n}\n")[0]

@@ -57,6 +57,7 @@
 #include "log/submit.h"
 #include "store/claims.h"
 #include "store/stats.h"
+#include "store/trace.h"
 
 #define MOST_BYTES	(4u << 20)	/* parked, of each class, by those who may sleep */
 #define MOST_SEGMENTS	4u		/* or so many, if that is more */
@@ -107,6 +108,12 @@ static void blocks_of(const struct lc_request *io, u64 *first, u64 *last)
 {
 	*first = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	*last = (io->iter.bi_sector + (io->iter.bi_size >> 9) - 1) >> LC_BLOCK_SHIFT;
+}
+
+/* Of a write that waits, or is about to. */
+static u64 slots_of(const struct lc_request *io)
+{
+	return io->waiting.last - io->waiting.first + 1;
 }
 
 /* Does a discard whose bio has ended hold the write back (CL3)? */
@@ -229,6 +236,7 @@ static void park(struct lc_intake *intake, struct lc_request *io, bool may_sleep
 
 	blocks_of(io, &io->waiting.first, &io->waiting.last);
 	io->waiting.class = class;
+	trace_lc_write_parked(intake->c->env.dev, io->waiting.first, slots_of(io));
 	/* Those that sleep already come first. */
 	if (may_sleep && wq_has_sleeper(&intake->sleepers[class]))
 		limit -= limit / 8;
@@ -399,7 +407,8 @@ static bool unpark_all(struct lc_intake *intake)
 		if (ret == -EAGAIN || ret == -EBUSY)
 			return false;
 		class = io->waiting.class;
-		slots = io->waiting.last - io->waiting.first + 1;
+		slots = slots_of(io);
+		trace_lc_write_continued(c->env.dev, io->waiting.first, slots);
 		spin_lock_irq(&intake->lock);
 		lc_queue_remove(&intake->queue, &io->waiting);
 		spin_unlock_irq(&intake->lock);

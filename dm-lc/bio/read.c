@@ -30,13 +30,14 @@
 #include "store/io.h"
 #include "store/ring.h"
 #include "store/slot.h"
+#include "store/trace.h"
 
 enum place {
 	PLACE_NONE,
-	PLACE_RAM,
-	PLACE_SSD,
-	PLACE_HDD,
-	PLACE_LOST,
+	PLACE_RAM = LC_TRACE_RAM,
+	PLACE_SSD = LC_TRACE_SSD,
+	PLACE_HDD = LC_TRACE_HDD,
+	PLACE_LOST = LC_TRACE_LOST,
 };
 
 /* A run under construction. */
@@ -397,14 +398,17 @@ int lc_read_map(struct lc_cache *c, struct bio *bio)
 	struct lc_request *io = lc_bio_request(bio);
 	struct run run = { .verify = READ_ONCE(c->env.params.verify_reads) };
 
-	if (all_absent(c, bio))
+	if (all_absent(c, bio)) {
+		trace_lc_read(c->env.dev, bio->bi_iter.bi_sector, bio_sectors(bio), PLACE_HDD);
 		return map_to_hdd(c, bio);
+	}
 	find_run(c, bio, &run);
 	if (run.place == PLACE_SSD && run.verify)
 		run.nr_sectors = trim_to_slots(bio, run.nr_sectors);
 	if (run.nr_sectors < bio_sectors(bio))
 		dm_accept_partial_bio(bio, run.nr_sectors);
 	io->iter = bio->bi_iter;
+	trace_lc_read(c->env.dev, bio->bi_iter.bi_sector, bio_sectors(bio), run.place);
 	switch (run.place) {
 	case PLACE_RAM:
 		bio_endio(bio);

@@ -403,6 +403,7 @@ struct lc_volume *lc_volume_alloc(struct mapped_device *md, struct block_device 
 	vol->c.env.backing = backing;
 	vol->c.env.sb = &vol->c.sb;
 	vol->c.env.health = &vol->c.health;
+	vol->c.env.dev = disk_devt(dm_disk(md));
 	lc_name_init(&vol->c.env.name, md, dm_device_name(md));
 	lc_health_init(&vol->c.health, &vol->c.env, &lc_volume_health_ops);
 	volume_init(vol);

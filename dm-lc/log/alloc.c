@@ -12,6 +12,7 @@
 #include "log/pool.h"
 #include "store/env.h"
 #include "store/ring.h"
+#include "store/trace.h"
 
 /*
  * At the end of a round each lane leaves the rest of its segment unused: on average half a segment
@@ -98,6 +99,7 @@ static void take(struct lc_alloc *alloc, u32 lane, struct lc_buffer *buf)
 	else if (alloc->next == alloc->boundary)
 		boundary_seq = alloc->boundary_seq;
 	lc_segment_open(&ring->segments[buf->position], buf->segment, boundary_seq, lane, buf);
+	trace_lc_segment_opened(alloc->env->dev, buf->segment, lane);
 	/* Pairs with lc_alloc_next(). */
 	smp_store_release(&alloc->next, alloc->next + 1);
 }

@@ -15,6 +15,7 @@
 #include "log/submit.h"
 #include "store/env.h"
 #include "store/ring.h"
+#include "store/trace.h"
 
 struct lc_lane *lc_lane_create(const struct lc_lane *how, int node)
 {
@@ -113,10 +114,14 @@ void lc_lane_stop(struct lc_lane *lane, struct list_head *closed)
 
 static struct lc_record *open_record(struct lc_lane *lane, u8 type)
 {
+	struct lc_record *rec;
+
 	lockdep_assert_held(&lane->lock);
 	lane->incarnation = (lane->incarnation + 1) & 0x7fffffff;
-	return lc_record_open(lane->buf, type, lane->incarnation,
-			      lc_submit_piece(lane->submit));
+	rec = lc_record_open(lane->buf, type, lane->incarnation, lc_submit_piece(lane->submit));
+	if (rec)
+		trace_lc_record_opened(lane->env->dev, lane->buf->segment, rec->first_slot);
+	return rec;
 }
 
 void lc_lane_reopen(struct lc_lane *lane)

@@ -27,6 +27,7 @@
 #include "store/health.h"
 #include "store/io.h"
 #include "store/ring.h"
+#include "store/trace.h"
 
 #define RETRY_FIRST	(HZ / 10 ?: 1)
 #define RETRY_LAST	(4 * HZ)
@@ -105,6 +106,8 @@ void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable)
 	rec->buf->undurable++;
 	rec->buf->unwritten++;
 	list_add_tail(&rec->list, &log->pending);
+	trace_lc_record_closed(log->env->dev, rec->seq, rec->buf->segment, rec->first_slot,
+			       rec->nr_slots);
 	spin_unlock_irqrestore(&log->lock, flags);
 }
 
@@ -182,6 +185,7 @@ static void collect_durable(struct lc_log *log, struct list_head *ios, struct li
 	struct lc_record *rec, *tmp;
 
 	lockdep_assert_held(&log->lock);
+	trace_lc_durable(log->env->dev, log->durable_seq);
 	/* All that there was at the last failure is durable. */
 	if (log->trouble && log->durable_seq >= log->trouble_seq) {
 		lc_info_atomic(log->env, "the cache device takes writes again");
@@ -384,6 +388,7 @@ static void log_flush_end(struct bio *bio)
 	bio_uninit(bio);
 	spin_lock_irqsave(&log->lock, flags);
 	log->nr_writes++;
+	trace_lc_flush_end(log->env->dev, log->flush_seq, blk_status_to_errno(status));
 	if (status)
 		redo_undurable(log);	/* with flushing: no other FLUSH slips in (F2) */
 	else if (log->flushing_gen == log->flush_gen && !log->failed && !log->stopped &&
@@ -406,6 +411,7 @@ static void log_flush_work(struct work_struct *work)
 	log->flush_bio.bi_private = log;
 	log->flush_bio.bi_end_io = log_flush_end;
 	lc_env_sent(log->env, log->env->cache, REQ_PREFLUSH, 0);
+	trace_lc_flush_begin(log->env->dev, log->flush_seq);
 	submit_bio(&log->flush_bio);
 }
 
@@ -546,6 +552,7 @@ static void record_written(struct lc_log *log, struct lc_record *rec, blk_status
 	bool risen;
 
 	spin_lock_irqsave(&log->lock, flags);
+	trace_lc_record_written(log->env->dev, rec->seq, blk_status_to_errno(status));
 	if (status || rec->flush_gen != log->flush_gen) {
 		record_failed(log, rec);
 	} else {

@@ -25,6 +25,7 @@
 #include "store/io.h"
 #include "store/ring.h"
 #include "store/sums.h"
+#include "store/trace.h"
 
 #define NR_DIRECT	16
 #define DIRECT_SLOTS	9	/* a header and 8 blocks */
@@ -393,6 +394,7 @@ static void submit_or_add(struct lc_submit *submit, struct bio *bio, bool fua,
 		}
 	}
 	lc_env_sent(submit->env, submit->env->cache, bio->bi_opf, bio->bi_iter.bi_size);
+	trace_lc_record_sent(submit->env->dev, rec->seq, rec->nr_slots, fua);
 	if (later)
 		bio_list_add(later, bio);
 	else
@@ -447,6 +449,8 @@ static void record_work(struct work_struct *work)
 
 void lc_submit_record(struct lc_submit *submit, struct lc_record *rec, struct bio_list *direct)
 {
+	trace_lc_record_ready(submit->env->dev, rec->seq, rec->buf->segment, rec->first_slot,
+			      rec->nr_slots);
 	if (!direct || !write_record(submit, rec, direct))
 		enter(submit, rec);
 }

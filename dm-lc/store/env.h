@@ -32,6 +32,7 @@ struct lc_health;
 
 struct lc_env {
 	struct lc_name name;
+	dev_t dev;			/* the mapped device's number, for tracepoints */
 	struct block_device *cache;
 	struct block_device *backing;
 	struct lc_place place;		/* of the volume on the backing device */

@@ -2,6 +2,7 @@
 /* The mode of the volume.  See health.h. */
 #include "store/env.h"
 #include "store/health.h"
+#include "store/trace.h"
 
 void lc_health_init(struct lc_health *health, struct lc_env *env, const struct lc_health_ops *ops)
 {
@@ -15,7 +16,10 @@ void lc_health_init(struct lc_health *health, struct lc_env *env, const struct l
 /* Return: whether it was this call that changed the mode. */
 static bool enter(struct lc_health *health, enum lc_mode from, enum lc_mode to)
 {
-	return cmpxchg(&health->mode, from, to) == from;
+	if (cmpxchg(&health->mode, from, to) != from)
+		return false;
+	trace_lc_mode_changed(health->env->dev, to);
+	return true;
 }
 
 void lc_health_fail(struct lc_health *health, const char *reason)
@@ -62,6 +66,7 @@ void lc_health_outdated(struct lc_health *health, const char *reason)
 	health->ops->refuse_flushes(health);
 	cmpxchg(&health->reason, NULL, reason);
 	WRITE_ONCE(health->mode, LC_MODE_FAIL);
+	trace_lc_mode_changed(health->env->dev, LC_MODE_FAIL);
 }
 
 void lc_health_tell(struct lc_health *health)

@@ -31,6 +31,7 @@
 #include "store/doubt.h"
 #include "store/index.h"
 #include "store/io.h"
+#include "store/trace.h"
 #include "writeback/copy.h"
 #include "writeback/stripe.h"
 
@@ -84,6 +85,7 @@ static void run_end(struct run *run, int error)
 	struct lc_wbcopy *copy = run->copy;
 	unsigned long flags;
 
+	trace_lc_run_written(copy->c->env.dev, run->items[0].block, run->nr, error);
 	spin_lock_irqsave(&copy->lock, flags);
 	/* One of the HDD counts most: nothing of the batch is believed then (W3). */
 	if (error && (!copy->error || error == -EIO))
@@ -342,8 +344,11 @@ static void run_work(struct work_struct *work)
 
 static void read_done(struct run *run)
 {
-	if (atomic_dec_and_test(&run->pending))
-		queue_work(run->copy->wq, &run->work);
+	if (!atomic_dec_and_test(&run->pending))
+		return;
+	trace_lc_run_read(run->copy->c->env.dev, run->items[0].block, run->nr,
+			  blk_status_to_errno(run->status));
+	queue_work(run->copy->wq, &run->work);
 }
 
 static void read_bio_end(struct bio *bio)
@@ -363,6 +368,7 @@ static void run_start(struct run *run)
 	struct bio *bio = NULL;
 	u32 i;
 
+	trace_lc_run_begin(c->env.dev, run->items[0].block, run->nr, 0);
 	run->status = BLK_STS_OK;
 	run->writing = false;
 	atomic_set(&run->pending, 1);

@@ -17,6 +17,7 @@
 #include "store/ring.h"
 #include "store/slot.h"
 #include "store/super.h"
+#include "store/trace.h"
 #include "writeback/internal.h"
 
 int lc_wb_first_seq(struct lc_writeback *wb, u64 number, u64 *seq)
@@ -195,6 +196,7 @@ int lc_wb_move_tail(struct lc_writeback *wb, struct lc_wb_batch *b)
 		return ret;
 	lc_ring_set_tail(c->ring, b->end, seq);
 	lc_stats_batch(&c->stats);
+	trace_lc_tail_moved(c->env.dev, b->end, seq);
 	lc_kick(&c->env.refill);
 	return 0;
 }

@@ -36,6 +36,7 @@
 #include "store/index.h"
 #include "store/io.h"
 #include "store/ring.h"
+#include "store/trace.h"
 #include "writeback/collect.h"
 #include "writeback/copy.h"
 #include "writeback/internal.h"
@@ -318,6 +319,7 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	if (ret || b->end == b->first)
 		return ret;
 	runs = lc_wbcollect_sort(&wb->list);
+	trace_lc_batch_begin(c->env.dev, b->first, b->end, wb->list.nr, runs);
 	if (runs) {
 		WRITE_ONCE(wb->frees, b->end - b->first);
 		lc_pace_begin(&wb->pace, wb->list.nr, runs, wb->frees * c->sb.geo.seg_slots);
@@ -334,7 +336,10 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 			lc_pace_end(&wb->pace, wb->list.nr, runs, jiffies - begun,
 				    lc_wbcopy_backed_off(wb->copy));
 	}
-	return ret ? ret : lc_wb_mark_clean(wb, b);
+	if (!ret)
+		ret = lc_wb_mark_clean(wb, b);
+	trace_lc_batch_end(c->env.dev, b->first, ret);
+	return ret;
 }
 
 /* No slot to log a block again in: the next segment is for relogging only (D1, B5). */

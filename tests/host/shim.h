@@ -416,6 +416,21 @@ static inline void clear_bit_unlock(u64 nr, unsigned long *bits)
 
 #define DECLARE_STATIC_KEY_FALSE(name) extern int name
 #define static_branch_unlikely(key)	(*(key))
+
+#define dm_disk(md)	(md)
+#define disk_devt(disk)	((void)(disk), (dev_t)0)
+
+/* Tracepoints are functions that do nothing. */
+#define TP_PROTO(...)			__VA_ARGS__
+#define TP_ARGS(...)
+#define TP_STRUCT__entry(...)
+#define TP_fast_assign(...)
+#define TP_printk(...)
+#define DECLARE_EVENT_CLASS(...)
+#define DEFINE_EVENT(class, name, proto, args) \
+	static inline void trace_##name(proto) {}
+#define TRACE_EVENT(name, proto, ...) \
+	static inline void trace_##name(proto) {}
 #define __percpu
 
 /* One memory node. */

@@ -19,4 +19,4 @@ $(SHIM_INCLUDED): $(SHIM)shim.mk $(wildcard $(TREE)/dm-lc/*.[ch] $(TREE)/dm-lc/*
 	@set -e; for name in $(SHIM_HEADERS); do \
 		mkdir -p $(O)/include/linux/$$(dirname $$name); \
 		echo '#include "shim.h"' > $(O)/include/linux/$$name; \
-	done; touch $@
+	done; mkdir -p $(O)/include/trace; : > $(O)/include/trace/define_trace.h; touch $@
