@@ -33,6 +33,7 @@ PACKAGES = {
     "sudo": "README.md's commands use it",
     "python3": "runs the agent",
     "procps": "ps in reports",
+    "bpftrace": "what lc-latency is a program for",
     "postgresql": "a database that knows when its disk lied",
 }
 

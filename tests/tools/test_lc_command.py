@@ -138,7 +138,8 @@ def test_commands():
     assert tuple(re.findall(r"^\.TP\n\.B lc-(\w+)$", section(text_of("man/lc.8"), "COMMANDS"),
                             re.M)) == COMMANDS
     names = [f"lc-{command}" for command in COMMANDS]
-    assert [path.stem for path in sorted((USERLAND / "man").glob("lc-*.8"))] == sorted(names)
+    pages = [path.stem for path in sorted((USERLAND / "man").glob("lc-*.8"))]
+    assert pages == sorted([*names, "lc-latency"])
     script = text_of(COMPLETION)
     call = "COMP_WORDS=(lc ''); COMP_CWORD=1; _lc; echo ${COMPREPLY[*]}"
     assert completed(script, call, USERLAND) == [*COMMANDS, "--help", "--version"]
