@@ -69,7 +69,9 @@ def digest(*parts):
 @contextlib.contextmanager
 def locked(name, folder=None):
     """One process at a time builds a cache entry (or in `folder`); the others wait for it."""
-    with open((folder or cache()) / f"{name}.lock", "w", encoding="ascii") as handle:
+    folder = folder or cache()
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f"{name}.lock", "w", encoding="ascii") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
