@@ -120,18 +120,26 @@ static bool needed_behind(const struct existing *e, size_t i)
 	return false;
 }
 
+static u32 later(u32 slot, u32 other)
+{
+	return slot > other ? slot : other;
+}
+
 /*
  * Slots between two records of a segment, or before its first: the hole before the record at
  * index @i, if there is one that must be filled.
  */
 static bool find_hole(const struct existing *e, size_t i, struct hole *hole)
 {
-	const struct lc_record_info *r = &e->c->scan.found[i], *p = r - 1;
+	const struct lc_record_info *r = &e->c->scan.found[i], *p = r;
 	size_t at;
 
 	*hole = (struct hole){ .segment = r->segment, .to = r->seq };
-	if (i && p->segment == r->segment)
-		hole->first = p->first_slot + LC_HEADER_SLOTS + p->nr_slots;
+	/* Of records of earlier lives, one may name the slots of others (L19). */
+	while (p-- > e->c->scan.found && p->segment == r->segment)
+		hole->first = later(hole->first, p->first_slot + LC_HEADER_SLOTS + p->nr_slots);
+	if (hole->first > r->first_slot)
+		return false;
 	hole->slots = r->first_slot - hole->first;
 	if (!hole->slots || !exists_record(e, r) || !needed_behind(e, i))
 		return false;
