@@ -134,10 +134,8 @@ u32 lc_bypass_failed_flushes(struct lc_bypass *bypass)
 int lc_bypass_flush(struct lc_bypass *bypass)
 {
 	struct lc_env *env = &bypass->c->env;
-	int ret;
+	int ret = lc_io_flush(env, env->backing);
 
-	lc_env_sent(env, env->backing, REQ_PREFLUSH, 0);
-	ret = lc_io_flush(env->backing);
 	if (ret)
 		atomic_inc(&bypass->failed_flushes);
 	return ret;

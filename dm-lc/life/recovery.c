@@ -640,10 +640,8 @@ static int recover(struct scan *s, struct lc_replay_result *result, void *raw)
 	}
 	if (!ret)
 		ret = verify_tail(s, result, raw);
-	if (!ret) {
-		lc_env_sent(&c->env, c->env.cache, REQ_PREFLUSH, 0);
-		ret = lc_io_flush(c->env.cache);
-	}
+	if (!ret)
+		ret = lc_io_flush(&c->env, c->env.cache);
 	return ret ? ret : apply_log(s);
 }
 

@@ -315,8 +315,7 @@ static int save_and_abandon(struct lc_rescue *rescue)
 		/* From here on only the salvage can save what is only on the SSD. */
 		lc_salvage_begin(rescue->salvage);
 		save_ram(rescue);
-		lc_env_sent(&vol->c.env, vol->c.env.backing, REQ_PREFLUSH, 0);
-		ret = lc_io_flush(vol->c.env.backing);
+		ret = lc_io_flush(&vol->c.env, vol->c.env.backing);
 	}
 	if (!ret && rescue->ram_lost)
 		ret = -EIO;

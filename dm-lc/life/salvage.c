@@ -180,10 +180,8 @@ static u32 piece_size(const struct lc_salvage *salvage)
 static int flush_saved(struct lc_volume *vol, u32 failed_before)
 {
 	struct lc_env *env = &vol->c.env;
-	int ret;
+	int ret = lc_io_flush(env, env->backing);
 
-	lc_env_sent(env, env->backing, REQ_PREFLUSH, 0);
-	ret = lc_io_flush(env->backing);
 	if (ret) {
 		/* It may have dropped what users wrote, too, and their FLUSHes would end well. */
 		lc_health_hdd_failed(&vol->c.health);

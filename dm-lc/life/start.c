@@ -100,9 +100,8 @@ void lc_stop_clean(struct lc_cache *c)
 
 	/* A late write must not be acknowledged any more. */
 	lc_health_end(&c->health);
-	lc_env_sent(&c->env, c->env.backing, REQ_PREFLUSH, 0);
 	/* A fingerprint of what is gone after a power cut would refuse the next start (F8). */
-	ret = lc_doubt_flush(&c->doubt, c->env.backing);
+	ret = lc_doubt_flush(&c->doubt, &c->env);
 	if (!ret && lc_doubt_any(&c->doubt))
 		ret = -EIO;
 	if (!ret)

@@ -4,6 +4,7 @@
 
 #include "format/sample.h"
 #include "store/doubt.h"
+#include "store/env.h"
 #include "store/io.h"
 
 void lc_doubt_init(struct lc_doubt *doubt, u64 nr_blocks)
@@ -95,12 +96,12 @@ bool lc_doubt_any(struct lc_doubt *doubt)
 	return false;
 }
 
-int lc_doubt_flush(struct lc_doubt *doubt, struct block_device *hdd)
+int lc_doubt_flush(struct lc_doubt *doubt, const struct lc_env *env)
 {
 	int ret;
 
 	lc_doubt_begin(doubt);
-	ret = lc_io_flush(hdd);
+	ret = lc_io_flush(env, env->backing);
 	lc_doubt_end(doubt, !ret);
 	return ret;
 }

@@ -36,6 +36,8 @@
 
 #include "format/lc_format.h"
 
+struct lc_env;
+
 struct block_device;
 
 /* A byte for each sample: its sectors. */
@@ -107,10 +109,10 @@ bool lc_doubt_any(struct lc_doubt *doubt);
 /**
  * lc_doubt_flush() - send a FLUSH to the HDD, with lc_doubt_begin() and lc_doubt_end()
  * @doubt: of the volume
- * @hdd: the device
+ * @env: whose HDD it is
  *
  * May sleep.  Return: 0 or a negative errno.
  */
-int lc_doubt_flush(struct lc_doubt *doubt, struct block_device *hdd);
+int lc_doubt_flush(struct lc_doubt *doubt, const struct lc_env *env);
 
 #endif /* LC_DOUBT_H */

@@ -11,6 +11,7 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 
+#include "store/env.h"
 #include "store/io.h"
 
 int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len)
@@ -63,11 +64,12 @@ int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void 
 	return ret;
 }
 
-int lc_io_flush(struct block_device *bdev)
+int lc_io_flush(const struct lc_env *env, struct block_device *bdev)
 {
 	struct bio bio;
 	int ret;
 
+	lc_env_sent(env, bdev, REQ_PREFLUSH, 0);
 	bio_init(&bio, bdev, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH | LC_IO_COMMIT);
 	ret = submit_bio_wait(&bio);
 	bio_uninit(&bio);

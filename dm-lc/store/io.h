@@ -22,6 +22,8 @@
  */
 #define LC_IO_COMMIT	(REQ_SYNC | REQ_IDLE)
 
+struct lc_env;
+
 /* Several reads in flight, waited for together. */
 struct lc_io_batch {
 	atomic_t pending;
@@ -68,11 +70,12 @@ int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void 
 
 /**
  * lc_io_flush() - make the device's volatile cache durable
- * @bdev: the device
+ * @env: of the volume, where the FLUSH is counted
+ * @bdev: its SSD or hard disk
  *
  * May sleep.  Return: 0 or a negative errno.
  */
-int lc_io_flush(struct block_device *bdev);
+int lc_io_flush(const struct lc_env *env, struct block_device *bdev);
 
 /* Before the first read of a batch, and again after each wait. */
 void lc_io_batch_init(struct lc_io_batch *batch);

@@ -54,8 +54,7 @@ int lc_wb_flush(struct lc_writeback *wb)
 		if (item->done && item->result == LC_WB_COPIED)
 			lc_doubt_taken(doubt, item->block, item->mask);
 	}
-	lc_env_sent(&wb->c->env, wb->c->env.backing, REQ_PREFLUSH, 0);
-	return lc_doubt_flush(doubt, wb->c->env.backing) ? -EIO : 0;
+	return lc_doubt_flush(doubt, &wb->c->env) ? -EIO : 0;
 }
 
 static void clean_item(struct lc_cache *c, const struct lc_wb_item *item)

@@ -158,8 +158,9 @@ int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data
 	return 0;
 }
 
-int lc_io_flush(struct block_device *bdev)
+int lc_io_flush(const struct lc_env *env, struct block_device *bdev)
 {
+	(void)env;
 	return flush_and_wait(bdev - world->bdev);
 }
 

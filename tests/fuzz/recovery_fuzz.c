@@ -111,8 +111,9 @@ int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data
 	return ret;
 }
 
-int lc_io_flush(struct block_device *bdev)
+int lc_io_flush(const struct lc_env *env, struct block_device *bdev)
 {
+	(void)env;
 	(void)bdev;
 	return 0;
 }
