@@ -388,7 +388,7 @@ static void log_flush_end(struct bio *bio)
 	bio_uninit(bio);
 	spin_lock_irqsave(&log->lock, flags);
 	log->nr_writes++;
-	trace_lc_flush_end(log->env->dev, log->flush_seq, blk_status_to_errno(status));
+	trace_lc_flush_end(log->env->dev, log->flush_seq, status);
 	if (status)
 		redo_undurable(log);	/* with flushing: no other FLUSH slips in (F2) */
 	else if (log->flushing_gen == log->flush_gen && !log->failed && !log->stopped &&
@@ -552,7 +552,7 @@ static void record_written(struct lc_log *log, struct lc_record *rec, blk_status
 	bool risen;
 
 	spin_lock_irqsave(&log->lock, flags);
-	trace_lc_record_written(log->env->dev, rec->seq, blk_status_to_errno(status));
+	trace_lc_record_written(log->env->dev, rec->seq, status);
 	if (status || rec->flush_gen != log->flush_gen) {
 		record_failed(log, rec);
 	} else {

@@ -12,7 +12,8 @@
  *   -> record_written -> durable, with flush_begin and flush_end between these two if the write
  *   had no FUA.
  *
- * An event that is off costs a no-operation.  Any context.
+ * An event that is off costs a no-operation: arguments are what is at hand, and are computed from
+ * only when it is on.  Any context.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM lc
@@ -20,6 +21,8 @@
 #if !defined(LC_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define LC_TRACE_H
 
+#include <linux/blk_types.h>
+#include <linux/blkdev.h>
 #include <linux/tracepoint.h>
 #include <linux/types.h>
 
@@ -104,8 +107,8 @@ TRACE_EVENT(lc_record_sent,
 );
 
 DECLARE_EVENT_CLASS(lc_seq_ended,
-	TP_PROTO(dev_t dev, u64 seq, int error),
-	TP_ARGS(dev, seq, error),
+	TP_PROTO(dev_t dev, u64 seq, blk_status_t status),
+	TP_ARGS(dev, seq, status),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u64, seq)
@@ -114,7 +117,7 @@ DECLARE_EVENT_CLASS(lc_seq_ended,
 	TP_fast_assign(
 		__entry->dev = dev;
 		__entry->seq = seq;
-		__entry->error = error;
+		__entry->error = blk_status_to_errno(status);
 	),
 	TP_printk("%d,%d record %llu error %d", MAJOR(__entry->dev), MINOR(__entry->dev),
 		  __entry->seq, __entry->error)
@@ -122,14 +125,14 @@ DECLARE_EVENT_CLASS(lc_seq_ended,
 
 /* The bio has ended.  One that failed is sent again. */
 DEFINE_EVENT(lc_seq_ended, lc_record_written,
-	TP_PROTO(dev_t dev, u64 seq, int error),
-	TP_ARGS(dev, seq, error)
+	TP_PROTO(dev_t dev, u64 seq, blk_status_t status),
+	TP_ARGS(dev, seq, status)
 );
 
 /* A FLUSH of the SSD has ended, which was sent for all records up to seq. */
 DEFINE_EVENT(lc_seq_ended, lc_flush_end,
-	TP_PROTO(dev_t dev, u64 seq, int error),
-	TP_ARGS(dev, seq, error)
+	TP_PROTO(dev_t dev, u64 seq, blk_status_t status),
+	TP_ARGS(dev, seq, status)
 );
 
 DECLARE_EVENT_CLASS(lc_seq,

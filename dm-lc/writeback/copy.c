@@ -346,8 +346,9 @@ static void read_done(struct run *run)
 {
 	if (!atomic_dec_and_test(&run->pending))
 		return;
-	trace_lc_run_read(run->copy->c->env.dev, run->items[0].block, run->nr,
-			  blk_status_to_errno(run->status));
+	if (trace_lc_run_read_enabled())
+		trace_lc_run_read(run->copy->c->env.dev, run->items[0].block, run->nr,
+				  blk_status_to_errno(run->status));
 	queue_work(run->copy->wq, &run->work);
 }
 

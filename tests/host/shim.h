@@ -427,10 +427,12 @@ static inline void clear_bit_unlock(u64 nr, unsigned long *bits)
 #define TP_fast_assign(...)
 #define TP_printk(...)
 #define DECLARE_EVENT_CLASS(...)
-#define DEFINE_EVENT(class, name, proto, args) \
-	static inline void trace_##name(proto) {}
 #define TRACE_EVENT(name, proto, ...) \
-	static inline void trace_##name(proto) {}
+	static inline void trace_##name(proto) {} \
+	static inline bool trace_##name##_enabled(void) { return false; }
+#define DEFINE_EVENT(class, name, proto, args) \
+	static inline void trace_##name(proto) {} \
+	static inline bool trace_##name##_enabled(void) { return false; }
 #define __percpu
 
 /* One memory node. */

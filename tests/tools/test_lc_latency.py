@@ -7,12 +7,11 @@ import subprocess
 
 import pytest
 
-from lib import host
+from lib import host, tracepoints
 
 TOOL = host.TOP / "userland/latency/lc-latency"
 PROGRAM = host.TOP / "userland/latency/lc-latency.bt"
 PAGE = host.TOP / "userland/man/lc-latency.8"
-EVENTS = host.TOP / "dm-lc/store/trace.h"
 
 
 @pytest.fixture(name="latency")
@@ -71,9 +70,7 @@ def test_needs_bpftrace_and_the_module(latency, tmp_path):
 
 def test_program_uses_what_there_is():
     """Each event and field that it reads is one of the module's, or of the block layer."""
-    source, program = (path.read_text(encoding="ascii") for path in (EVENTS, PROGRAM))
-    fields = {name: set(re.findall(r"(\w+)(?:,|$)", proto)) for name, proto in re.findall(
-        r"^(?:TRACE_EVENT\(|DEFINE_EVENT\(lc_\w+, )(lc_\w+),\n\tTP_PROTO\((.*?)\),$", source, re.M)}
+    program, fields = PROGRAM.read_text(encoding="ascii"), tracepoints.events()
     probes = re.findall(r"^tracepoint:lc:(\w+)\n(.*?)^}", program, re.M | re.S)
     assert len(probes) > 10
     for name, body in probes:
