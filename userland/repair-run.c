@@ -120,25 +120,18 @@ static bool needed_behind(const struct existing *e, size_t i)
 	return false;
 }
 
-static u32 later(u32 slot, u32 other)
-{
-	return slot > other ? slot : other;
-}
-
 /*
- * Slots between two records of a segment, or before its first: the hole before the record at
- * index @i, if there is one that must be filled.
+ * Slots before a record of a segment that no other one names, from @first on: the hole before the
+ * record at index @i, if there is one that must be filled.
  */
-static bool find_hole(const struct existing *e, size_t i, struct hole *hole)
+static bool find_hole(const struct existing *e, size_t i, u32 first, struct hole *hole)
 {
-	const struct lc_record_info *r = &e->c->scan.found[i], *p = r;
+	const struct lc_record_info *r = &e->c->scan.found[i];
 	size_t at;
 
-	*hole = (struct hole){ .segment = r->segment, .to = r->seq };
-	/* Of records of earlier lives, one may name the slots of others (L19). */
-	while (p-- > e->c->scan.found && p->segment == r->segment)
-		hole->first = later(hole->first, p->first_slot + LC_HEADER_SLOTS + p->nr_slots);
-	if (hole->first > r->first_slot)
+	*hole = (struct hole){ .segment = r->segment, .to = r->seq, .first = first };
+	/* It stands among the slots of one of an earlier life (L19). */
+	if (first > r->first_slot)
 		return false;
 	hole->slots = r->first_slot - hole->first;
 	if (!hole->slots || !exists_record(e, r) || !needed_behind(e, i))
@@ -156,12 +149,22 @@ static bool find_hole(const struct existing *e, size_t i, struct hole *hole)
 
 static int fill_holes(const struct existing *e)
 {
+	const struct lc_record_info *r = e->c->scan.found;
 	struct hole *holes = NULL, hole;
+	u32 first = 0, end;		/* slots that records named so far */
 	size_t nr = 0, i;
 	int ret = 0;
 
 	for (i = 0; i < e->c->scan.nr; i++) {
-		if (!find_hole(e, i, &hole))
+		bool found;
+
+		if (!i || r[i].segment != r[i - 1].segment)
+			first = 0;
+		found = find_hole(e, i, first, &hole);
+		end = r[i].first_slot + LC_HEADER_SLOTS + r[i].nr_slots;
+		if (first < end)
+			first = end;
+		if (!found)
 			continue;
 		holes = xrealloc(holes, nr + 1, sizeof(*holes));
 		holes[nr++] = hole;
@@ -263,7 +266,7 @@ static void scan_again(struct check *c, struct existing *e)
 	exists_free(e);
 	scan_free(&c->scan);
 	scan_log(&c->scan, c->ssd, &c->sb, SCAN_RING);
-	scan_select(&c->scan, &c->sb);
+	scan_select(&c->scan, c->ssd, &c->sb);
 	exists_find(e, c);
 }
 

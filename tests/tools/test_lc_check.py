@@ -107,6 +107,29 @@ def test_check_older_life_hides_no_durable_records(image):
     assert run_of(disk)[1] >= 5
 
 
+@pytest.mark.parametrize("durable", [5, 6, 7])
+def test_check_repairs_what_an_older_life_hides(image, durable):
+    """Record 7 stands among the slots of a header of life 1: there is no hole in front of it, and
+    what is missing below what was durable gets a place elsewhere.
+    """
+    disk = image("sb epoch=2 first=4 tail=1 tail_segment=1\n" + "".join(
+        f"data segment=1 slot={2 * n} seq={n + 1} epoch=1 first=1 durable={n} blocks={n}\n"
+        for n in range(3))
+        + "data segment=2 slot=0 seq=4 durable=3 blocks=40\n"
+          "data segment=2 slot=2 seq=5 durable=4 blocks=50\n"
+          f"data segment=3 slot=0 seq=14 epoch=1 first=1 durable=0 blocks={LATER}\n"
+          "data segment=3 slot=2 seq=7 durable=4 blocks=70\n"
+          f"data segment=3 slot=4 seq=8 durable={durable} blocks=80\n")
+    assert check(disk).code == (4 if durable > 5 else 0)
+    if durable == 6:
+        done, _ = assert_repairs(disk)
+        assert "hole" not in done.err and run_of(disk)[1] >= 6, done.err
+    elif durable == 7:
+        # No writer leaves that: record 7 is durable only with all that is in front of it.
+        done = check(disk, "--repair")
+        assert done.code == 4 and "could not be repaired completely" in done.err, done
+
+
 @pytest.mark.parametrize("slot, seq, last", [(0, 1, 4), (4, 2, 4), (7, 3, 4)])
 def test_check_damaged_header(image, slot, seq, last):
     """At the start, in the middle and at the end of a segment: the records behind come back."""
