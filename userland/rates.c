@@ -89,11 +89,11 @@ void rates_print(FILE *out, struct rates *rates, const struct volume_view *views
 	size_t i;
 	unsigned int k;
 
-	if (!rates->lines)
-		print_heading(out);
-	rates->lines = (rates->lines + nr) / HEADING_EVERY ? 0 : rates->lines + nr;
 	if (!nr)
 		fprintf(out, "No lc volume is running.\n");
+	else if (!rates->lines)
+		print_heading(out);
+	rates->lines = (rates->lines + nr) / HEADING_EVERY ? 0 : rates->lines + nr;
 	for (i = 0; i < nr; i++) {
 		const struct rate *last;
 
