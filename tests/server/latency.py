@@ -37,7 +37,7 @@ def median(buckets):
 
 @case(kernels=("server",), disks=DISKS, timeout=1200, module="", memory="2G", long=True)
 def slow_stage_is_named(ctx):
-    """Writes of the SSD take longer than all else; then nothing does, and the drain is seen."""
+    """If writes of the SSD take longer than all else, their stage does; the drain is seen, too."""
     ctx.install()
     ssd = ctx.path("ssd")
     ctx.run(f"echo 0 $(blockdev --getsz {ssd}) delay {ssd} 0 0 {ssd} 0 {DELAY} {ssd} 0 0 | "
