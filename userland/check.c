@@ -386,13 +386,13 @@ static void add_unread_of(struct check *c, const struct scan *scan)
 static void check_log(struct check *c)
 {
 	scan_log(&c->scan, c->ssd, &c->sb, SCAN_LOG);
-	scan_select(&c->scan, &c->sb);
+	scan_select(&c->scan, c->ssd, &c->sb);
 	if (c->scan.verdict == -EUCLEAN) {
 		/* Somebody has to know everything that is left, wherever it is. */
 		c->bad_run = true;
 		scan_free(&c->scan);
 		scan_log(&c->scan, c->ssd, &c->sb, SCAN_RING);
-		scan_select(&c->scan, &c->sb);
+		scan_select(&c->scan, c->ssd, &c->sb);
 	}
 	report_run(c);
 	add_unread_of(c, &c->scan);

@@ -32,7 +32,7 @@ static void add_log(json_object *top, const struct device *dev, const struct lc_
 	struct scan scan;
 
 	scan_log(&scan, dev, sb, SCAN_LOG);
-	scan_select(&scan, sb);
+	scan_select(&scan, dev, sb);
 	json_object_object_add(top, "log", dump_log(&scan));
 	if (args->segments)
 		json_object_object_add(top, "segments", dump_segments(&scan, sb));

@@ -197,11 +197,11 @@ static int read_log(struct extract *x)
 	int ret, damage = 0;
 
 	scan_log(&scan, x->dev, &x->sb, SCAN_LOG);
-	scan_select(&scan, &x->sb);
+	scan_select(&scan, x->dev, &x->sb);
 	if (scan.verdict == -EUCLEAN) {
 		scan_free(&scan);
 		scan_log(&scan, x->dev, &x->sb, SCAN_RING);
-		scan_select(&scan, &x->sb);
+		scan_select(&scan, x->dev, &x->sb);
 		damage = -EUCLEAN;
 		complain(x->dev->path, "record %llu is damaged, so nothing from it on is extracted, up "
 			 "to %llu; work with a copy of the SSD and see lc-check --repair for the rest",

@@ -6,10 +6,9 @@
  *
  * Behind a slot that holds no header every further slot of the segment is tried:
  * one damaged header must not hide the durable records behind it (L13).  Nor may one of an
- * earlier life, which stands where a record of this life was never written: from where the
- * log ends, the slots of such records are tried, too (L19).  A data slot cannot be taken for a
- * header: generation, own address and segment number are in the checksum, and only the log
- * itself ever writes them there.
+ * earlier life, which stands where a record of this life was never written: where the log ends, the
+ * slots of records are tried, too (L19).  A data slot cannot be taken for a header: generation, own
+ * address and segment number are in the checksum, and only the log itself ever writes them there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -78,7 +77,7 @@ static u8 *read_slots(const struct device *dev, const struct lc_sb *sb, u64 segm
 		      u32 end)
 {
 	size_t len = (size_t)(end - from) * LC_SLOT_BYTES;
-	u8 *bytes = xcalloc(1, len + 1);
+	u8 *bytes = xcalloc(1, len);
 
 	if (!device_read(dev, lc_format_log_address(&sb->geo, segment, from), bytes, len))
 		return bytes;
@@ -93,7 +92,7 @@ static u8 *read_slots(const struct device *dev, const struct lc_sb *sb, u64 segm
 static void scan_slots(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
 		       u64 segment, u32 from, u32 end)
 {
-	u8 *bytes = read_slots(dev, sb, segment, from, end);
+	u8 *bytes = from < end ? read_slots(dev, sb, segment, from, end) : NULL;
 	u32 slot;
 
 	for (slot = from; slot < end; slot++) {
@@ -155,12 +154,13 @@ static bool is_skipped(const struct lc_sb *sb, u64 segment)
 	return false;
 }
 
-static void scan_segments(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
-			  enum scan_mode mode)
+void scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
+	      enum scan_mode mode)
 {
 	u64 segment, last = sb->tail_segment + sb->geo.nr_segments;
 	u32 stale = 0;
 
+	memset(scan, 0, sizeof(*scan));
 	for (segment = sb->tail_segment; segment < last; segment++) {
 		if (scan_segment(scan, dev, sb, segment)) {
 			stale = 0;
@@ -238,91 +238,47 @@ static int add_visible(struct scan *scan, struct end end, struct lc_replay_log *
 	return ret;
 }
 
-/* Where does the log end, by the chains of headers?  Fills the empty @log. */
-static int find_end(struct scan *scan, const struct lc_sb *sb, struct lc_replay_log *log,
-		    struct end *end)
+/* As a start does: look, look behind where the log ends then, and decide. */
+static int select_run(struct scan *scan, const struct lc_sb *sb, struct lc_replay_log *log)
 {
+	struct end end = { ~0ULL, ~0ULL, 0 };
 	int ret;
 	u32 i;
 
-	*end = (struct end) { ~0ULL, ~0ULL, 0 };
-	free(scan->seen);
-	scan->seen = xcalloc(scan->nr, sizeof(*scan->seen));
-	ret = add_visible(scan, *end, log);
+	ret = add_visible(scan, end, log);
 	if (!ret)
 		ret = lc_replay_select(sb, log, &scan->run);
-	*end = (struct end) { sb->tail_segment, sb->tail_segment, 0 };
+	if (ret)
+		return ret;
+	end = (struct end) { sb->tail_segment, sb->tail_segment, 0 };
 	for (i = 0; i < log->nr; i++) {
 		const struct lc_replay_record *r = lc_replay_at(log, i);
 
 		if (r->keep && r->seq == scan->run.last_seq)
-			*end = (struct end) { lc_replay_told_boundary(log, r),
-					      lc_replay_segment(log, r),
-					      lc_replay_slot(log, r) };
+			end = (struct end) { lc_replay_told_boundary(log, r),
+					    lc_replay_segment(log, r),
+					     lc_replay_slot(log, r) };
 	}
-	return ret;
-}
-
-/* As a start does: look, look behind where the log ends then, and decide. */
-static int select_run(struct scan *scan, const struct lc_sb *sb, struct lc_replay_log *log)
-{
-	struct end end;
-	int ret = find_end(scan, sb, log, &end);
-
-	if (ret)
-		return ret;
+	scan->boundary = end.boundary;
 	free_log(log);
 	alloc_log(log, sb);
 	ret = add_visible(scan, end, log);
 	return ret ? ret : lc_replay_select(sb, log, &scan->run);
 }
 
-/* L19: the slots of records of earlier lives, in the segments that were open where the log ends. */
-static void scan_older(struct scan *scan, const struct device *dev, const struct lc_sb *sb)
-{
-	struct lc_record_info *found = scan->found;
-	bool *hidden = scan->hidden;
-	size_t nr = scan->nr, i;
-	struct lc_replay_log log;
-	struct end end;
-
-	alloc_log(&log, sb);
-	find_end(scan, sb, &log, &end);
-	free_log(&log);
-	scan->found = NULL;
-	scan->hidden = NULL;
-	scan->nr = 0;
-	for (i = 0; i < nr; i++) {
-		const struct lc_record_info *info = &found[i];
-		u32 from = info->first_slot + LC_HEADER_SLOTS;
-
-		add_record(scan, info, hidden[i]);
-		if (!hidden[i] && info->epoch != sb->epoch && info->nr_slots &&
-		    info->segment >= end.boundary)
-			scan_slots(scan, dev, sb, info->segment, from, from + info->nr_slots);
-	}
-	free(found);
-	free(hidden);
-}
-
-void scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
-	      enum scan_mode mode)
-{
-	memset(scan, 0, sizeof(*scan));
-	scan_segments(scan, dev, sb, mode);
-	scan_older(scan, dev, sb);
-}
-
-void scan_select(struct scan *scan, const struct lc_sb *sb)
+static void decide(struct scan *scan, const struct lc_sb *sb)
 {
 	struct lc_replay_log log;
 	size_t i;
 	u32 n;
 
+	free(scan->seen);
+	scan->seen = xcalloc(scan->nr, sizeof(*scan->seen));
 	scan->run = (struct lc_replay_result) {
 		.first_seq = sb->tail_seq, .last_seq = sb->tail_seq - 1,
 		.durable_seq = sb->tail_seq - 1, .next_segment = sb->tail_segment,
 	};
+	scan->boundary = sb->tail_segment;
 	alloc_log(&log, sb);
 	scan->verdict = select_run(scan, sb, &log);
 	/* R6 here of all that was found: nothing may be repaired by such a superblock. */
@@ -346,6 +302,55 @@ void scan_select(struct scan *scan, const struct lc_sb *sb)
 			scan->kept[at - scan->found] = true;
 	}
 	free_log(&log);
+}
+
+/*
+ * May record @i hide others (L19)?  Where the log ends, as a start does, look into the slots of each
+ * that a chain leads to.
+ */
+static bool may_hide(const struct scan *scan, size_t i)
+{
+	return !scan->hidden[i] && scan->found[i].segment >= scan->boundary;
+}
+
+/* Try the slots of records that may hide others.  Return: whether any was found there. */
+static bool look_inside(struct scan *scan, const struct device *dev, const struct lc_sb *sb)
+{
+	struct scan all = *scan;
+	size_t i, nr_dark;
+
+	for (i = 0; i < scan->nr && !may_hide(scan, i); i++)
+		;
+	if (i == scan->nr)
+		return false;
+	all.found = NULL;
+	all.hidden = NULL;
+	all.nr = 0;
+	for (i = 0; i < scan->nr; i++) {
+		const struct lc_record_info *info = &scan->found[i];
+		u32 from = info->first_slot + LC_HEADER_SLOTS;
+
+		add_record(&all, info, scan->hidden[i]);
+		if (!may_hide(scan, i))
+			continue;
+		nr_dark = all.nr_dark;
+		scan_slots(&all, dev, sb, info->segment, from, from + info->nr_slots);
+		/* If the record is part of the run, its slots hold its own data. */
+		if (scan->kept[i])
+			all.nr_dark = nr_dark;
+	}
+	i = scan->nr;
+	free(scan->found);
+	free(scan->hidden);
+	*scan = all;
+	return scan->nr != i;
+}
+
+void scan_select(struct scan *scan, const struct device *dev, const struct lc_sb *sb)
+{
+	decide(scan, sb);
+	if (look_inside(scan, dev, sb))
+		decide(scan, sb);
 }
 
 void scan_truncate(struct scan *scan, u64 last_seq)

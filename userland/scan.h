@@ -39,6 +39,7 @@ struct scan {
 	struct scan_dark *dark;
 	size_t nr_dark;
 	u64 nr_segments_read;
+	u64 boundary;		/* where the run ends: its last record's */
 	struct lc_replay_result run;
 	int verdict;		/* of lc_replay_select(), or -E2BIG: too many lives */
 };
@@ -49,8 +50,11 @@ struct scan {
  */
 void scan_log(struct scan *scan, const struct device *dev, const struct lc_sb *sb,
 	      enum scan_mode mode);
-/* Let the replay rules decide which of them exist: fills in seen[], kept[], run and verdict. */
-void scan_select(struct scan *scan, const struct lc_sb *sb);
+/*
+ * Let the replay rules decide which of them exist: fills in seen[], kept[], run and verdict.  Adds
+ * records that others have hidden (L19).
+ */
+void scan_select(struct scan *scan, const struct device *dev, const struct lc_sb *sb);
 /* Drop the records above @last_seq from the run: their data is torn. */
 void scan_truncate(struct scan *scan, u64 last_seq);
 /*

@@ -6,10 +6,6 @@
  * is the next header.  A slot that holds no header ends the chain, but a damaged header does not
  * hide those after it (L13): a walk may go on slot by slot.
  *
- * A life opens a segment once.  If a crash killed records of a life, the next one may open their
- * segments again, and write in any order there.  A header of the earlier life then stands where
- * a record was never written, and names slots that hold headers of the later one (L19).
- *
  * Pure, as format.c is; the caller reads the headers.
  */
 #ifndef LC_CHAIN_H
@@ -24,7 +20,6 @@ struct lc_chain {
 	u64 epoch;	/* of the life whose records are wanted, 0: of any (R7) */
 	u32 slot;	/* of the segment, to be read next */
 	u32 next;	/* slot after the last record, where the next header should be */
-	bool older;	/* some record is of an earlier life than the superblock's (L19) */
 };
 
 static inline void lc_chain_start(struct lc_chain *chain, u64 segment, u64 epoch)
@@ -41,15 +36,6 @@ static inline bool lc_chain_at_end(const struct lc_chain *chain, const struct lc
 static inline bool lc_chain_unbroken(const struct lc_chain *chain)
 {
 	return chain->slot == chain->next;
-}
-
-/*
- * Can headers that count be in slots to which the walk does not lead?  The walk was never broken.
- * The slots of a record of the superblock's life hold nothing else of that life.
- */
-static inline bool lc_chain_hides_none(const struct lc_chain *chain, const struct lc_geometry *geo)
-{
-	return lc_chain_at_end(chain, geo) && !chain->older;
 }
 
 /* Return: where the slot to be read is, in bytes on the SSD. */
@@ -80,7 +66,6 @@ static inline int lc_chain_step(struct lc_chain *chain, const struct lc_sb *sb,
 	/* At least one slot further, and not beyond the segment: decoding has checked that. */
 	chain->slot += LC_HEADER_SLOTS + info->nr_slots;
 	chain->next = chain->slot;
-	chain->older |= info->epoch != sb->epoch;
 	return 0;
 }
 

@@ -36,7 +36,7 @@
 #define LC_REPLAY_CHUNK		(1u << 13)	/* records */
 #define LC_REPLAY_LIVES		(1u << 16)	/* more lives are refused */
 #define LC_REPLAY_NONE		(~0u)
-#define LC_REPLAY_FAR_BACK	1023u
+#define LC_REPLAY_FAR_BACK	16383u
 
 /*
  * What replay keeps of one record header that decoded.  A scan follows the chains, and
@@ -62,15 +62,18 @@ struct lc_replay_record {
 		/* out: of lc_replay_find_boundaries(), see lc_replay_boundary_segment() */
 		u32 boundary;
 	};
-	u32 life : 20;
-	/* Segments back to the boundary that its header tells; FAR_BACK and more: to the tail's. */
-	u32 back : 10;
+	u32 life : 16;
+	/*
+	 * Segments back to the boundary that its header tells, less than a round, which is 2,048 at
+	 * most; FAR_BACK and more, of a damaged header: to the tail's.
+	 */
+	u32 back : 14;
 	u32 hidden : 1;	/* no chain of headers leads to it: it only tells of others */
 	u32 keep : 1;	/* out: part of the run */
 };
 
 static_assert(sizeof(struct lc_replay_record) == 24, "lc_replay_record");
-static_assert(LC_REPLAY_LIVES <= 1u << 20, "lc_replay_record.life");
+static_assert(LC_REPLAY_LIVES <= 1u << 16, "lc_replay_record.life");
 
 /* A life that headers tell of; one epoch has several if they disagree about its beginning. */
 struct lc_replay_life {

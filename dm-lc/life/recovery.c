@@ -7,10 +7,10 @@
  *     without a first one.  Stop after more stale segments in a row than lanes can
  *     be open; segments the superblock names as skipped do not count (L8).
  *  2. Select the unbroken run (replay.c).  In the segments that were open where it ends,
- *     and in all later ones, try every slot that no chain of this life leads to: a header that
- *     rotted or was never written hides what follows it (L4, L13), and so does one of an earlier
- *     life in its place (L19).  If the run ends below a seq that was durable, records are
- *     damaged: refuse, nothing is changed, lc-check decides.
+ *     and in all later ones, try every slot: a header that rotted or was never written hides
+ *     what follows it (L4, L13), and one of an earlier life in its place names slots in which
+ *     this life may have written (L19).  If the run ends below a seq that was durable, records
+ *     are damaged: refuse, nothing is changed, lc-check decides.
  *  3. Verify the data of records above the highest durable seq; the first one
  *     that is torn ends the run.  What a power cut tore may also be an error when it is
  *     read: such data is torn, and such a header counts as none (L16).  If that hides a
@@ -20,12 +20,11 @@
  *
  * Work and memory grow with the log between tail and head, not with the SSD.  With n headers in
  * it, step 1 reads each of them once, and keeps 24 bytes of it (RP1).  Step 2 merges chains of
- * them, in n log n steps at most, and reads the first sector of each slot that it tries.  Step 3
- * reads what is not known to be durable, which is what was in RAM at the crash.  Step 5 reads
- * each header of the run once more.  All loops over headers let other tasks run.
- * Nothing is written.
+ * them, in n log n steps at most, and reads the first sector of each slot that it tries: of a round
+ * (16 segments a lane at most) and of what was in flight, however long the log is.  Step 3 reads
+ * what is not known to be durable, which is what was in RAM at the crash.  Step 5 reads each header
+ * of the run once more.  All loops over headers let other tasks run.  Nothing is written.
  */
-#include <linux/bitops.h>
 #include <linux/blkdev.h>
 #include <linux/delay.h>
 #include <linux/mm.h>
@@ -67,7 +66,6 @@ struct scan {
 	struct lc_cache *c;
 	struct walk *walks;
 	struct lc_found found;
-	unsigned long *known;	/* by segment from the tail's: no header is where no chain leads */
 	u64 stale_run;		/* stale segments in a row */
 	u64 end;		/* one above the last segment with a record */
 	u32 nr_again;		/* reads repeated */
@@ -131,8 +129,6 @@ static int walk_on(struct scan *s, struct walk *w)
 		return 0;
 	}
 	w->ended = lc_chain_at_end(&w->chain, &sb->geo);
-	if (lc_chain_hides_none(&w->chain, &sb->geo))
-		__set_bit(w->chain.segment - sb->tail_segment, s->known);
 	return lc_found_add(&s->found, &info, false);
 }
 
@@ -218,7 +214,10 @@ static void read_candidates(struct scan *s, u64 segment, u32 slot, u32 nr)
 	lc_io_batch_wait(&batch);
 }
 
-/* Try the slots of a segment from @slot on for headers that no chain leads to. */
+/*
+ * Try the slots of a segment from @slot on for headers that no chain leads to, those of records
+ * included (L19).
+ */
 static int look_behind(struct scan *s, u64 segment, u32 slot)
 {
 	u32 seg_slots = s->c->sb.geo.seg_slots, nr, i;
@@ -352,10 +351,8 @@ static int select_run(struct scan *s, struct lc_replay_result *result)
 		}
 	}
 	/* Records in flight at the crash are in these segments, in any order. */
-	for (n = first; !ret && !s->found.full && (n == last || n < s->end); n++) {
-		if (n == last || !test_bit(n - sb->tail_segment, s->known))
-			ret = look_behind(s, n, n == last ? slot : 0);
-	}
+	for (n = first; !ret && !s->found.full && (n == last || n < s->end); n++)
+		ret = look_behind(s, n, n == last ? slot : 0);
 	if (!ret)
 		ret = lc_found_check(&s->found);
 	return ret ? ret : lc_replay_select(sb, &s->found.log, result);
@@ -593,7 +590,6 @@ static void scan_free(struct scan *s)
 	for (i = 0; s->walks && i < WINDOW; i++)
 		kfree(s->walks[i].read.data);
 	kvfree(s->walks);
-	kvfree(s->known);
 }
 
 static int scan_alloc(struct scan *s, struct lc_cache *c)
@@ -602,8 +598,7 @@ static int scan_alloc(struct scan *s, struct lc_cache *c)
 
 	s->c = c;
 	s->walks = kvcalloc(WINDOW, sizeof(*s->walks), GFP_KERNEL);
-	s->known = kvcalloc(BITS_TO_LONGS(c->sb.geo.nr_segments), sizeof(long), GFP_KERNEL);
-	if (!s->walks || !s->known)
+	if (!s->walks)
 		return -ENOMEM;
 	for (i = 0; i < WINDOW; i++) {
 		s->walks[i].read.data = kmalloc(LC_SLOT_BYTES, GFP_NOIO);

@@ -49,7 +49,6 @@ static void whole(struct kunit *test)
 		slot += LC_HEADER_SLOTS + nr;
 	}
 	KUNIT_EXPECT_EQ(test, slot, sb->geo.seg_slots);
-	KUNIT_EXPECT_TRUE(test, lc_chain_hides_none(&chain, &sb->geo));
 }
 
 /* A header that does not decode leaves the walk where it is; it can go on after it (L13). */
@@ -100,30 +99,10 @@ static void lives(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, any.slot, 6);
 }
 
-/* A record of an earlier life names slots in which a later life may have written (L19). */
-static void older(struct kunit *test)
-{
-	struct lc_sb *sb = example_sb_alloc(test, LC_CSUM_XXH64);
-	union example_block *raw = example_block_alloc(test);
-	u32 rest = sb->geo.seg_slots - 2 * LC_HEADER_SLOTS - 2;
-	struct lc_record_info info;
-	struct lc_chain chain;
-
-	lc_chain_start(&chain, SEGMENT, 0);
-	seal(&raw->record, sb, 0, 2, sb->epoch - 1);
-	KUNIT_ASSERT_EQ(test, lc_chain_step(&chain, sb, &raw->record, &info, NULL), 0);
-	KUNIT_EXPECT_FALSE(test, lc_chain_hides_none(&chain, &sb->geo));
-	seal(&raw->record, sb, chain.slot, rest, sb->epoch);
-	KUNIT_ASSERT_EQ(test, lc_chain_step(&chain, sb, &raw->record, &info, NULL), 0);
-	KUNIT_EXPECT_TRUE(test, lc_chain_at_end(&chain, &sb->geo));
-	KUNIT_EXPECT_FALSE(test, lc_chain_hides_none(&chain, &sb->geo));
-}
-
 static struct kunit_case chain_cases[] = {
 	KUNIT_CASE(whole),
 	KUNIT_CASE(broken),
 	KUNIT_CASE(lives),
-	KUNIT_CASE(older),
 	{}
 };
 

@@ -141,7 +141,7 @@ static bool log_of(struct medium *m, struct lc_sb *sb, struct scan *scan)
 		return false;
 	*sb = *image_sb(&img);
 	scan_log(scan, &dev, sb, SCAN_RING);
-	scan_select(scan, sb);
+	scan_select(scan, &dev, sb);
 	return true;
 }
 

@@ -202,19 +202,21 @@ static void far_seqs(void)
 /* The boundary that a header tells is its own or a lower one, and never below the tail. */
 static void told_boundaries(void)
 {
-	static const u32 back[] = { 1, 2, 1021, 1022, 1023, 1024, 1025, 2046, 2047, 2048, 5000 };
-	struct lc_record_info r = { .seq = 1, .epoch = 9, .epoch_first_seq = 1, .segment = 6001 };
+	static const u32 back[] = {
+		1, 2, 1023, 1024, 2048, 16381, 16382, 16383, 16384, 16385, 32766, 32767, 32768, 50000,
+	};
+	struct lc_record_info r = { .seq = 1, .epoch = 9, .epoch_first_seq = 1, .segment = 60001 };
 	u32 i;
 
 	for (i = 0; i < sizeof(back) / sizeof(*back); i++) {
 		start_round();
 		sb.tail_segment = 900;
-		sb.geo.nr_segments = 6000;
-		sb.geo.nr_slots = 6000 * SEG_SLOTS;
+		sb.geo.nr_segments = 60000;
+		sb.geo.nr_slots = 60000 * SEG_SLOTS;
 		r.boundary = r.segment - back[i];
 		new_log();
 		if (add(&r, false) || lc_replay_told_boundary(&found_log, at(0)) !=
-				      (back[i] < 1023 ? r.boundary : 900))
+				      (back[i] < LC_REPLAY_FAR_BACK ? r.boundary : 900))
 			die("a boundary far back was not told as it is, or as the tail");
 		sb.tail_segment = r.boundary + 1;
 		new_log();
