@@ -28,6 +28,25 @@ static bool has_header_inside(const struct check *c, const struct lc_record_info
 	return false;
 }
 
+/* A record of a life that no superblock has begun, in a slot that this start or the next reads. */
+static bool has_later_life(const struct check *c)
+{
+	u64 first = c->sb.tail_segment, n;
+	struct lc_record_header raw;
+	struct lc_record_info info;
+	const char *why;
+	u32 slot;
+
+	for (n = first; n < first + 2 * c->sb.geo.nr_segments; n++) {
+		for (slot = 0; slot < c->sb.geo.seg_slots; slot++) {
+			if (!scan_read_header(c->ssd, &c->sb, n, slot, &raw, &info, &why) &&
+			    info.epoch > c->sb.epoch)
+				return true;
+		}
+	}
+	return false;
+}
+
 /* What only somebody who means harm can make: no life of a log leaves it. */
 static void look_for_lies(const struct check *c, struct verdict *verdict)
 {
@@ -35,6 +54,7 @@ static void look_for_lies(const struct check *c, struct verdict *verdict)
 	size_t i, j, nr;
 	bool unknown;
 
+	verdict->later = has_later_life(c);
 	scan_log(&scan, c->ssd, &c->sb, SCAN_LOG);
 	nr = scan.nr;
 	unknown = scan_unknown(&scan);

@@ -12,6 +12,7 @@ struct verdict {
 	bool contradicts;	/* two headers disagree about the first seq of a life */
 	bool nested;		/* a header lies in the data of a record */
 	bool beyond;		/* there are records where no reader goes: behind a long gap */
+	bool later;		/* there is a record of a later life than the superblock's */
 	bool lost;		/* the mark lists lost ranges */
 };
 
