@@ -5,9 +5,11 @@ meta/ proves the whole, with guests; this proves the pieces, in a second.
 """
 
 import dataclasses
+import os
 import socket
 import subprocess
 import sys
+import time
 import types
 
 import pytest
@@ -409,3 +411,20 @@ def test_one_kernel_leaves_other_guests_out():
     assert done.returncode == 0, done.stdout + done.stderr
     names = [line for line in done.stdout.splitlines() if "::" in line]
     assert names and all("[stock-" in name for name in names), names
+
+
+def test_cache_keeps_what_is_used(tmp_path):
+    """Another checkout's images stay for a week after their last use; others' files always."""
+    old = time.time() - host.WEEK - 60
+    for name in ("root-old.squashfs", "root-recent.squashfs", "root-used.squashfs", "other-old"):
+        (tmp_path / name).touch()
+    for name in ("root-folder.squashfs", "root-used-folder.squashfs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    for path in tmp_path.iterdir():
+        if "recent" not in path.name:
+            os.utime(path, (old, old))
+    host.keep(tmp_path / "root-used-folder.squashfs", "nothing-*")
+    host.keep(tmp_path / "root-used.squashfs", "root-*.squashfs")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "other-old", "root-recent.squashfs", "root-used-folder.squashfs", "root-used.squashfs"]

@@ -45,6 +45,7 @@ def image(name="guest", packages=None):
     with host.locked(f"{name}-root"):
         if not path.exists():
             make(name, suite, packages, path)
+        host.keep(path, f"{name}-*.squashfs")
     return path
 
 
@@ -68,9 +69,6 @@ def make(name, suite, packages, path):
                  log=log, stdin=stream)
     tar.unlink()
     fresh.rename(path)
-    for stale in path.parent.glob(f"{name}-*.squashfs"):
-        if stale != path:
-            stale.unlink()
 
 
 if __name__ == "__main__":

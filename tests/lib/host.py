@@ -9,12 +9,15 @@ import itertools
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
+import time
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 TOP = TESTS.parent
 BUILD = TOP / "build"
+WEEK = 7 * 86400  # seconds
 
 
 def cache():
@@ -78,6 +81,16 @@ def locked(name, folder=None):
             say(f"waiting for another run that holds {name}.lock")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+def keep(path, pattern):
+    """Note that a file or folder of the cache is used, and delete its like that nobody has used for
+    a week: another checkout that runs now may need another one. Under the lock of its kind.
+    """
+    os.utime(path)
+    for other in path.parent.glob(pattern):
+        if other != path and time.time() - other.stat().st_mtime > WEEK:
+            shutil.rmtree(other) if other.is_dir() else other.unlink()
 
 
 @functools.lru_cache

@@ -148,11 +148,10 @@ def build(name):
             return []
         return sorted(top.glob(f"{name}-*-{key}/kernel-release"), key=os.path.getmtime)
 
-    done = built()
-    if not done:
-        with host.locked(f"kernel-{name}"):
-            done = built() or [build_newest(name, key, fragments)]
-    tree = done[-1].parent
+    with host.locked(f"kernel-{name}"):
+        done = built() or [build_newest(name, key, fragments)]
+        tree = done[-1].parent
+        host.keep(tree, f"{name}-*")
     release = done[-1].read_text(encoding="ascii").strip()
     return Kernel(name, release, tree / IMAGES.get(name, "bzImage"), tree / "lib/modules" / release,
                   tree / "gcc", tree / "clang")
@@ -185,9 +184,6 @@ def build_newest(name, key, fragments):
     (work / "out" / "kernel-release").write_text(release, encoding="ascii")
     (work / "out").rename(final)
     shutil.rmtree(work, ignore_errors=True)
-    for stale in final.parent.glob(f"{name}-*"):
-        if stale != final:
-            shutil.rmtree(stale)
     return final / "kernel-release"
 
 

@@ -83,6 +83,7 @@ def image():
     with host.locked("server-root"):
         if not (home / "kernel-release").exists():
             make(suite, packages, home)
+        host.keep(home, "server-*-*")
     release = (home / "kernel-release").read_text(encoding="ascii")
     kdir = home / "tree/usr/src" / f"linux-headers-{release}"
     return kernels.Kernel("server", release, home / "vmlinuz", home / "tree/usr/lib/modules",
@@ -117,9 +118,6 @@ def make(suite, packages, home):
     (work / "kernel-release").write_text(release, encoding="ascii")
     shutil.rmtree(home, ignore_errors=True)
     work.rename(home)
-    for stale in home.parent.glob("server-*-*"):
-        if stale != home and stale.is_dir():
-            shutil.rmtree(stale)
 
 
 # $1: the work folder, $2: the size. Ownership must survive, so it is one process.
