@@ -14,6 +14,7 @@
 #include "image.h"
 #include "memory.h"
 #include "options.h"
+#include "probe.h"
 #include "signature.h"
 #include "storage.h"
 #include "tabline.h"
@@ -124,14 +125,70 @@ static int check_storage(const struct device *ssd, const struct device *hdd, boo
 				  "the line that --print-table prints");
 }
 
+static bool is_absent(const char *path)
+{
+	return path && access(path, F_OK) && errno == ENOENT;
+}
+
+/* Links of by-lc need a UUID.  One of the halves whose UUID is not known may be the one missed. */
+static void explain_nameless(void)
+{
+	char **paths = identity_list();
+	struct probe probe;
+	struct device dev;
+	size_t i;
+
+	for (i = 0; paths[i]; i++) {
+		if (device_open(&dev, paths[i], DEVICE_GLANCE | DEVICE_QUIET))
+			continue;
+		if (!probe_device(&dev, &probe) && probe.role != PROBE_NEITHER && !probe.known)
+			complain(paths[i], "is the %s of a pair, %s", probe.role == PROBE_CACHE ?
+				 "SSD" : "hard disk", probe.version ?
+				 "formatted by a newer dm-lc; if it is this one, use that version's "
+				 "tools and module" :
+				 "but damaged; if it is this one, see lc-check");
+		device_close(&dev);
+	}
+	identity_list_free(paths);
+}
+
 /*
- * A path of the hard disk, to be freed, which need not be the right one if it is @path; NULL after
- * complaining.  A disk that appears late is waited for.
+ * A half of the pair that a path names is not there.  systemctl status shows this for a volume of
+ * /etc/lctab: why it was not started, and all that can be done.
  */
-static char *await_backing(const struct lc_sb *sb, const struct device *ssd, const char *path,
+static void explain_absent(char **args)
+{
+	bool ssd = is_absent(args[1]);
+
+	if (ssd)
+		complain(args[1], "the SSD of volume %s is not there; nothing was started",
+			 shown(args[0]));
+	if (is_absent(args[2]))
+		complain(args[2], "the hard disk of volume %s is not there; nothing was started",
+			 shown(args[0]));
+	explain_nameless();
+	complain(NULL, "three ways out: 1. attach the device; a volume of " LCTAB_PATH " starts at once "
+		 "then");
+	complain(NULL, "2. if it has another name now, give that name, or correct the line in "
+		 LCTAB_PATH "; then systemctl daemon-reload");
+	if (ssd)
+		complain(NULL, "3. if the SSD is lost, and with it what only it held: lc-detach "
+			 "--force=cache-missing --backing %s, see lc-detach(8)",
+			 args[2] ? shown(args[2]) : "HDD");
+	else
+		complain(NULL, "3. if the hard disk is lost: lc-dump --extract saves what only the SSD "
+			 "holds, and lc-format makes a new pair");
+}
+
+/*
+ * A path of the hard disk, to be freed, which need not be the right one if @args names it; NULL
+ * after complaining.  A disk that appears late is waited for.
+ */
+static char *await_backing(const struct lc_sb *sb, const struct device *ssd, char **args,
 			   u64 wait_ns)
 {
 	const struct timespec pause = { .tv_sec = 1 };
+	const char *path = args[2];
 	u64 begin = now_ns();
 	char *found = NULL;
 
@@ -141,6 +198,10 @@ static char *await_backing(const struct lc_sb *sb, const struct device *ssd, con
 		if (found || (path && !access(path, F_OK)))
 			break;
 		nanosleep(&pause, NULL);
+	}
+	if (is_absent(path)) {
+		explain_absent(args);
+		return NULL;
 	}
 	if (path)
 		return xasprintf("%s", path);
@@ -152,7 +213,7 @@ static char *await_backing(const struct lc_sb *sb, const struct device *ssd, con
  * The verified hard disk, open; its path is to be freed.  Between here and the kernel's own
  * checks only its content can change, not which disk it is.
  */
-static int choose_backing(const struct lc_sb *sb, const struct device *ssd, const char *path,
+static int choose_backing(const struct lc_sb *sb, const struct device *ssd, char **args,
 			  const struct choices *choices, struct device *hdd)
 {
 	unsigned int flags = DEVICE_EXCL | DEVICE_USE;
@@ -165,7 +226,7 @@ static int choose_backing(const struct lc_sb *sb, const struct device *ssd, cons
 			 "know it, create the device from the line that --print-table prints");
 		return -EXDEV;
 	}
-	found = await_backing(sb, ssd, path, choices->wait_ns);
+	found = await_backing(sb, ssd, args, choices->wait_ns);
 	if (!found)
 		return -ENODEV;
 	ret = device_find(hdd, found, flags);
@@ -317,6 +378,10 @@ static int resume(char **args, const struct choices *choices)
 	}
 	if (!choices->print_only && check_name(args[0]))
 		return LC_EXIT_FAIL;
+	if (is_absent(args[1])) {
+		explain_absent(args);
+		return LC_EXIT_FAIL;
+	}
 	if (read_ssd(&ssd, args[1], &img))
 		return LC_EXIT_FAIL;
 	sb = image_sb(&img);
@@ -324,7 +389,7 @@ static int resume(char **args, const struct choices *choices)
 	if (ret)
 		goto close_ssd;
 	ret = LC_EXIT_FAIL;
-	if (choose_backing(sb, &ssd, args[2], choices, &hdd))
+	if (choose_backing(sb, &ssd, args, choices, &hdd))
 		goto close_ssd;
 	if (!start_or_print(args[0], sb, &hdd, &ssd, options, choices->print_only)) {
 		ret = LC_EXIT_OK;

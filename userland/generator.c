@@ -26,14 +26,17 @@
  *   is wanted by a device that is plugged in without anybody having waited.  The SSD that comes
  *   last starts the volume as the hard disk that comes last does; the service waits for the other.
  *
- * - The SSD dies while the volume runs.  The volume goes on without it (mode degraded), so the
- *   service requires the SSD but is not bound to it: BindsTo= would unmount a working volume.
- *   The hard disk is bound: once it is gone the volume cannot work, and after the stop a disk that
- *   is plugged in again starts it anew, with all the SSD holds.
+ * - The SSD dies while the volume runs.  The volume goes on without it (mode degraded), so no stop
+ *   comes from the SSD: that would unmount a working volume.  The hard disk's does, with
+ *   StopPropagatedFrom=: once it is gone the volume cannot work, and after the stop a disk that is
+ *   plugged in again starts it anew, with all the SSD holds.
  *
- * - The SSD never appears.  The service fails after the timeout, lc.target with it, and the boot
- *   goes on; what a mount that lacks its device means is up to its own line in fstab.  With nofail
- *   nothing is ordered after the service, so nobody waits.
+ * - A device never appears.  The service wants its devices and does not require them (nor has
+ *   BindsTo=): otherwise it would fail as a dependency, before it has said anything.  So it starts
+ *   after the timeout, lc-resume tells which device is not there and what can be done, and
+ *   systemctl status shows that.  lc.target fails with the service, and the boot goes on; what a
+ *   mount that lacks its device means is up to its own line in fstab.  With nofail nothing is
+ *   ordered after the service, so nobody waits.
  *
  * - A start that hangs in replay, in the kernel.  Nothing can end it, so it has no time limit: one
  *   would leave a volume that starts behind the back of a failed unit.  The console shows that the
@@ -219,9 +222,9 @@ static void write_order(FILE *file, const struct unit *u)
 		"systemd-udevd.service\n");
 	fprintf(file, "Before=blockdev@%s.target\nPropagatesStopTo=blockdev@%s.target\n", u->node,
 		u->node);
-	fprintf(file, "Requires=%s\nAfter=%s\n", u->ssd, u->ssd);
+	fprintf(file, "Wants=%s\nAfter=%s\n", u->ssd, u->ssd);
 	if (u->hdd)
-		fprintf(file, "BindsTo=%s\nAfter=%s\n", u->hdd, u->hdd);
+		fprintf(file, "Wants=%s\nAfter=%s\nStopPropagatedFrom=%s\n", u->hdd, u->hdd, u->hdd);
 	if (line->netdev)
 		write_network(file, line);
 	if (!line->nofail)

@@ -145,6 +145,11 @@ def cache_on(script):
 def make_newer(ssd, _hdd):
     """A cache of a later format version."""
     mklog(ssd.path, "sb epoch=1 clean=1\n")
+    say_newer(ssd)
+
+
+def say_newer(ssd):
+    """Both superblocks in front are of a later format version."""
     for copy in (0, MIB // 2):
         ssd.write(copy + SB_VERSION_AT, struct.pack("<I", 99))
 

@@ -188,6 +188,30 @@ def test_resume_of_what_runs(pair, fake, disks):
     assert fake.log() == before
 
 
+def test_resume_tells_the_ways_out(pair, fake, tmp_path):
+    """A device that a path names is not there: which one, and what can be done about each."""
+    assert lc_format(pair).code == 0
+    ssd, hdd = tmp_path / "no-ssd", tmp_path / "no-hdd"
+    ways = ("three ways out: 1. attach", "/etc/lctab", "2. if it has another name", "daemon-reload")
+    done = fake.tool("resume", "lc0", ssd, pair[1].dev)
+    expect(done, 1, f"{ssd}: the SSD of volume lc0 is not there; nothing was started", *ways,
+           f"3. if the SSD is lost, and with it what only it held: lc-detach --force=cache-missing "
+           f"--backing {pair[1].dev}")
+    assert "hard disk" not in done.err and len(done.err.splitlines()) == 4, done.err
+    expect(fake.tool("resume", "lc0", ssd), 1, "--backing HDD,")
+    done = fake.tool("resume", "lc0", pair[0].dev, hdd)
+    expect(done, 1, f"{hdd}: the hard disk of volume lc0 is not there; nothing was started", *ways,
+           "3. if the hard disk is lost: lc-dump --extract")
+    assert "the SSD of" not in done.err and len(done.err.splitlines()) == 4, done.err
+    done = fake.tool("resume", "lc0", ssd, hdd)
+    expect(done, 1, f"{ssd}: the SSD of", f"{hdd}: the hard disk of", *ways, "lc-detach")
+    assert len(done.err.splitlines()) == 5, done.err
+    make_newer(*pair)
+    expect(fake.tool("resume", "lc0", ssd), 1, "the SSD of volume lc0 is not there",
+           f"{pair[0].dev}: is the SSD of a pair, formatted by a newer dm-lc", "tools and module")
+    assert not [line for line in fake.log() if line.startswith("create")]
+
+
 def test_resume_waits_for_the_hard_disk(pair, fake, tmp_path):
     """--wait: as long as said, and no longer than needed; then it is as without."""
     assert lc_format(pair).code == 0
@@ -204,7 +228,7 @@ def test_resume_waits_for_the_hard_disk(pair, fake, tmp_path):
         assert fake.tool("remove", "--no-drain", "lc0").code == 0
 
     expect(fake.tool("resume", "--wait=soon", "lc0", pair[0].dev), 2, "give seconds")
-    expect(fake.tool("resume", "--wait=1", "lc0", pair[0].dev, link), 1, "No such file")
+    expect(fake.tool("resume", "--wait=1", "lc0", pair[0].dev, link), 1, "is not there")
     device = pair[1].dev
     for option in ("--wait=100", "--wait=infinity"):
         waits(("resume", option, "lc0", pair[0].dev, link), lambda: link.symlink_to(device))
