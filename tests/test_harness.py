@@ -428,3 +428,29 @@ def test_cache_keeps_what_is_used(tmp_path):
     host.keep(tmp_path / "root-used.squashfs", "root-*.squashfs")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "other-old", "root-recent.squashfs", "root-used-folder.squashfs", "root-used.squashfs"]
+
+
+def test_disk_is_plugged_in_and_out(tmp_path):
+    """As often as wanted, but not twice; what QEMU answers is a failure, unless it is expected."""
+    made = registry.Case(**dict.fromkeys(CASE_PARTS)
+                         | {"name": "a.case", "timeout": 60,
+                            "disks": (registry.Disk("ssd", "16M", bus="scsi"),)})
+    kernel = kernels.Kernel("server", "0", *[tmp_path] * 4)
+    machine = server.Server(kernel, server.Payload(*[tmp_path] * 3), made, tmp_path, 1)
+    path = machine.socket_path("monitor")
+    # Not started: no guest is needed to see what it would see.
+    with subprocess.Popen(["qemu-system-x86_64", "-S", "-nodefaults", "-display", "none",
+                           "-device", "virtio-scsi-pci",
+                           "-qmp", f"unix:{path},server=on,wait=off"]) as qemu:
+        try:
+            wait.until(lambda: os.path.exists(path), 60, "QEMU's monitor")
+            for _ in range(2):
+                machine.plug("ssd")
+                with pytest.raises(AssertionError, match="Duplicate|exists"):
+                    machine.plug("ssd")
+                machine.unplug("ssd")
+            with pytest.raises(AssertionError, match="not found"):
+                machine.unplug("ssd")
+        finally:
+            qemu.kill()
+            os.unlink(path)

@@ -20,7 +20,7 @@ import subprocess
 import time
 import traceback
 
-from lclib import Skip, kmsg
+from lclib import Skip, kmsg, wait
 
 from . import host, payload, vm
 
@@ -97,6 +97,7 @@ class Server:
         # Of the next boot; a case may boot from a root that it has made.
         self.initrd = files.initrd
         self.root = "root=LABEL=rootfs"
+        self.absent = set()      # names of disks that are not plugged in
         self.process = None
         self.channel = None
         self.rest = b""
@@ -158,6 +159,43 @@ class Server:
         for image in self.folder.glob("*.img"):
             image.unlink()
 
+    def plug(self, name):
+        """Put a disk in, that the machine was started without or that was pulled out."""
+        drive, device = vm.disk_arguments(self.disk(name), self.image(name))[1::2]
+        for line, good in ((f"drive_add 0 {drive}", "OK"), (f"device_add {device}", "")):
+            answer = self.monitor(line)
+            assert answer == good, f"{line}: {answer}"
+        self.absent.discard(name)
+
+    def unplug(self, name):
+        """Pull a disk out; returns when QEMU has forgotten its drive, which takes a while."""
+        serial = self.disk(name).serial
+        answer = self.monitor(f"device_del {serial}")
+        assert not answer, answer
+        wait.until(lambda: serial not in self.monitor("info block"), ORDINARY * self.scale,
+                   f"the end of {serial}")
+        self.absent.add(name)
+
+    def monitor(self, line):
+        """What QEMU's monitor answers to a command."""
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as channel:
+            channel.settimeout(ORDINARY * self.scale)
+            channel.connect(self.socket_path("monitor"))
+            with channel.makefile("rw", encoding="utf-8") as stream:
+                for request in ({"execute": "qmp_capabilities"},
+                                {"execute": "human-monitor-command",
+                                 "arguments": {"command-line": line}}):
+                    stream.write(json.dumps(request) + "\n")
+                    stream.flush()
+                    message = {}
+                    while not {"return", "error"} & message.keys():
+                        message = json.loads(stream.readline())
+        return message["return"].strip()
+
+    def socket_path(self, kind):
+        """Of this machine; such names must be short."""
+        return f"/tmp/dmlc-{kind}-{host.digest(str(self.folder))}"
+
     # ------------------------------------------------------------- its boots
 
     def command(self, path, console):
@@ -175,9 +213,11 @@ class Server:
                  "cache=unsafe,discard=unmap", "-device", "virtio-blk-pci,drive=root,serial=root",
                  "-drive", f"if=none,id=lc-payload,file={self.payload.image},format=raw,"
                  "readonly=on", "-device", "virtio-blk-pci,drive=lc-payload,serial=lc-payload"]
+        words += ["-qmp", f"unix:{self.socket_path('monitor')},server=on,wait=off"]
         raw = [disk for disk in self.case.disks if disk.kind == "raw"]
         if any(disk.bus == "scsi" for disk in raw):
             words += ["-device", "virtio-scsi-pci"]
+        raw = [disk for disk in raw if disk.name not in self.absent]
         # In another order each time: on a server /dev/sda is not always the same disk.
         for disk in self.random.sample(raw, len(raw)):
             words += vm.disk_arguments(disk, self.image(disk.name))
@@ -185,30 +225,30 @@ class Server:
             words += self.recorder.qemu_args()
         return [str(word) for word in words]
 
-    def start(self):
+    def start(self, meanwhile=lambda: None):
         """Boot; returns when systemd has reached its target and the agent has spoken.
 
-        A kernel that never came to systemd is booted once more, as in vm.booted().
+        `meanwhile` is called while the machine boots. A kernel that never came to systemd is booted
+        once more, as in vm.booted().
         """
         started = time.monotonic()
-        message = self.boot()
+        message = self.boot(meanwhile)
         if not message and "systemd[1]" not in self.console().read_text("utf-8", "replace"):
             host.say(f"{self.case.name}: a guest did not boot, once more; see {self.console()}")
             self.process.kill()
             self.ended()
             started = time.monotonic()
-            message = self.boot()
+            message = self.boot(meanwhile)
         if not message or not message.get("boot"):
             raise AssertionError(f"boot {len(self.boots)}: the machine did not come up: {message}\n"
                                  + host.tail_of(self.console()))
         self.boots[-1] = round(time.monotonic() - started, 1)
         self.figure("boot_seconds", list(self.boots))
 
-    def boot(self):
+    def boot(self, meanwhile):
         """Start QEMU; the agent's first message, or None if it did not speak in time."""
         number = len(self.boots)
-        # Socket names must be short.
-        path = pathlib.Path("/tmp") / f"dmlc-server-{host.digest(str(self.folder))}"
+        path = pathlib.Path(self.socket_path("server"))
         path.unlink(missing_ok=True)
         with contextlib.closing(socket.socket(socket.AF_UNIX)) as listener:
             listener.bind(str(path))
@@ -226,7 +266,18 @@ class Server:
         if self.channel is None:
             raise AssertionError("QEMU did not start:\n"
                                  + host.tail_of(self.folder / f"qemu-{number}.log"))
+        meanwhile()
         return self.receive(BOOT_SECONDS * self.scale)
+
+    def await_console(self, pattern):
+        """Wait until the console of the boot that runs holds the pattern."""
+        end = min(time.monotonic() + BOOT_SECONDS * self.scale, self.deadline)
+        while not (self.console().exists()
+                   and re.search(pattern, self.console().read_text("utf-8", "replace"))):
+            if time.monotonic() > end or self.process.poll() is not None:
+                raise AssertionError(f"the console has no {pattern}\n"
+                                     + host.tail_of(self.console()))
+            time.sleep(0.2)
 
     def console(self, number=-1):
         """The console of a boot; the last one by default."""
@@ -254,6 +305,7 @@ class Server:
         self.process = None
         if self.channel:
             self.channel.close()
+        pathlib.Path(self.socket_path("monitor")).unlink(missing_ok=True)
         number = len(self.boots) - 1
         with contextlib.suppress(OSError):
             text = self.console(number).read_text(encoding="utf-8", errors="replace")

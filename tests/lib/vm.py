@@ -102,7 +102,8 @@ def disk_arguments(disk, file_name):
         drive.append(f"throttling.bps-total={disk.bps}")
     if disk.iops:
         drive.append(f"throttling.iops-total={disk.iops}")
-    device = [DRIVERS[disk.bus], f"drive={disk.serial}", f"serial={disk.serial}",
+    device = [DRIVERS[disk.bus], f"id={disk.serial}", f"drive={disk.serial}",
+              f"serial={disk.serial}",
               f"logical_block_size={disk.logical}", f"physical_block_size={disk.physical}"]
     if disk.bus == "scsi":
         device += [f"wwn={disk.wwn:#x}", f"rotation_rate={disk.rotation}"]
