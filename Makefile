@@ -19,6 +19,7 @@ help:
 	@echo 'make tools               the lc binary (userland/)'
 	@echo 'make test                build all, boot the guests, run every test'
 	@echo 'make test-long           the same, and the tests that take long'
+	@echo 'make matrix              the module on each kernel that Debian offers now, a table'
 	@echo 'make check               style, sparse, warnings, with gcc and clang'
 	@echo 'make tables              docs/coverage.rst, made from the tests'
 	@echo 'make xfstests XFSTESTS=DIR [TESTS=...] [FS=ext4|xfs]'
@@ -48,6 +49,10 @@ test:
 
 test-long:
 	tests/run --long
+
+matrix:
+	tests/setup
+	tests/matrix $(SUITES)
 
 check:
 	tests/check
@@ -113,5 +118,5 @@ clean:
 	rm -rf build
 	if [ -e userland/Makefile ]; then $(MAKE) -C userland clean; fi
 
-.PHONY: all help module tools test test-long check xfstests blktests demo bench bench-quick
+.PHONY: all help module tools test test-long matrix check xfstests blktests demo bench bench-quick
 .PHONY: bench-real install uninstall deb tables clean

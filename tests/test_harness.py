@@ -6,6 +6,7 @@ meta/ proves the whole, with guests; this proves the pieces, in a second.
 
 import dataclasses
 import os
+import runpy
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 from checks import test_check
 from lclib import dm, kmsg, pattern, registry, states, status, wait
-from lib import apt, guests, host, kernels, payload, server, times, vm
+from lib import apt, guests, host, kernels, payload, series, server, times, vm
 
 FAULTS = (
     "WARNING: CPU: 1 PID: 77 at drivers/md/dm.c:100 dm_x+0x1/0x2 [dm_mod]",
@@ -454,3 +455,24 @@ def test_disk_is_plugged_in_and_out(tmp_path):
         finally:
             qemu.kill()
             os.unlink(path)
+
+
+def test_newest_kernel_of_each_series(monkeypatch):
+    """Whichever suite has it; a suite without a kernel is left out."""
+    found = {"bookworm": "6.1.0-9-amd64", "bookworm-backports": "6.12.9+deb12-amd64",
+             "trixie": "6.12.10+deb13-amd64", "trixie-backports": None, "sid": "7.2.1+deb14-amd64"}
+    monkeypatch.setattr(series, "offered", found.get)
+    assert list(series.offers().items()) == [
+        ("bookworm", "6.1.0-9-amd64"), ("trixie", "6.12.10+deb13-amd64"),
+        ("sid", "7.2.1+deb14-amd64")]
+    assert set(found) == set(series.SUITES)
+
+
+@pytest.mark.parametrize(("counts", "text"), [
+    ({"passed": 3, "failed": 0, "skipped": 1}, "3 passed, 1 skipped"),
+    ({"passed": 3, "failed": 1, "skipped": 0}, "FAILED: 3 passed, 1 failed"),
+    ({"passed": 0, "failed": 0, "skipped": 2}, "FAILED: 2 skipped"),
+    ({"passed": 0, "failed": 0, "skipped": 0}, "FAILED: nothing ran")])
+def test_words_of_the_matrix(counts, text):
+    """What did not pass is a failure."""
+    assert runpy.run_path(str(host.TESTS / "matrix"))["words"](counts) == text

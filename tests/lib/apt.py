@@ -33,11 +33,11 @@ class PrivateApt:
         self.dir = host.cache() / "apt-state" / name
         for sub in ("lists/partial", "cache/archives/partial"):
             (self.dir / sub).mkdir(parents=True, exist_ok=True)
-        lines = []
+        self.lines = []
         for suite in suites:
             label = "Debian-Security" if suite.endswith("-security") else "Debian"
-            lines.append(f"deb [signed-by={KEYRING}] {mirror(label)} {suite} main\n")
-        (self.dir / "sources.list").write_text("".join(lines), encoding="utf-8")
+            self.lines.append(f"deb [signed-by={KEYRING}] {mirror(label)} {suite} main")
+        (self.dir / "sources.list").write_text("\n".join(self.lines) + "\n", encoding="utf-8")
         options = {
             "Dir::Etc::sourcelist": self.dir / "sources.list",
             "Dir::Etc::sourceparts": "/dev/null",
@@ -68,6 +68,12 @@ class PrivateApt:
         if not found or found.group(1) == "(none)":
             raise RuntimeError(f"no candidate for {package}")
         return found.group(1)
+
+    def depends(self, package, pattern):
+        """What the pattern finds in the name of a package that this one depends on, or None."""
+        found = re.search(rf"Depends: {pattern}$",
+                          host.run("apt-cache", *self.options, "depends", package), re.M)
+        return found and found.group(1)
 
     def unpack(self, package, root):
         """Download a package (apt checks its signature) and unpack it below root."""

@@ -44,6 +44,7 @@ class Kernel:
     modules: pathlib.Path  # its lib/modules/<release>
     kdir: pathlib.Path     # for make -C
     clang_kdir: pathlib.Path
+    enter: tuple = ()      # words before a make that has to run elsewhere, see series.py
 
     @property
     def checkers(self):
@@ -274,6 +275,9 @@ def newest_clang():
 @functools.lru_cache
 def get(name):
     """The kernel of that name, fetched or built if it is not there yet."""
+    if name == "stock" and os.environ.get("LC_SUITE"):
+        from . import series  # pylint: disable=import-outside-toplevel,cyclic-import
+        return series.kernel(os.environ["LC_SUITE"])
     if name == "stock":
         return installed_stock() or fetched_stock()
     return build(name)

@@ -2,6 +2,7 @@
 """What a run adds to the guest root: kernel modules, dm-lc.ko, the tools, the cases."""
 
 import dataclasses
+import lzma
 import pathlib
 import re
 import shutil
@@ -57,6 +58,19 @@ def module_name(path):
     return pathlib.PurePath(path).name.partition(".ko")[0].replace("-", "_")
 
 
+def copy_module(source, target):
+    """Copy a module, not compressed: not every busybox and depmod takes what a kernel's suite has.
+
+    Return: its name.
+    """
+    name = source.name.removesuffix(".xz")
+    if source.suffix == ".xz":
+        (target / name).write_bytes(lzma.decompress(source.read_bytes()))
+    else:
+        shutil.copy(source, target / name)
+    return name
+
+
 def make_initramfs(kernel, work, init=host.TESTS / "guest/initramfs-init"):
     """busybox, init and the modules that find the root."""
     tree = work / "initramfs"
@@ -67,10 +81,8 @@ def make_initramfs(kernel, work, init=host.TESTS / "guest/initramfs-init"):
     table = dependencies(kernel.modules)
     wanted = [path for name in BOOT_MODULES for path in table if module_name(path) == name]
     order = with_needs(table, wanted)
-    for path in order:
-        shutil.copy(kernel.modules / path, tree / "modules" / pathlib.PurePath(path).name)
-    (tree / "modules/order").write_text(
-        "".join(pathlib.PurePath(path).name + "\n" for path in order), encoding="ascii")
+    names = [copy_module(kernel.modules / path, tree / "modules") for path in order]
+    (tree / "modules/order").write_text("".join(name + "\n" for name in names), encoding="ascii")
     image = work / "initramfs.cpio.gz"
     host.run("sh", "-c", f"cd {tree} && find . | cpio -o -H newc --quiet | gzip -1 > {image}")
     return image
@@ -82,7 +94,7 @@ def add_modules(kernel, tree, ours, wanted=CASE_MODULES):
     table = dependencies(kernel.modules)
     for path in with_needs(table, [path for path in table if wanted.search(path)]):
         (home / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(kernel.modules / path, home / path)
+        copy_module(kernel.modules / path, (home / path).parent)
     home.mkdir(parents=True, exist_ok=True)
     for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
         if (kernel.modules / name).exists():

@@ -23,24 +23,29 @@ class Products:
     load: pathlib.Path | None        # the in-kernel load generator, see tests/bench/module
 
 
+def make(kernel, *words, log):
+    """Run make where modules of that kernel are built."""
+    host.run(*kernel.enter, "make", "-s", "-C", *words, *kernel.make_words, log=log)
+
+
 def build_module(kernel, kunit=False):
     """make module for one kernel; the path of dm-lc.ko, or None without sources."""
     if not (host.TOP / "Kbuild").exists() or not (host.TOP / "dm-lc/Kbuild").exists():
         return None
-    words = [f"KDIR={kernel.kdir}", f"KREL={kernel.label}", *kernel.make_words]
+    words = [f"KDIR={kernel.kdir}", f"KREL={kernel.label}"]
     if kunit:
         words.append("LC_KUNIT=y")
     log = host.BUILD / f"module-{kernel.name}{'-kunit' if kunit else ''}.log"
     log.parent.mkdir(exist_ok=True)
     log.write_bytes(b"")
-    host.run("make", "-s", "-C", host.TOP, "module", *words, log=log)
+    make(kernel, host.TOP, "module", *words, log=log)
     return host.BUILD / f"{kernel.label}{'-kunit' if kunit else ''}" / "dm-lc/dm-lc.ko"
 
 
 def build_tree(kernel, tree, kunit, log):
     """The module from sources elsewhere (Kbuild, dm-lc/), built there; the path of dm-lc.ko."""
-    words = [*kernel.make_words, *(["LC_KUNIT=y"] if kunit else [])]
-    host.run("make", "-s", "-C", kernel.kdir, f"M={tree}", "modules", *words, log=log)
+    words = ["LC_KUNIT=y"] if kunit else []
+    make(kernel, kernel.kdir, f"M={tree}", "modules", *words, log=log)
     return tree / "dm-lc/dm-lc.ko"
 
 
@@ -63,8 +68,7 @@ def build_broken(kernel):
     folder = host.BUILD / f"{name}-{kernel.label}"
     folder.mkdir(parents=True, exist_ok=True)
     host.run("cp", "-u", *(host.TESTS / "meta" / name).iterdir(), folder)
-    host.run("make", "-s", "-C", kernel.kdir, f"M={folder}", "modules",
-             log=host.BUILD / f"{name}.log")
+    make(kernel, kernel.kdir, f"M={folder}", "modules", log=host.BUILD / f"{name}.log")
     return folder / module
 
 
@@ -73,8 +77,7 @@ def build_scatter(kernel):
     folder = host.BUILD / f"scatter-{kernel.label}"
     folder.mkdir(parents=True, exist_ok=True)
     host.run("cp", "-u", *(host.TESTS / "guest/scatter").iterdir(), folder)
-    host.run("make", "-s", "-C", kernel.kdir, f"M={folder}", *kernel.make_words, "modules",
-             log=host.BUILD / "scatter.log")
+    make(kernel, kernel.kdir, f"M={folder}", "modules", log=host.BUILD / "scatter.log")
     return folder / "dm-scatter.ko"
 
 
@@ -83,8 +86,7 @@ def build_load(kernel):
     folder = host.BUILD / f"lcload-{kernel.label}"
     folder.mkdir(parents=True, exist_ok=True)
     host.run("cp", "-u", *(host.TESTS / "bench/module").iterdir(), folder)
-    host.run("make", "-s", "-C", kernel.kdir, f"M={folder}", *kernel.make_words, "modules",
-             log=host.BUILD / "lcload.log")
+    make(kernel, kernel.kdir, f"M={folder}", "modules", log=host.BUILD / "lcload.log")
     names = ("lcload.ko",) if kernel.name == "uml" else ("lcload.ko", "lcprof.ko")
     return [folder / name for name in names]
 
