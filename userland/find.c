@@ -89,7 +89,7 @@ static int judge_mark(const struct lc_sb *sb, const struct lc_mark_info *mark,
 			      "is an old copy of the hard disk: its mark is of life %llu, the disk "
 			      "of this cache was used in life %llu; attach that disk, or format a "
 			      "new cache for this one and lose what the cache holds "
-			      "(lc-format --force=paired,dirty-cache, see lc-format(8))",
+			      "(lc-format --force=paired --force=dirty-cache, see lc-format(8))",
 			      mark->epoch, lc_pairing_seen(sb));
 	case LC_PAIRING_LOST:
 		return refuse(hdd, quiet,

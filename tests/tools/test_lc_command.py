@@ -169,3 +169,16 @@ def test_install(tmp_path):
     assert all((tmp_path / "usr/lib/udev/rules.d" / path.name).is_file() for path in rules)
     with contextlib.suppress(FileNotFoundError):
         host.run("bash", "-n", tmp_path / "usr/share/bash-completion/completions/lc")
+
+
+def test_named_classes_exist():
+    """Each --force= of a message is one that its command takes, as it stands there."""
+    classes = {command: help_classes(run_tool(command, "--help").out)
+               for command in ("format", "detach")}
+    named = set()
+    for source in USERLAND.glob("*.c"):
+        text = re.sub(r'"\s*"', "", source.read_text(encoding="utf-8"))
+        for command, options in re.findall(r"lc-(format|detach)((?: --force=[^\s)\";]+)+)", text):
+            named |= {(command, word.rstrip(",.")) for word in re.findall(r"=(\S+)", options)}
+    assert ("format", "dirty-cache") in named and ("detach", "cache-missing") in named
+    assert not [(command, word) for command, word in named if word not in classes[command]]
