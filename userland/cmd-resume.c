@@ -391,6 +391,9 @@ static int resume(char **args, const struct choices *choices)
 	ret = LC_EXIT_FAIL;
 	if (choose_backing(sb, &ssd, args, choices, &hdd))
 		goto close_ssd;
+	/* udev sees the new device before this function goes on. */
+	if (!choices->print_only)
+		dm_iostats_choose(args[0], choices->iostats);
 	if (!start_or_print(args[0], sb, &hdd, &ssd, options, choices->print_only)) {
 		ret = LC_EXIT_OK;
 		if (!choices->print_only && !choices->iostats)

@@ -13,6 +13,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dm.h"
@@ -446,6 +447,34 @@ void dm_iostats_off(const char *name)
 		complain(name, "warning: I/O statistics stay on: %s: %s", path, strerror(errno));
 	free(path);
 	dm_facts_free(&facts);
+}
+
+static int make_empty_file(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	return fd < 0 ? -errno : close(fd);
+}
+
+void dm_iostats_choose(const char *name, bool leave)
+{
+	static const char folder[] = "/run/dm-lc/iostats";
+	char *path = xasprintf("%s/%s", folder, name);
+	int ret;
+
+	if (leave) {
+		/* What is there already, or cannot be made, shows when the file is made. */
+		mkdir("/run/dm-lc", 0755);
+		mkdir(folder, 0755);
+		ret = make_empty_file(path);
+	} else {
+		ret = unlink(path) && errno != ENOENT ? -errno : 0;
+	}
+	if (ret)
+		complain(path, "warning: cannot be %s: %s; udev switches I/O statistics %s when the "
+			 "table is exchanged", leave ? "made" : "removed", strerror(-ret),
+			 leave ? "off" : "not off");
+	free(path);
 }
 
 int dm_remove(struct dm_facts *facts)

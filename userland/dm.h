@@ -68,6 +68,11 @@ int dm_create_lc(const char *name, const char *uuid, u64 sectors, const char *pa
  * looks at the clock.  If that fails, there is a warning.
  */
 void dm_iostats_off(const char *name);
+/*
+ * Note for 90-dm-lc.rules, until the next boot, that a volume's I/O statistics are to be left alone,
+ * or that they are not.  If that fails, there is a warning.
+ */
+void dm_iostats_choose(const char *name, bool leave);
 /* Stop a mapped device and take it away. */
 int dm_remove(struct dm_facts *facts);
 /*

@@ -97,6 +97,17 @@ def running(ctx):
     known(ctx)
 
 
+def statistics_stay(ctx):
+    """The rule switches I/O statistics off when the table is exchanged, unless they are wanted."""
+    knob = "/sys/block/$(basename $(readlink -f /dev/mapper/music))/queue/iostats"
+    exchange = ("dmsetup table music | dmsetup reload music && dmsetup suspend --noflush music && "
+                f"echo 1 > {knob}; dmsetup resume music && udevadm settle && cat {knob}")
+    for option, left in (("", "0"), ("--iostats", "1"), ("", "0")):
+        ctx.run(f"lc-resume {option} music {ctx.path('ssd')} && udevadm settle")
+        assert ctx.run(exchange).strip() == left, option
+        ctx.run("lc-remove --no-drain music && udevadm settle")
+
+
 @case(kernels=("server",), disks=DISKS, timeout=900, module="", long=True)
 def pair_is_known_to_udev(ctx):
     """lsblk shows what the halves are. The UUID of the file system leads to the volume only, even
@@ -112,6 +123,7 @@ def pair_is_known_to_udev(ctx):
     ctx.run(f"{FORMAT} --backing {hdd} {ssd} && udevadm settle")
     pair = known(ctx)
     suspended(ctx, pair)
+    statistics_stay(ctx)
     with running(ctx):
         ctx.run("date > /mnt/music/file")
     ctx.stop("reboot")
