@@ -125,6 +125,17 @@ static int check_storage(const struct device *ssd, const struct device *hdd, boo
 				  "the line that --print-table prints");
 }
 
+/*
+ * A link of by-lc names half of a pair by what is on it.  A copy has the same on it, and the link
+ * leads to either of them: the half is searched for, the hard disk by its identity first.
+ */
+static bool is_any_of_pair(const char *path)
+{
+	static const char by_lc[] = "/dev/disk/by-lc/";
+
+	return !strncmp(path, by_lc, strlen(by_lc));
+}
+
 static bool is_absent(const char *path)
 {
 	return path && access(path, F_OK) && errno == ENOENT;
@@ -203,7 +214,7 @@ static char *await_backing(const struct lc_sb *sb, const struct device *ssd, cha
 		explain_absent(args);
 		return NULL;
 	}
-	if (path)
+	if (path && !is_any_of_pair(path))
 		return xasprintf("%s", path);
 	/* Says what there is instead. */
 	return found ? found : backing_find(sb, ssd, false);
@@ -270,7 +281,7 @@ static bool runs_already(char **args)
 	same = facts.target && !strcmp(facts.target, "lc") &&
 	       sscanf(facts.params, "%u:%u %u:%u", &major[0], &minor[0], &major[1], &minor[1]) == 4 &&
 	       is_device(args[1], major[1], minor[1]) &&
-	       (!args[2] || is_device(args[2], major[0], minor[0]));
+	       (!args[2] || is_any_of_pair(args[2]) || is_device(args[2], major[0], minor[0]));
 	dm_facts_free(&facts);
 	return same;
 }
@@ -364,7 +375,8 @@ static int start_or_print(const char *name, const struct lc_sb *sb, struct devic
 	return ret;
 }
 
-static int resume(char **args, const struct choices *choices)
+/* With the names of both devices as they are, which @args need not be. */
+static int resume_pair(char **args, const struct choices *choices)
 {
 	struct device ssd, hdd;
 	const struct lc_sb *sb;
@@ -372,16 +384,6 @@ static int resume(char **args, const struct choices *choices)
 	char options[512];
 	int ret;
 
-	if (choices->running_ok && !choices->print_only && runs_already(args)) {
-		printf("%s: runs already, as this pair\n", shown(args[0]));
-		return LC_EXIT_OK;
-	}
-	if (!choices->print_only && check_name(args[0]))
-		return LC_EXIT_FAIL;
-	if (is_absent(args[1])) {
-		explain_absent(args);
-		return LC_EXIT_FAIL;
-	}
 	if (read_ssd(&ssd, args[1], &img))
 		return LC_EXIT_FAIL;
 	sb = image_sb(&img);
@@ -403,6 +405,34 @@ static int resume(char **args, const struct choices *choices)
 	device_close(&hdd);
 close_ssd:
 	device_close(&ssd);
+	return ret;
+}
+
+static int resume(char **args, const struct choices *choices)
+{
+	bool may_run = choices->running_ok && !choices->print_only;
+	char *found = NULL, *names[3] = { args[0], args[1], args[2] };
+	bool runs = may_run && runs_already(args);
+	int ret = LC_EXIT_FAIL;
+
+	if (!runs && is_absent(args[1])) {
+		explain_absent(args);
+		return LC_EXIT_FAIL;
+	}
+	if (!runs && is_any_of_pair(args[1])) {
+		found = cache_find(args[1]);
+		if (!found)
+			return LC_EXIT_FAIL;
+		names[1] = found;
+		runs = may_run && runs_already(names);
+	}
+	if (runs) {
+		printf("%s: runs already, as this pair\n", shown(args[0]));
+		ret = LC_EXIT_OK;
+	} else if (choices->print_only || !check_name(args[0])) {
+		ret = resume_pair(names, choices);
+	}
+	free(found);
 	return ret;
 }
 

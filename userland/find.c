@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The hard disk that belongs to a cache.
+ * The hard disk that belongs to a cache, and the SSD that a link names.
  *
  * The mark on the disk is the proof: it carries the random generation of the
  * format run.  What the disk says of itself (WWN, serial, PARTUUID, DM UUID)
@@ -17,6 +17,7 @@
 #include "identity.h"
 #include "memory.h"
 #include "pairing.h"
+#include "probe.h"
 #include "text.h"
 #include "util.h"
 
@@ -310,4 +311,84 @@ char *backing_find(const struct lc_sb *sb, const struct device *ssd, bool quiet)
 	free(s.fits);
 	identity_list_free(s.paths);
 	return found;
+}
+
+/* --- the SSD -------------------------------------------------------------- */
+
+/* How far the cache on a device has come. */
+struct progress {
+	u64 epoch, sb_seq;
+	bool free;		/* nobody holds it: what holds it shows the same, and is meant */
+};
+
+static int compare(const struct progress *a, const struct progress *b)
+{
+	if (a->epoch != b->epoch)
+		return a->epoch < b->epoch ? -1 : 1;
+	if (a->sb_seq != b->sb_seq)
+		return a->sb_seq < b->sb_seq ? -1 : 1;
+	return a->free - b->free;
+}
+
+/* Does the device hold the cache of this UUID, and in which state? */
+static bool holds_cache(const char *path, const u8 uuid[16], struct progress *progress)
+{
+	const struct lc_sb *sb = NULL;
+	struct device dev;
+	struct probe probe;
+	struct image img;
+
+	if (device_open(&dev, path, DEVICE_GLANCE | DEVICE_QUIET))
+		return false;
+	if (!probe_device(&dev, &probe) && probe.role == PROBE_CACHE && probe.known &&
+	    !memcmp(probe.uuid, uuid, sizeof(probe.uuid)) && !image_read(&img, &dev))
+		sb = image_sb(&img);
+	if (sb) {
+		progress->epoch = sb->epoch;
+		progress->sb_seq = sb->sb_seq;
+	}
+	device_close(&dev);
+	if (sb)
+		progress->free = !held(path);
+	return sb;
+}
+
+char *cache_find(const char *link)
+{
+	struct progress best = { 0 }, got;
+	char **paths, *found = NULL, *rival = NULL;
+	struct probe probe;
+	struct device dev;
+	bool known;
+	int order;
+	size_t i;
+
+	if (device_open(&dev, link, DEVICE_GLANCE))
+		return NULL;
+	known = !probe_device(&dev, &probe) && probe.known;
+	device_close(&dev);
+	if (!known)
+		return xasprintf("%s", link);
+	paths = identity_list();
+	for (i = 0; paths[i]; i++) {
+		if (!holds_cache(paths[i], probe.uuid, &got))
+			continue;
+		order = found ? compare(&got, &best) : 1;
+		if (order < 0)
+			continue;
+		free(rival);
+		rival = order ? NULL : found;
+		if (order)
+			free(found);
+		found = xasprintf("%s", paths[i]);
+		best = got;
+	}
+	identity_list_free(paths);
+	if (!rival)
+		return found ? found : xasprintf("%s", link);
+	complain(rival, "holds the same cache as %s; one is a copy, which must not be used: take it "
+		 "away, or name the SSD itself instead of %s", shown(found), shown(link));
+	free(rival);
+	free(found);
+	return NULL;
 }

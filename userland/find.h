@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The hard disk that belongs to a cache. */
+/* The hard disk that belongs to a cache, and the SSD that a link names. */
 #ifndef LC_FIND_H
 #define LC_FIND_H
 
@@ -27,5 +27,12 @@ int backing_verify(const struct lc_sb *sb, const struct device *hdd, bool quiet)
  * @quiet.
  */
 char *backing_find(const struct lc_sb *sb, const struct device *ssd, bool quiet);
+
+/*
+ * The SSD of the pair that @link, of /dev/disk/by-lc, names.  A copy of the SSD has the same links:
+ * the device counts whose cache has come farthest.  Return: its path, to be freed, or NULL after
+ * complaining, if there are two.
+ */
+char *cache_find(const char *link);
 
 #endif

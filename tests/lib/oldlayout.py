@@ -9,8 +9,8 @@ import struct
 from .tools import MIB, Image
 
 GENERATION_AT = 16
-SB = {"version": (136, "<I"), "incompat": (160, "<Q"), "end_offset": (208, "<Q"),
-      "mark_offset": (272, "<Q")}
+SB = {"sb_seq": (128, "<Q"), "version": (136, "<I"), "incompat": (160, "<Q"),
+      "end_offset": (208, "<Q"), "mark_offset": (272, "<Q")}
 MARK = {"address": (56, "<Q"), "version": (72, "<I"), "state": (76, "<I"),
         "volume_sectors": (88, "<Q"), "head_offset": (112, "<Q"), "label": (128, "64s")}
 MOVED_HEAD = 4

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """lc-resume, with a stand-in for libdevmapper."""
 
+import contextlib
 import os
+import pathlib
 import threading
 import time
 
 import pytest
 
+from lib import oldlayout
 from lib.tools import HIGH, MIB, dump, expect, lc_format, make_newer, mklog, run_tool
 
 MARK_VERSION_AT = 72
@@ -210,6 +213,49 @@ def test_resume_tells_the_ways_out(pair, fake, tmp_path):
     expect(fake.tool("resume", "lc0", ssd), 1, "the SSD of volume lc0 is not there",
            f"{pair[0].dev}: is the SSD of a pair, formatted by a newer dm-lc", "tools and module")
     assert not [line for line in fake.log() if line.startswith("create")]
+
+
+@contextlib.contextmanager
+def by_lc(name, disk):
+    """The link of udev's rule to a disk."""
+    link = pathlib.Path("/dev/disk/by-lc", name)
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(disk.dev)
+    try:
+        yield link
+    finally:
+        link.unlink()
+
+
+def number(disk):
+    """MAJOR:MINOR"""
+    device = os.stat(disk.dev).st_rdev
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+def test_resume_takes_no_copy(pair, disks, fake):
+    """A link of by-lc leads to a copy of the SSD, or of the hard disk: the pair itself is taken,
+    unless nothing tells it from the copy.
+    """
+    assert lc_format(pair, "--checksum=crc32c").code == 0
+    ssd, hdd = pair
+    copies = disks("copy", ssd.size), disks("clone", hdd.size)
+    copies[0].write(0, ssd.read(0, ssd.size))
+    copies[1].write(0, hdd.read(0, hdd.size))
+    uuid = dump(ssd.dev)["superblock"]["cache_uuid"]
+    with by_lc(f"{uuid}.cache", copies[0]) as cache, by_lc(f"{uuid}.backing", copies[1]) as backing:
+        expect(fake.tool("resume", "lc0", cache, hdd.dev), 1, "holds the same cache as",
+               "take it away", str(cache))
+        oldlayout.change(ssd, oldlayout.SB, 0, MIB // 2, sb_seq=99)
+        assert fake.tool("resume", "lc0", cache, hdd.dev).code == 0
+        assert f"{number(hdd)} {number(ssd)}" in fake.log()[-1]
+        assert "runs already" in fake.tool("resume", "--running-ok", "lc0", cache, backing).out
+        assert fake.tool("remove", "--no-drain", "lc0").code == 0
+        # These have no identity: nothing tells the disk from its copy.
+        expect(fake.tool("resume", "lc0", cache, backing), 1, "more than one disk fits")
+        copies[1].detach()
+        assert fake.tool("resume", "lc0", cache, backing).code == 0
+        assert f"{number(hdd)} {number(ssd)}" in fake.log()[-1]
 
 
 def test_resume_waits_for_the_hard_disk(pair, fake, tmp_path):
