@@ -55,6 +55,24 @@ def watching(hooks):
         process.wait()
 
 
+def ended(pid):
+    """Is a process over?  Its new parent may not ask for it."""
+    try:
+        stat = pathlib.Path("/proc", pid, "stat").read_text("ascii")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] == "Z"
+
+
+def let_die(ssd, raw):
+    """Fail the SSD that has newer data than the hard disk, and let the volume notice."""
+    fill(raw, 0, 300, "only on the SSD")
+    raw.flush()
+    ssd.fail()
+    fill(raw, 1000, 16, "in RAM")
+    raw.flush()
+
+
 @case(kernels=("stock",), disks=PAIR, timeout=180)
 def dying_ssd_is_told(ctx):
     """Change of mode, lost blocks, and the end of the rescue: an entry and a run of the hooks each.
@@ -69,11 +87,7 @@ def dying_ssd_is_told(ctx):
             hook.chmod(0o755)
         lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=500, writeback="off").start()
         with watching(hooks), lc.open() as raw:
-            fill(raw, 0, 300, "only on the SSD")
-            raw.flush()
-            ssd.fail()
-            fill(raw, 1000, 16, "in RAM")
-            raw.flush()
+            let_die(ssd, raw)
             wait.until(lambda: any(one["LC_EVENT"] == "saved" for one in journal.look()), 60,
                        "the end of the rescue in the journal")
             told = pathlib.Path(hooks, "told")
@@ -88,5 +102,25 @@ def dying_ssd_is_told(ctx):
         lines = told.read_text("ascii").splitlines()
         assert lines[:2] == ["mode lc0 rw degraded " + by_event["mode"]["LC_LOST"]] * 2, lines
         assert lines[-2:] == [f"saved lc0 degraded degraded {lost}"] * 2, lines
+        lc.remove()
+        ssd.heal()
+
+
+@case(kernels=("stock",), disks=PAIR, timeout=400, long=True)
+def hanging_hook_is_killed(ctx):
+    """A hook that does not end is killed with what it has started, and later events are told."""
+    with (tempfile.TemporaryDirectory() as hooks, contextlib.closing(Journal()) as journal,
+          Breakable("ssd1", ctx.ssd) as ssd):
+        hook = pathlib.Path(hooks, "hangs")
+        hook.write_text(f"#!/bin/sh\ntest $LC_EVENT = mode || exit 0\nsleep 5000 &\n"
+                        f"echo $! > {hooks}/pid\nwait\n", encoding="ascii")
+        hook.chmod(0o755)
+        lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=500, writeback="off").start()
+        with watching(hooks), lc.open() as raw:
+            let_die(ssd, raw)
+            wait.until(lambda: any(one["LC_EVENT"] == "saved" for one in journal.look()), 200,
+                       "the event after the hook")
+        pid = pathlib.Path(hooks, "pid").read_text("ascii").strip()
+        wait.until(lambda: ended(pid), 60, "the end of its child")
         lc.remove()
         ssd.heal()
