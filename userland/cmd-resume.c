@@ -11,10 +11,10 @@
 #include "cmd.h"
 #include "dm.h"
 #include "find.h"
+#include "halves.h"
 #include "image.h"
 #include "memory.h"
 #include "options.h"
-#include "probe.h"
 #include "signature.h"
 #include "storage.h"
 #include "tabline.h"
@@ -125,42 +125,36 @@ static int check_storage(const struct device *ssd, const struct device *hdd, boo
 				  "the line that --print-table prints");
 }
 
-/*
- * A link of by-lc names half of a pair by what is on it.  A copy has the same on it, and the link
- * leads to either of them: the half is searched for, the hard disk by its identity first.
- */
-static bool is_any_of_pair(const char *path)
-{
-	static const char by_lc[] = "/dev/disk/by-lc/";
-
-	return !strncmp(path, by_lc, strlen(by_lc));
-}
-
 static bool is_absent(const char *path)
 {
 	return path && access(path, F_OK) && errno == ENOENT;
 }
 
+/* A name that was given is shown as it was given. */
+static bool same_device(const char *a, const char *b)
+{
+	struct stat st[2];
+
+	return !stat(a, &st[0]) && !stat(b, &st[1]) && st[0].st_rdev == st[1].st_rdev;
+}
+
 /* Links of by-lc need a UUID.  One of the halves whose UUID is not known may be the one missed. */
 static void explain_nameless(void)
 {
-	char **paths = identity_list();
-	struct probe probe;
-	struct device dev;
+	struct halves halves;
+	const struct half *half;
 	size_t i;
 
-	for (i = 0; paths[i]; i++) {
-		if (device_open(&dev, paths[i], DEVICE_GLANCE | DEVICE_QUIET))
+	halves_find(&halves);
+	for (i = 0; i < halves.nr; i++) {
+		half = &halves.list[i];
+		if (half->uuid[0])
 			continue;
-		if (!probe_device(&dev, &probe) && probe.role != PROBE_NEITHER && !probe.known)
-			complain(paths[i], "is the %s of a pair, %s", probe.role == PROBE_CACHE ?
-				 "SSD" : "hard disk", probe.version ?
-				 "formatted by a newer dm-lc; if it is this one, use that version's "
-				 "tools and module" :
-				 "but damaged; if it is this one, see lc-check");
-		device_close(&dev);
+		complain(half->path, "is the %s of a pair, %s", half->cache ? "SSD" : "hard disk",
+			 half->newer ? "formatted by a newer dm-lc; if it is this one, use that "
+			 "version's tools and module" : "but damaged; if it is this one, see lc-check");
 	}
-	identity_list_free(paths);
+	halves_free(&halves);
 }
 
 /*
@@ -177,11 +171,10 @@ static void explain_absent(char **args)
 	if (is_absent(args[2]))
 		complain(args[2], "the hard disk of volume %s is not there; nothing was started",
 			 shown(args[0]));
-	explain_nameless();
-	complain(NULL, "three ways out: 1. attach the device; a volume of " LCTAB_PATH " starts at once "
-		 "then");
+	complain(NULL, "three ways out: 1. attach the device; a volume of " LCTAB_PATH " without noauto "
+		 "starts at once then");
 	complain(NULL, "2. if it has another name now, give that name, or correct the line in "
-		 LCTAB_PATH "; then systemctl daemon-reload");
+		 LCTAB_PATH ", then systemctl daemon-reload and systemctl start");
 	if (ssd)
 		complain(NULL, "3. if the SSD is lost, and with it what only it held: lc-detach "
 			 "--force=cache-missing --backing %s, see lc-detach(8)",
@@ -189,19 +182,23 @@ static void explain_absent(char **args)
 	else
 		complain(NULL, "3. if the hard disk is lost: lc-dump --extract saves what only the SSD "
 			 "holds, and lc-format makes a new pair");
+	explain_nameless();
 }
 
 /*
  * A path of the hard disk, to be freed, which need not be the right one if @args names it; NULL
  * after complaining.  A disk that appears late is waited for.
+ *
+ * A link of by-lc leads to the disk or to a copy of it, which has the same mark.  So the disk is
+ * searched for among those that have it, by its identity first.
  */
 static char *await_backing(const struct lc_sb *sb, const struct device *ssd, char **args,
 			   u64 wait_ns)
 {
 	const struct timespec pause = { .tv_sec = 1 };
+	char uuid[HALVES_UUID + 1], *found = NULL;
 	const char *path = args[2];
 	u64 begin = now_ns();
-	char *found = NULL;
 
 	while (now_ns() - begin < wait_ns) {
 		if (!path)
@@ -214,7 +211,13 @@ static char *await_backing(const struct lc_sb *sb, const struct device *ssd, cha
 		explain_absent(args);
 		return NULL;
 	}
-	if (path && !is_any_of_pair(path))
+	if (halves_link(path, "backing", uuid) && !strcmp(uuid, uuid_text(sb->cache_uuid))) {
+		found = backing_find_half(sb, ssd, false);
+		if (!found || !same_device(found, path))
+			return found;
+		free(found);
+	}
+	if (path)
 		return xasprintf("%s", path);
 	/* Says what there is instead. */
 	return found ? found : backing_find(sb, ssd, false);
@@ -268,20 +271,40 @@ static bool is_device(const char *path, unsigned int major, unsigned int minor)
 	return !stat(path, &st) && S_ISBLK(st.st_mode) && st.st_rdev == makedev(major, minor);
 }
 
-/* By the devices in its table: what is on an SSD that has failed since cannot be asked for. */
+/* Does @path stand for this half of a volume that runs?  Device mapper has the pair's UUID. */
+static bool is_half(const char *path, const char *kind, const char *dm_uuid, unsigned int major,
+		    unsigned int minor)
+{
+	char uuid[HALVES_UUID + 1];
+
+	if (halves_link(path, kind, uuid))
+		return !strncmp(dm_uuid, "LC-", 3) && !strcmp(dm_uuid + 3, uuid);
+	return is_device(path, major, minor);
+}
+
+/*
+ * By its UUID and the devices in its table: what is on an SSD that has failed since cannot be asked
+ * for.  A volume whose hard disk is gone does not count, because it has to be started anew.
+ */
 static bool runs_already(char **args)
 {
 	unsigned int major[2], minor[2];
 	struct dm_facts facts;
 	bool same;
+	char *hdd;
 
 	/* What is wrong is told when the name is checked. */
 	if (dm_facts(args[0], &facts) || !facts.exists)
 		return false;
 	same = facts.target && !strcmp(facts.target, "lc") &&
 	       sscanf(facts.params, "%u:%u %u:%u", &major[0], &minor[0], &major[1], &minor[1]) == 4 &&
-	       is_device(args[1], major[1], minor[1]) &&
-	       (!args[2] || is_any_of_pair(args[2]) || is_device(args[2], major[0], minor[0]));
+	       is_half(args[1], "cache", facts.uuid, major[1], minor[1]) &&
+	       (!args[2] || is_half(args[2], "backing", facts.uuid, major[0], minor[0]));
+	if (same) {
+		hdd = xasprintf("/sys/dev/block/%u:%u", major[0], minor[0]);
+		same = !access(hdd, F_OK);
+		free(hdd);
+	}
 	dm_facts_free(&facts);
 	return same;
 }
@@ -410,28 +433,27 @@ close_ssd:
 
 static int resume(char **args, const struct choices *choices)
 {
-	bool may_run = choices->running_ok && !choices->print_only;
-	char *found = NULL, *names[3] = { args[0], args[1], args[2] };
-	bool runs = may_run && runs_already(args);
-	int ret = LC_EXIT_FAIL;
+	char *found = NULL, *names[3] = { args[0], args[1], args[2] }, uuid[HALVES_UUID + 1];
+	int ret;
 
-	if (!runs && is_absent(args[1])) {
+	if (choices->running_ok && !choices->print_only && runs_already(args)) {
+		printf("%s: runs already, as this pair\n", shown(args[0]));
+		return LC_EXIT_OK;
+	}
+	if (!choices->print_only && check_name(args[0]))
+		return LC_EXIT_FAIL;
+	if (is_absent(args[1])) {
 		explain_absent(args);
 		return LC_EXIT_FAIL;
 	}
-	if (!runs && is_any_of_pair(args[1])) {
-		found = cache_find(args[1]);
+	if (halves_link(args[1], "cache", uuid)) {
+		found = cache_find(args[1], uuid);
 		if (!found)
 			return LC_EXIT_FAIL;
-		names[1] = found;
-		runs = may_run && runs_already(names);
+		if (!same_device(found, args[1]))
+			names[1] = found;
 	}
-	if (runs) {
-		printf("%s: runs already, as this pair\n", shown(args[0]));
-		ret = LC_EXIT_OK;
-	} else if (choices->print_only || !check_name(args[0])) {
-		ret = resume_pair(names, choices);
-	}
+	ret = resume_pair(names, choices);
 	free(found);
 	return ret;
 }

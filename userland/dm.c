@@ -161,6 +161,7 @@ static int read_table(struct dm_facts *facts)
 /* The answer, and the table if there is one. */
 static int ask(struct dm_task *task, struct dm_facts *facts)
 {
+	const char *uuid = NULL;
 	struct dm_info info;
 	int ret = 0;
 
@@ -169,6 +170,9 @@ static int ask(struct dm_task *task, struct dm_facts *facts)
 		ret = fail(facts->name, "cannot ask device mapper", task);
 	else if (info.exists && facts->exists)
 		follow_name(task, facts);
+	if (!ret && info.exists)
+		uuid = dm_task_get_uuid(task);
+	snprintf(facts->uuid, sizeof(facts->uuid), "%s", uuid ? uuid : "");
 	if (task)
 		dm_task_destroy(task);
 	facts->exists = !ret && info.exists;

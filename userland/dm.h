@@ -32,6 +32,7 @@ struct dm_facts {
 	bool suspended;
 	int open_count;
 	unsigned int major, minor;
+	char uuid[130];		/* device mapper's */
 	char *target;		/* type of the first target, NULL without a table */
 	char *params;		/* its table parameters */
 	u64 sectors;

@@ -14,10 +14,11 @@
 
 #include "attach.h"
 #include "find.h"
+#include "halves.h"
 #include "identity.h"
 #include "memory.h"
 #include "pairing.h"
-#include "probe.h"
+#include "storage.h"
 #include "text.h"
 #include "util.h"
 
@@ -200,9 +201,37 @@ struct search {
 	const struct device *ssd;
 	char **paths;
 	bool *fits;
-	unsigned int nr_fits;
+	unsigned int nr_fits, nr_free;
 	char *only;		/* the last that fits */
 };
+
+static bool held(const char *path)
+{
+	struct device dev;
+	int ret = device_open(&dev, path, DEVICE_QUIET | DEVICE_EXCL);
+
+	if (!ret)
+		device_close(&dev);
+	return ret == -EBUSY;
+}
+
+/* Do two names stand for one storage?  A path below multipath is known by its WWN. */
+static bool same_storage(const char *a, const char *b)
+{
+	enum storage_relation relation = STORAGE_APART;
+	struct device dev[2];
+	char *chains = NULL;
+
+	if (device_open(&dev[0], a, DEVICE_QUIET))
+		return false;
+	if (!device_open(&dev[1], b, DEVICE_QUIET)) {
+		relation = storage_relate(&dev[0], &dev[1], &chains);
+		device_close(&dev[1]);
+	}
+	device_close(&dev[0]);
+	free(chains);
+	return relation == STORAGE_OVERLAP || relation == STORAGE_SAME_WWN;
+}
 
 static bool candidate(const struct search *s, const char *path, bool by_identity)
 {
@@ -218,30 +247,24 @@ static bool candidate(const struct search *s, const char *path, bool by_identity
 	return fits;
 }
 
-static bool held(const char *path)
+/*
+ * Fills fits[]; a disk that is held (a path below multipath) counts only if no other fits.
+ * @below: only what is on the storage of this disk fits, or NULL.
+ */
+static void search(struct search *s, bool by_identity, const char *below)
 {
-	struct device hdd;
-	int ret = device_open(&hdd, path, DEVICE_QUIET | DEVICE_EXCL);
-
-	if (!ret)
-		device_close(&hdd);
-	return ret == -EBUSY;
-}
-
-/* Fills fits[]; a disk that is held (a path below multipath) counts only if no other fits. */
-static void search(struct search *s, bool by_identity)
-{
-	unsigned int free_ones = 0;
 	size_t i;
 
 	s->nr_fits = 0;
+	s->nr_free = 0;
 	for (i = 0; s->paths[i]; i++) {
-		s->fits[i] = candidate(s, s->paths[i], by_identity);
+		s->fits[i] = candidate(s, s->paths[i], by_identity) &&
+			     (!below || same_storage(s->paths[i], below));
 		if (s->fits[i] && !held(s->paths[i]))
-			free_ones++;
+			s->nr_free++;
 	}
 	for (i = 0; s->paths[i]; i++) {
-		if (!s->fits[i] || (free_ones && held(s->paths[i])))
+		if (!s->fits[i] || (s->nr_free && held(s->paths[i])))
 			continue;
 		s->nr_fits++;
 		s->only = s->paths[i];
@@ -281,35 +304,65 @@ static void explain_none(const struct search *s)
 		 sb->backing_dm_uuid[0] ? ", DM UUID " : "", shown(sb->backing_dm_uuid));
 }
 
-char *backing_find(const struct lc_sb *sb, const struct device *ssd, bool quiet)
+/* As backing_find(), among the devices of @paths, ending in NULL. */
+static char *find_among(const struct lc_sb *sb, const struct device *ssd, char **paths, bool quiet)
 {
-	struct search s = { .sb = sb, .ssd = ssd };
+	bool has_mark = sb->mark_offset != LC_NO_MARK;
+	struct search s = { .sb = sb, .ssd = ssd, .paths = paths };
 	char *found = NULL;
 	size_t i, nr = 0;
 
-	s.paths = identity_list();
-	while (s.paths[nr])
+	while (paths[nr])
 		nr++;
 	s.fits = xcalloc(nr + 1, sizeof(*s.fits));
 	if (backing_identity_known(sb))
-		search(&s, true);
-	if (!s.nr_fits && sb->mark_offset != LC_NO_MARK)
-		search(&s, false);
+		search(&s, true, NULL);
+	if (!s.nr_fits && has_mark)
+		search(&s, false, NULL);
+	else if (!s.nr_free && has_mark)
+		/* What is on the disk now, such as a multipath device, has another identity. */
+		search(&s, false, s.only);
 	if (s.nr_fits == 1) {
 		found = xasprintf("%s", s.only);
 	} else if (!s.nr_fits) {
 		if (!quiet)
 			explain_none(&s);
 	} else if (!quiet) {
-		for (i = 0; s.paths[i]; i++) {
+		for (i = 0; paths[i]; i++) {
 			if (s.fits[i])
-				complain(s.paths[i], "could be the hard disk of this cache");
+				complain(paths[i], "could be the hard disk of this cache");
 		}
 		complain(ssd->path, "more than one disk fits; name the right one as the third "
 			 "argument (a copy of the disk must not be used)");
 	}
 	free(s.fits);
-	identity_list_free(s.paths);
+	return found;
+}
+
+char *backing_find(const struct lc_sb *sb, const struct device *ssd, bool quiet)
+{
+	char **paths = identity_list(), *found = find_among(sb, ssd, paths, quiet);
+
+	identity_list_free(paths);
+	return found;
+}
+
+char *backing_find_half(const struct lc_sb *sb, const struct device *ssd, bool quiet)
+{
+	const char *uuid = uuid_text(sb->cache_uuid);
+	struct halves halves;
+	char **paths, *found;
+	size_t i, nr = 0;
+
+	halves_find(&halves);
+	paths = xcalloc(halves.nr + 1, sizeof(*paths));
+	for (i = 0; i < halves.nr; i++) {
+		if (!halves.list[i].cache && !strcmp(halves.list[i].uuid, uuid))
+			paths[nr++] = halves.list[i].path;
+	}
+	found = find_among(sb, ssd, paths, quiet);
+	free(paths);
+	halves_free(&halves);
 	return found;
 }
 
@@ -318,77 +371,76 @@ char *backing_find(const struct lc_sb *sb, const struct device *ssd, bool quiet)
 /* How far the cache on a device has come. */
 struct progress {
 	u64 epoch, sb_seq;
-	bool free;		/* nobody holds it: what holds it shows the same, and is meant */
 };
 
 static int compare(const struct progress *a, const struct progress *b)
 {
 	if (a->epoch != b->epoch)
 		return a->epoch < b->epoch ? -1 : 1;
-	if (a->sb_seq != b->sb_seq)
-		return a->sb_seq < b->sb_seq ? -1 : 1;
-	return a->free - b->free;
+	return a->sb_seq < b->sb_seq ? -1 : a->sb_seq > b->sb_seq;
 }
 
-/* Does the device hold the cache of this UUID, and in which state? */
-static bool holds_cache(const char *path, const u8 uuid[16], struct progress *progress)
+static bool read_progress(const char *path, struct progress *progress)
 {
 	const struct lc_sb *sb = NULL;
 	struct device dev;
-	struct probe probe;
 	struct image img;
 
-	if (device_open(&dev, path, DEVICE_GLANCE | DEVICE_QUIET))
+	if (device_open(&dev, path, DEVICE_QUIET))
 		return false;
-	if (!probe_device(&dev, &probe) && probe.role == PROBE_CACHE && probe.known &&
-	    !memcmp(probe.uuid, uuid, sizeof(probe.uuid)) && !image_read(&img, &dev))
+	if (!image_read(&img, &dev))
 		sb = image_sb(&img);
 	if (sb) {
 		progress->epoch = sb->epoch;
 		progress->sb_seq = sb->sb_seq;
 	}
 	device_close(&dev);
-	if (sb)
-		progress->free = !held(path);
 	return sb;
 }
 
-char *cache_find(const char *link)
+/*
+ * Of devices whose cache has come equally far: a device and one that is built on it are one
+ * storage, and the upper one is free.  Return: the one to use, NULL if one is a copy.
+ */
+static const char *one_of(const char *a, const char *b)
 {
-	struct progress best = { 0 }, got;
-	char **paths, *found = NULL, *rival = NULL;
-	struct probe probe;
-	struct device dev;
-	bool known;
-	int order;
-	size_t i;
-
-	if (device_open(&dev, link, DEVICE_GLANCE))
+	if (!same_storage(a, b))
 		return NULL;
-	known = !probe_device(&dev, &probe) && probe.known;
-	device_close(&dev);
-	if (!known)
-		return xasprintf("%s", link);
-	paths = identity_list();
-	for (i = 0; paths[i]; i++) {
-		if (!holds_cache(paths[i], probe.uuid, &got))
+	return held(a) ? b : a;
+}
+
+char *cache_find(const char *link, const char *uuid)
+{
+	const char *best = NULL, *rival = NULL, *path;
+	struct progress far = { 0 }, got;
+	struct halves halves;
+	char *found = NULL;
+	size_t i;
+	int order;
+
+	halves_find(&halves);
+	for (i = 0; i < halves.nr; i++) {
+		path = halves.list[i].path;
+		if (!halves.list[i].cache || strcmp(halves.list[i].uuid, uuid) ||
+		    !read_progress(path, &got))
 			continue;
-		order = found ? compare(&got, &best) : 1;
-		if (order < 0)
-			continue;
-		free(rival);
-		rival = order ? NULL : found;
-		if (order)
-			free(found);
-		found = xasprintf("%s", paths[i]);
-		best = got;
+		order = best ? compare(&got, &far) : 1;
+		if (order > 0) {
+			best = path;
+			rival = NULL;
+			far = got;
+		} else if (!order && one_of(best, path)) {
+			best = one_of(best, path);
+		} else if (!order) {
+			rival = path;
+		}
 	}
-	identity_list_free(paths);
-	if (!rival)
-		return found ? found : xasprintf("%s", link);
-	complain(rival, "holds the same cache as %s; one is a copy, which must not be used: take it "
-		 "away, or name the SSD itself instead of %s", shown(found), shown(link));
-	free(rival);
-	free(found);
-	return NULL;
+	if (rival)
+		complain(rival, "holds the same cache as %s; one is a copy, which must not be used: "
+			 "take it away, or name the SSD itself instead of %s", shown(best),
+			 shown(link));
+	else
+		found = xasprintf("%s", best ? best : link);
+	halves_free(&halves);
+	return found;
 }

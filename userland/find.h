@@ -28,11 +28,14 @@ int backing_verify(const struct lc_sb *sb, const struct device *hdd, bool quiet)
  */
 char *backing_find(const struct lc_sb *sb, const struct device *ssd, bool quiet);
 
+/* The same, but only a device that udev knows for the hard disk of this pair. */
+char *backing_find_half(const struct lc_sb *sb, const struct device *ssd, bool quiet);
+
 /*
- * The SSD of the pair that @link, of /dev/disk/by-lc, names.  A copy of the SSD has the same links:
- * the device counts whose cache has come farthest.  Return: its path, to be freed, or NULL after
- * complaining, if there are two.
+ * The SSD of the pair of @uuid, which @link names.  A copy of the SSD has the same link: the device
+ * counts whose cache has come farthest.  Return: its path, to be freed, or NULL after complaining,
+ * if there are two.
  */
-char *cache_find(const char *link);
+char *cache_find(const char *link, const char *uuid);
 
 #endif

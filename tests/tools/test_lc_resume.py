@@ -195,7 +195,8 @@ def test_resume_tells_the_ways_out(pair, fake, tmp_path):
     """A device that a path names is not there: which one, and what can be done about each."""
     assert lc_format(pair).code == 0
     ssd, hdd = tmp_path / "no-ssd", tmp_path / "no-hdd"
-    ways = ("three ways out: 1. attach", "/etc/lctab", "2. if it has another name", "daemon-reload")
+    ways = ("three ways out: 1. attach", "/etc/lctab", "2. if it has another name", "daemon-reload",
+            "systemctl start")
     done = fake.tool("resume", "lc0", ssd, pair[1].dev)
     expect(done, 1, f"{ssd}: the SSD of volume lc0 is not there; nothing was started", *ways,
            f"3. if the SSD is lost, and with it what only it held: lc-detach --force=cache-missing "
@@ -256,6 +257,34 @@ def test_resume_takes_no_copy(pair, disks, fake):
         copies[1].detach()
         assert fake.tool("resume", "lc0", cache, backing).code == 0
         assert f"{number(hdd)} {number(ssd)}" in fake.log()[-1]
+
+
+def test_link_of_another_pair(pair, disks, fake):
+    """The hard disk of a line's UUID is the one of that UUID, whatever the SSD is."""
+    assert lc_format(pair).code == 0
+    others = disks("ssd2"), disks("hdd2", pair[1].size)
+    assert lc_format(others).code == 0
+    uuid = dump(others[0].dev)["superblock"]["cache_uuid"]
+    with by_lc(f"{uuid}.backing", others[1]) as backing:
+        expect(fake.tool("resume", "lc0", pair[0].dev, backing), 1, "belongs to cache")
+        assert fake.tool("resume", "lc0", pair[0].dev, pair[1].dev).code == 0
+        created = len(fake.log())
+        expect(fake.tool("resume", "--running-ok", "lc0", pair[0].dev, backing), 1, "name is taken")
+        assert len(fake.log()) == created
+
+
+def test_running_volume_without_a_disk(pair, fake, tmp_path):
+    """--running-ok: the SSD may have gone since, the hard disk not."""
+    assert lc_format(pair).code == 0
+    uuid = dump(pair[0].dev)["superblock"]["cache_uuid"]
+    ssd = f"/dev/disk/by-lc/{uuid}.cache"
+    assert fake.tool("resume", "lc0", *[disk.dev for disk in pair]).code == 0
+    done = fake.tool("resume", "--running-ok", "lc0", ssd, pair[1].dev)
+    assert done.code == 0 and "runs already" in done.out
+    expect(fake.tool("resume", "--running-ok", "lc0", ssd.replace(uuid[:4], "0000"), pair[1].dev),
+           1, "name is taken")
+    fake.put("table", f"4095:4095 {number(pair[0])}")
+    expect(fake.tool("resume", "--running-ok", "lc0", ssd), 1, "name is taken")
 
 
 def test_resume_waits_for_the_hard_disk(pair, fake, tmp_path):

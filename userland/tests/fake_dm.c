@@ -135,8 +135,18 @@ const char *dm_task_get_name(const struct dm_task *t)
 int dm_task_set_uuid(struct dm_task *t, const char *uuid)
 {
 	put("log", "a", "uuid %s\n", uuid);
+	put("uuid", "w", "%s\n", uuid);
 	(void)t;
 	return 1;
+}
+
+const char *dm_task_get_uuid(const struct dm_task *t)
+{
+	static char uuid[128];
+
+	(void)t;
+	get("uuid", uuid, sizeof(uuid));
+	return uuid;
 }
 
 int dm_task_add_target(struct dm_task *t, uint64_t start, uint64_t size, const char *ttype,
