@@ -24,6 +24,7 @@ PACKAGES = {
     "udev": "probes and names the disks",
     "dbus": "systemctl and journalctl as on a server",
     "lvm2": "volume groups below and above the volume, blkdeactivate",
+    "cryptsetup": "encrypted disks below and above the volume",
     "dmsetup": "the tests' own view of device mapper",
     "linux-image-amd64": "the stock kernel",
     "initramfs-tools": "finds the root as on a server",
