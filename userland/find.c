@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -349,11 +350,12 @@ char *backing_find(const struct lc_sb *sb, const struct device *ssd, bool quiet)
 
 char *backing_find_half(const struct lc_sb *sb, const struct device *ssd, bool quiet)
 {
-	const char *uuid = uuid_text(sb->cache_uuid);
+	char uuid[HALVES_UUID + 1], **paths, *found;
 	struct halves halves;
-	char **paths, *found;
 	size_t i, nr = 0;
 
+	/* A text of uuid_text() lasts for a few more calls only. */
+	snprintf(uuid, sizeof(uuid), "%s", uuid_text(sb->cache_uuid));
 	halves_find(&halves);
 	paths = xcalloc(halves.nr + 1, sizeof(*paths));
 	for (i = 0; i < halves.nr; i++) {

@@ -273,6 +273,19 @@ def test_link_of_another_pair(pair, disks, fake):
         assert len(fake.log()) == created
 
 
+def test_link_among_many_pairs(pair, disks, fake):
+    """However many other pairs are attached, the link stands for its own."""
+    assert lc_format(pair).code == 0
+    for other in range(5):
+        assert lc_format((disks(f"ssd{other}"), disks(f"hdd{other}", pair[1].size))).code == 0
+    copy = disks("clone", pair[1].size)
+    uuid = dump(pair[0].dev)["superblock"]["cache_uuid"]
+    # To a disk that is none, so that the link alone does not lead to the right one.
+    with by_lc(f"{uuid}.backing", copy) as backing:
+        assert fake.tool("resume", "lc0", pair[0].dev, backing).code == 0
+        assert f"{number(pair[1])} {number(pair[0])}" in fake.log()[-1]
+
+
 def test_running_volume_without_a_disk(pair, fake, tmp_path):
     """--running-ok: the SSD may have gone since, the hard disk not."""
     assert lc_format(pair).code == 0
