@@ -462,13 +462,12 @@ static int make_empty_file(const char *path)
 
 void dm_iostats_choose(const char *name, bool leave)
 {
-	static const char folder[] = "/run/dm-lc/iostats";
+	static const char folder[] = "/run/dm-lc-iostats";
 	char *path = xasprintf("%s/%s", folder, name);
 	int ret;
 
 	if (leave) {
-		/* What is there already, or cannot be made, shows when the file is made. */
-		mkdir("/run/dm-lc", 0755);
+		/* If it cannot be made, the file cannot either. */
 		mkdir(folder, 0755);
 		ret = make_empty_file(path);
 	} else {
