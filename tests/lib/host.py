@@ -85,12 +85,13 @@ def locked(name, folder=None):
 
 def keep(path, pattern):
     """Note that a file or folder of the cache is used, and delete its like that nobody has used for
-    a week: another checkout that runs now may need another one. Under the lock of its kind.
+    a week: another checkout that runs now may need another one. Others may delete them, too.
     """
     os.utime(path)
     for other in path.parent.glob(pattern):
-        if other != path and time.time() - other.stat().st_mtime > WEEK:
-            shutil.rmtree(other) if other.is_dir() else other.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            if other != path and time.time() - other.stat().st_mtime > WEEK:
+                shutil.rmtree(other) if other.is_dir() else other.unlink()
 
 
 @functools.lru_cache

@@ -149,10 +149,12 @@ def build(name):
             return []
         return sorted(top.glob(f"{name}-*-{key}/kernel-release"), key=os.path.getmtime)
 
-    with host.locked(f"kernel-{name}"):
-        done = built() or [build_newest(name, key, fragments)]
-        tree = done[-1].parent
-        host.keep(tree, f"{name}-*")
+    done = built()
+    if not done:
+        with host.locked(f"kernel-{name}"):
+            done = built() or [build_newest(name, key, fragments)]
+    tree = done[-1].parent
+    host.keep(tree, f"{name}-*")
     release = done[-1].read_text(encoding="ascii").strip()
     return Kernel(name, release, tree / IMAGES.get(name, "bzImage"), tree / "lib/modules" / release,
                   tree / "gcc", tree / "clang")

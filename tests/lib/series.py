@@ -5,6 +5,7 @@ A kernel comes with its suite's compiler and headers: a root of that suite, in w
 By hand: `cd tests && /usr/bin/python3 -m lib.series [SUITE]`.
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -34,6 +35,7 @@ exec chroot "$root" "$@"
 """
 
 
+@functools.lru_cache
 def offered(suite):
     """The release that linux-image-amd64 stands for in a suite, or None."""
     source = apt.PrivateApt(f"series-{suite}", SUITES[suite][-1:] if "backports" in suite
