@@ -64,13 +64,17 @@ def ended(pid):
     return stat.rpartition(")")[2].split()[0] == "Z"
 
 
-def let_die(ssd, raw):
-    """Fail the SSD that has newer data than the hard disk, and let the volume notice."""
+def let_die(ssd, raw, journal, limit):
+    """Fail the SSD that has newer data than the hard disk; returns when the end of its rescue is
+    told, within the limit.
+    """
     fill(raw, 0, 300, "only on the SSD")
     raw.flush()
     ssd.fail()
     fill(raw, 1000, 16, "in RAM")
     raw.flush()
+    wait.until(lambda: any(one["LC_EVENT"] == "saved" for one in journal.look()), limit,
+               "the end of the rescue in the journal")
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=180)
@@ -87,9 +91,7 @@ def dying_ssd_is_told(ctx):
             hook.chmod(0o755)
         lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=500, writeback="off").start()
         with watching(hooks), lc.open() as raw:
-            let_die(ssd, raw)
-            wait.until(lambda: any(one["LC_EVENT"] == "saved" for one in journal.look()), 60,
-                       "the end of the rescue in the journal")
+            let_die(ssd, raw, journal, 60)
             told = pathlib.Path(hooks, "told")
             wait.until(lambda: told.read_text("ascii").count("saved") == 2, 60, "all hooks")
         lost = lc.fields()["lost"]
@@ -117,9 +119,7 @@ def hanging_hook_is_killed(ctx):
         hook.chmod(0o755)
         lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=500, writeback="off").start()
         with watching(hooks), lc.open() as raw:
-            let_die(ssd, raw)
-            wait.until(lambda: any(one["LC_EVENT"] == "saved" for one in journal.look()), 200,
-                       "the event after the hook")
+            let_die(ssd, raw, journal, 200)
         pid = pathlib.Path(hooks, "pid").read_text("ascii").strip()
         wait.until(lambda: ended(pid), 60, "the end of its child")
         lc.remove()
