@@ -118,8 +118,8 @@ def pair_of_a_logical_volume_and_luks(ctx):
     ctx.run(f"echo /dev/mapper/music /srv/music ext4 {PATIENT} 0 2 >> /etc/fstab && "
             "mkfs.ext4 -q /dev/mapper/music && systemctl daemon-reload && mount /srv/music")
     write(ctx, "/srv/music", "{100..115}", 4)
-    for end in (ctx.reboot, ctx.reboot):
-        end()
+    for _ in range(2):
+        ctx.reboot()
         all_up(ctx, {"/srv/music": "/dev/mapper/music"})
         is_clean(ctx)
     ctx.cut()
