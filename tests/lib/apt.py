@@ -75,6 +75,16 @@ class PrivateApt:
                           host.run("apt-cache", *self.options, "depends", package), re.M)
         return found and found.group(1)
 
+    def download(self, folder, status, suite, *packages):
+        """Download packages of a suite, and all they need that a machine with this dpkg status
+        does not have.
+        """
+        (folder / "partial").mkdir(parents=True)
+        host.run("apt-get", *self.options, "-o", f"Dir::State::status={status}",
+                 "-o", f"Dir::Cache::archives={folder}", "-o", "Debug::NoLocking=true",
+                 "--yes", "--no-install-recommends", "--target-release", suite,
+                 "--download-only", "install", *packages)
+
     def unpack(self, package, root):
         """Download a package (apt checks its signature) and unpack it below root."""
         before = set(self.dir.glob("*.deb"))

@@ -49,7 +49,8 @@ def make_payload(kernel, folder):
     tree = folder / "tree"
     tree.mkdir(parents=True)
     log = folder / "install.log"
-    shutil.copy(host.TESTS / "server/guest/agent.py", tree)
+    for program in (host.TESTS / "server/guest").glob("*.py"):
+        shutil.copy(program, tree)
     (tree / "source").mkdir()
     host.run("cp", "-a", *(host.TOP / name for name in SOURCES), tree / "source")
     for built in (tree / "source/userland").glob("build*"):
@@ -98,6 +99,8 @@ class Server:
         self.initrd = files.initrd
         self.root = "root=LABEL=rootfs"
         self.absent = set()      # names of disks that are not plugged in
+        self.neighbour = None    # the other machine on the network
+        self.is_second = False   # of the two
         self.process = None
         self.channel = None
         self.rest = b""
@@ -138,6 +141,20 @@ class Server:
                 total.update(part)
         return total.hexdigest()
 
+    def beside(self, name, disks):
+        """Another machine on the network of this one (case(network=True)), not yet started.
+
+        It has disks of its own, and shares the recorded ones of this machine if it names them.
+        """
+        other = Server(self.kernel, self.payload, dataclasses.replace(self.case, disks=disks),
+                       self.folder / name, self.random.randrange(1 << 31))
+        other.neighbour, other.is_second = self, True
+        other.deadline = self.deadline
+        other.recorder = self.recorder if any(disk.kind == "recorded" for disk in disks) else None
+        other.prepare()
+        self.neighbour = other
+        return other
+
     def prepare(self):
         """The folder, the overlay over the cached root, the disks that remember every write."""
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -145,7 +162,7 @@ class Server:
         host.run("qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", self.payload.root,
                  self.folder / "root.img")
         recorded = [disk for disk in self.case.disks if disk.kind == "recorded"]
-        if recorded:
+        if recorded and not self.recorder:
             from disks import Disks  # pylint: disable=import-outside-toplevel
             self.recorder = Disks(**{disk.name: disk.size for disk in recorded}).start()
 
@@ -154,8 +171,14 @@ class Server:
         if self.process:
             self.process.kill()
             self.ended()
-        if self.recorder:
+        if self.neighbour and not self.is_second:
+            self.neighbour.close()
+            self.faults += [f"second machine, {fault}" for fault in self.neighbour.faults]
+        if self.recorder and not self.is_second:
             self.recorder.stop()
+        if self.case.network and not self.is_second:
+            for number in (1, 2):
+                pathlib.Path(self.socket_path(f"lan{number}")).unlink(missing_ok=True)
         for image in self.folder.glob("*.img"):
             image.unlink()
 
@@ -196,11 +219,20 @@ class Server:
         """Of this machine; such names must be short."""
         return f"/tmp/dmlc-{kind}-{host.digest(str(self.folder))}"
 
+    def network(self):
+        """QEMU's words for its network card; frames for a machine that is off are lost."""
+        first = self.neighbour if self.is_second else self
+        ends = [first.socket_path(f"lan{number}") for number in (1, 2)]
+        mine, other = reversed(ends) if self.is_second else ends
+        return ["-netdev", f"dgram,id=lan,local.type=unix,local.path={mine},"
+                f"remote.type=unix,remote.path={other}",
+                "-device", f"virtio-net-pci,netdev=lan,mac=52:54:00:00:00:0{1 + self.is_second}"]
+
     # ------------------------------------------------------------- its boots
 
     def command(self, path, console):
         """The whole QEMU command line."""
-        machine, _ = vm.accelerators(self.kernel)
+        machine, _ = vm.INSTRUCTIONS if self.case.icount else vm.accelerators(self.kernel)
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
                  "-no-reboot", *machine, "-smp", self.case.smp, "-m", self.case.memory,
                  "-kernel", self.kernel.image, "-initrd", self.initrd,
@@ -213,6 +245,8 @@ class Server:
                  "cache=unsafe,discard=unmap", "-device", "virtio-blk-pci,drive=root,serial=root",
                  "-drive", f"if=none,id=lc-payload,file={self.payload.image},format=raw,"
                  "readonly=on", "-device", "virtio-blk-pci,drive=lc-payload,serial=lc-payload"]
+        if self.case.network:
+            words += self.network()
         words += ["-qmp", f"unix:{self.socket_path('monitor')},server=on,wait=off"]
         raw = [disk for disk in self.case.disks if disk.kind == "raw"]
         if any(disk.bus == "scsi" for disk in raw):
@@ -327,6 +361,11 @@ class Server:
         self.stop("reboot")
         self.start()
 
+    def kill(self):
+        """The machine is gone between two instructions; its disks have what was sent to them."""
+        self.process.kill()
+        self.ended()
+
     def cut(self, policy="random"):
         """The power goes: volatile writes of recorded disks by the policy; the guest is gone.
 
@@ -365,6 +404,28 @@ class Server:
         if code != 0:
             raise GuestFailed(script, code, output)
         return output
+
+    def put(self, folder, *paths):
+        """Copy files of the host into a folder of the guest, over the disk that is named copies."""
+        work = self.folder / "put"
+        work.mkdir()
+        for path in paths:
+            shutil.copy(path, work)
+        host.run("mkfs.ext4", "-q", "-F", "-d", work, self.image("copies"))
+        shutil.rmtree(work)
+        disk = self.path("copies")
+        self.run(f"mkdir -p {folder} /run/copies && blockdev --flushbufs {disk} && "
+                 f"mount -o ro {disk} /run/copies && "
+                 f"find /run/copies -maxdepth 1 -type f -exec cp -t {folder} {{}} + && "
+                 "umount /run/copies && udevadm settle")
+
+    def take(self, name, path):
+        """Copy a file of the guest to a path of the host, over the same disk; returns its size."""
+        disk = self.path("copies")
+        size = int(self.run(f"stat -c %s {name} && cat {name} > {disk} && sync {disk}").split()[0])
+        with open(self.image("copies"), "rb") as image:
+            path.write_bytes(image.read(size))
+        return size
 
     def install(self):
         """Module and tools as `make install` puts them, built on the host; the module loaded."""

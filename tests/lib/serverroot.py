@@ -3,7 +3,8 @@
 
 systemd, udev and LVM as a server has them, the suite's own kernel with its headers, and what
 README.md tells people to install. The kernel, its initramfs and a copy of the headers lie beside
-the disk's image, so that QEMU boots the one and the host builds the module with the other.
+the disk's image, so that QEMU boots the one and the host builds the module with the other; and
+dpkg's list of what is installed.
 
 By hand: `cd tests && /usr/bin/python3 -m lib.serverroot`.
 """
@@ -14,7 +15,7 @@ import shutil
 
 from . import apt, guestroot, host, kernels
 
-RECIPE = 1  # count up when the way the image is made changes
+RECIPE = 2  # count up when the way the image is made changes
 UNIT = host.TESTS / "server/guest/dm-lc-agent.service"
 SIZE = "6G"  # of the file system; the file is sparse
 
@@ -24,6 +25,7 @@ PACKAGES = {
     "udev": "probes and names the disks",
     "dbus": "systemctl and journalctl as on a server",
     "lvm2": "volume groups below and above the volume, blkdeactivate",
+    "mdadm": "arrays below the volume",
     "cryptsetup": "encrypted disks below and above the volume",
     "dmsetup": "the tests' own view of device mapper",
     "linux-image-amd64": "the stock kernel",
@@ -35,6 +37,9 @@ PACKAGES = {
     "python3": "runs the agent",
     "procps": "ps in reports",
     "bpftrace": "what lc-latency is a program for",
+    "dkms": "builds the module of the packages",
+    "drbd-utils": "two machines keep one disk",
+    "nvme-cli": "disks of another machine",
     "postgresql": "a database that knows when its disk lied",
 }
 
@@ -129,6 +134,7 @@ truncate -s "$2" "$1/root.img"
 mkfs.ext4 -q -L rootfs -d "$1/root" "$1/root.img"
 cp "$1"/root/boot/vmlinuz-* "$1"/root/boot/initrd.img-* "$1/boot"
 mkdir -p "$1/tree/usr/src" "$1/tree/usr/lib"
+cp "$1/root/var/lib/dpkg/status" "$1/dpkg-status"
 cp -a "$1"/root/usr/src/linux-headers-* "$1/tree/usr/src"
 cp -a "$1"/root/usr/lib/linux-kbuild-* "$1/tree/usr/lib"
 rm -rf "$1/root"

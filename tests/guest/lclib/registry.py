@@ -70,6 +70,7 @@ class Case:
     nodes: int       # memory nodes that share processors and memory evenly; 0: the machine's one
     icount: bool     # the clock counts instructions: one a nanosecond
     hibernates: bool  # the machine may be reset, and goes on with an image of its memory
+    network: bool    # of a server case: the machine has a network card, see Server.beside()
 
     @property
     def about(self):
@@ -79,7 +80,7 @@ class Case:
 
 def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=2,
          memory="1G", long=(), append="", fault=(), no_memory=False, cores=False, nodes=0,
-         icount=False, hibernates=False):
+         icount=False, hibernates=False, network=False):
     """Register the function below as a guest case; it must have a docstring.
 
     `long` (True, or names of kernels) keeps it for --long.  `fault` (device, what goes
@@ -96,7 +97,7 @@ def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=
         only_long = tuple(kernels) if long is True else tuple(long)
         CASES[name] = Case(name, function, tuple(kernels), tuple(disks), timeout, module, smp,
                            memory, only_long, append, tuple(fault), no_memory, cores,
-                           nodes, icount, hibernates)
+                           nodes, icount, hibernates, network)
         return function
     return register
 
