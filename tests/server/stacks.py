@@ -9,6 +9,9 @@ from .lctab import UNIT, failed, messages
 # What a power cut may find in a volatile cache.
 DISKS = (Disk("hdd", "1G", kind="recorded"), Disk("ssd", "256M", kind="recorded"))
 LUKS = "--batch-mode --key-file /root/key --pbkdf pbkdf2 --pbkdf-force-iterations 1000"
+MIRRORED = tuple(Disk(f"{kind}{leg}", size, bus="scsi", rotation=rotation)
+                 for kind, size, rotation in (("hdd", "512M", 7200), ("ssd", "256M", 1))
+                 for leg in (0, 1))
 # What a unit that is slower than usual may take, as the guide says for a replay.
 PATIENT = "x-systemd.device-timeout=10min"
 
@@ -71,6 +74,13 @@ def line_of(ctx, volume):
             f"systemctl start {UNIT}")
 
 
+def in_fstab(ctx, options=PATIENT):
+    """Make a file system on the volume, mounted now and by each boot."""
+    ctx.run("mkfs.ext4 -q /dev/mapper/music && mkdir -p /srv/music && "
+            f"echo /dev/mapper/music /srv/music ext4 {options} 0 2 >> /etc/fstab && "
+            "systemctl daemon-reload && mount /srv/music")
+
+
 @case(kernels=("server",), disks=DISKS, timeout=2400, module="", long=True)
 def volume_group_with_var_swap_and_luks(ctx):
     """A volume group on a volume, with /var, swap, a file system and an encrypted one: all are
@@ -113,10 +123,9 @@ def pair_of_a_logical_volume_and_luks(ctx):
             f"echo vault {ctx.path('hdd')} /root/key luks > /etc/crypttab && "
             f"cryptsetup open --key-file /root/key {ctx.path('hdd')} vault && "
             "lc-format --yes -o writeback=off --backing /dev/mapper/vault /dev/fast/cache && "
-            "udevadm settle && mkdir /srv/music", limit=300)
+            "udevadm settle", limit=300)
     line_of(ctx, "/dev/fast/cache /dev/mapper/vault")
-    ctx.run(f"echo /dev/mapper/music /srv/music ext4 {PATIENT} 0 2 >> /etc/fstab && "
-            "mkfs.ext4 -q /dev/mapper/music && systemctl daemon-reload && mount /srv/music")
+    in_fstab(ctx)
     write(ctx, "/srv/music", "{100..115}", 4)
     for _ in range(2):
         ctx.reboot()
@@ -125,3 +134,34 @@ def pair_of_a_logical_volume_and_luks(ctx):
     ctx.cut()
     ctx.start()
     all_up(ctx, {"/srv/music": "/dev/mapper/music"})
+
+
+@case(kernels=("server",), disks=MIRRORED, timeout=2400, module="", long=True)
+def pair_of_md_arrays(ctx):
+    """SSD and hard disk are RAID1 arrays: the volume is up after a reboot, after a crash, when a
+    disk of each was pulled out, and after a boot without these two.
+    """
+    ctx.install()
+    for kind in ("ssd", "hdd"):
+        ctx.run(f"mdadm --create /dev/md/{kind} --run --level=1 --raid-devices=2 --assume-clean "
+                f"{ctx.path(kind + '0')} {ctx.path(kind + '1')}")
+    ctx.run("mdadm --detail --scan >> /etc/mdadm/mdadm.conf && lc-format --yes -o writeback=off "
+            "--backing /dev/md/hdd /dev/md/ssd && udevadm settle")
+    line_of(ctx, f"LC={ctx.run('lsblk -dno UUID /dev/md/ssd').strip()}")
+    in_fstab(ctx)
+    write(ctx, "/srv/music", "{100..107}", 4)
+    ctx.reboot()
+    all_up(ctx, {"/srv/music": "/dev/mapper/music"})
+    is_clean(ctx)
+    write(ctx, "/srv/music", "{200..203}", 4)
+    ctx.kill()
+    ctx.start()
+    all_up(ctx, {"/srv/music": "/dev/mapper/music"})
+    assert "replayed" in ctx.run("dmesg")
+    for kind in ("ssd0", "hdd0"):
+        ctx.unplug(kind)
+    write(ctx, "/srv/music", "{300..303}", 4)
+    assert shown(ctx)["mode"] == "rw", shown(ctx)
+    ctx.reboot()
+    all_up(ctx, {"/srv/music": "/dev/mapper/music"})
+    is_clean(ctx)
