@@ -5,9 +5,10 @@ import re
 import textwrap
 
 from lclib import Disk, case, wait
+from lib import apt, host
 
 DISKS = (Disk("hdd", "1536M", kind="recorded"), Disk("ssd", "512M", kind="recorded"),
-         Disk("boot", "128M"))
+         Disk("copies", "128M"))
 UUID = "2f8c6f0e-93a4-4d0b-8f5e-1f2d7a5b9c33"
 SYNCED = re.compile(r"synced (\d+) ([0-9a-f]{64}) \.")
 WRITTEN = 40  # files that are synced before the power goes
@@ -42,13 +43,17 @@ done
 
 
 def copied(ctx):
-    """A copy of the running system on the volume, mounted on /mnt with what a chroot needs."""
+    """A copy of the running system on the volume, mounted on /mnt with what a chroot needs.
+
+    Services whose programs or drivers are left out are masked.
+    """
     excluded = " ".join(f"--exclude='./{name}'" for name in LEFT_OUT.split())
     ctx.run(f"mkfs.ext4 -q -U {UUID} /dev/mapper/root && mount /dev/mapper/root /mnt && "
             f"tar -C / --one-file-system {excluded} -c . | tar -C /mnt -x && "
             "mkdir -p /mnt/var/lib/apt /mnt/var/log/journal && "
             "for i in dev proc sys run; do mount --bind /$i /mnt/$i; done && "
-            "chroot /mnt depmod && chroot /mnt systemctl -q mask postgresql.service", limit=1200)
+            "chroot /mnt depmod && "
+            "chroot /mnt systemctl -q mask postgresql.service nvmf-autoconnect.service", limit=1200)
 
 
 def configured(ctx):
@@ -89,19 +94,10 @@ def image_is_kept(ctx, release, module):
     return kept
 
 
-def handed_over(ctx):
-    """The new initramfs, made in the chroot and copied to the host, is that of the next boot."""
-    said = ctx.run("chroot /mnt update-initramfs -c -k $(uname -r) 2>&1", limit=900)
-    assert "dm-lc" not in said, said
-    assert ctx.run("chroot /mnt sh -c 'lsinitramfs /boot/initrd.img-* | grep -c /dm-lc.ko'").strip()
-    image = f"/mnt/boot/initrd.img-{ctx.kernel.release}"
-    size = int(ctx.run(f"stat -c %s {image} && cat {image} > {ctx.path('boot')} && "
-                       f"sync {ctx.path('boot')}").split()[0])
-    initrd = ctx.folder / "initrd.img"
-    with open(ctx.image("boot"), "rb") as disk:
-        initrd.write_bytes(disk.read(size))
-    ctx.initrd = initrd
-    ctx.figure("initrd_bytes", size)
+def handed_over(ctx, image):
+    """An initramfs that was made in the chroot is that of the next boot, copied to the host."""
+    ctx.initrd = ctx.folder / "initrd.img"
+    ctx.figure("initrd_bytes", ctx.take(f"/mnt{image}", ctx.initrd))
     ctx.run("umount -R /mnt && udevadm settle && lc-remove root", limit=300)
 
 
@@ -136,6 +132,13 @@ def write_until_the_power_goes(ctx):
     return dict(told())
 
 
+def missing(ctx, synced):
+    """Those of {file: sum} that are not there."""
+    sums = ctx.run("cd /srv/synced && sha256sum *", limit=300)
+    found = {name: total for total, name in map(str.split, sums.splitlines())}
+    return {name: total for name, total in synced.items() if found.get(name) != total}
+
+
 @case(kernels=("server",), disks=DISKS, timeout=2400, module="", memory="1G", long=True)
 def root_on_a_volume(ctx):
     """A copy of the system on a volume boots from it by initramfs-tools' hook; a power cut under
@@ -157,7 +160,10 @@ def root_on_a_volume(ctx):
     assert not image_is_kept(ctx, "9.9", "dm-mod.ko")
     assert f"root {ctx.path('ssd')} {ctx.path('hdd')} x-initrd.attach,verify_reads=on" in said, said
     assert "archive" not in said, said
-    handed_over(ctx)
+    said = ctx.run("chroot /mnt update-initramfs -c -k $(uname -r) 2>&1", limit=900)
+    assert "dm-lc" not in said, said
+    assert ctx.run("chroot /mnt sh -c 'lsinitramfs /boot/initrd.img-* | grep -c /dm-lc.ko'").strip()
+    handed_over(ctx, f"/boot/initrd.img-{release}")
     ctx.stop()
     ctx.root = "root=/dev/mapper/root"
     ctx.start()
@@ -169,10 +175,8 @@ def root_on_a_volume(ctx):
     on_the_volume(ctx, 3, replayed=True)
     checked = ctx.run("cat /run/initramfs/fsck.log")
     assert "files" in checked and "FIXED" not in checked and "WARNING" not in checked, checked
+    assert not missing(ctx, synced), f"synced, but not there: {missing(ctx, synced)}"
     sums = ctx.run("cd /srv/synced && sha256sum *", limit=300)
-    found = {name: total for total, name in map(str.split, sums.splitlines())}
-    lost = {name: total for name, total in synced.items() if found.get(name) != total}
-    assert not lost, f"synced, but not there: {lost}"
     ctx.figure("synced_files", len(synced))
     ctx.stop("reboot")
     ctx.root = "root=/dev/mapper/root late"
@@ -181,3 +185,41 @@ def root_on_a_volume(ctx):
     on_the_volume(ctx, 4, replayed=False)
     ctx.run("cd /srv/synced && sha256sum --quiet -c /dev/stdin << 'END_OF_SUMS'\n"
             f"{sums}END_OF_SUMS", limit=300)
+
+
+def with_dracut(ctx):
+    """dracut takes the place of initramfs-tools in the copy; returns the image that it makes."""
+    source = apt.PrivateApt("dracut", [host.codename()])
+    source.update()
+    folder = ctx.folder / "dracut"
+    source.download(folder, ctx.payload.root.with_name("dpkg-status"), host.codename(), "dracut")
+    ctx.put("/mnt/root/dracut", *folder.glob("*.deb"))
+    ctx.run("chroot /mnt sh -c 'apt-get install -y /root/dracut/*.deb'", limit=900)
+    # Under this name the shutdown finds it again.
+    image = f"/boot/initrd.img-{ctx.kernel.release}"
+    said = ctx.run(f"chroot /mnt dracut --force {image} {ctx.kernel.release} 2>&1", limit=1200)
+    assert "dm-lc" in ctx.run(f"chroot /mnt lsinitrd -m {image}"), said
+    return image
+
+
+@case(kernels=("server",), disks=DISKS, timeout=2400, module="", memory="1G", long=True)
+def root_on_a_volume_by_dracut(ctx):
+    """The system boots from a volume by dracut's module; a shutdown goes back into the image and
+    stops the volume cleanly; a power cut is a replay.
+    """
+    ctx.install()
+    ctx.run(f"lc-format --yes --backing {ctx.path('hdd')} {ctx.path('ssd')} && "
+            f"lc-resume root {ctx.path('ssd')}")
+    copied(ctx)
+    configured(ctx)
+    handed_over(ctx, with_dracut(ctx))
+    ctx.stop()
+    ctx.root = "root=/dev/mapper/root"
+    ctx.start()
+    on_the_volume(ctx, 2, replayed=False)
+    ctx.reboot()
+    on_the_volume(ctx, 3, replayed=False)
+    synced = write_until_the_power_goes(ctx)
+    ctx.start()
+    on_the_volume(ctx, 4, replayed=True)
+    assert not missing(ctx, synced), f"synced, but not there: {missing(ctx, synced)}"
