@@ -26,6 +26,7 @@ help:
 	@echo '                         a built xfstests on lc and on dm-linear, differences told'
 	@echo 'make blktests BLKTESTS=DIR [TESTS=...]    the same for blktests'
 	@echo 'make demo                a guest with a slow and a fast disk, end to end'
+	@echo 'make dashboard           docs/dashboard.png, the dashboard for Grafana over a real run'
 	@echo 'make bench               dm-lc and its peers side by side in one guest, an hour'
 	@echo 'make bench-quick         the same with less of everything, ten minutes'
 	@echo 'make bench-real HDD=DISK SSD=DISK    the same on real disks, which lose all they hold'
@@ -74,6 +75,10 @@ blktests:
 demo:
 	tests/demo/run
 
+dashboard:
+	tests/setup
+	tests/dashboard
+
 bench:
 	tests/bench/run
 
@@ -118,5 +123,5 @@ clean:
 	rm -rf build
 	if [ -e userland/Makefile ]; then $(MAKE) -C userland clean; fi
 
-.PHONY: all help module tools test test-long matrix check xfstests blktests demo bench bench-quick
+.PHONY: all help module tools test test-long matrix check xfstests blktests demo dashboard bench bench-quick
 .PHONY: bench-real install uninstall deb tables clean

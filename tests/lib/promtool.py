@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""promtool, the checker of Prometheus' own: out of Debian's package, which is not installed."""
+"""Prometheus and its checker, promtool: out of Debian's package, which is not installed."""
 
 import shutil
 
@@ -10,13 +10,19 @@ def get():
     """The program, fetched once."""
     home = host.cache() / f"promtool-{host.codename()}"
     with host.locked("promtool"):
-        if not (home / "promtool").exists():
+        if not (home / "prometheus").exists():
             private = apt.PrivateApt("promtool", [host.codename()])
             private.update()
             work = host.cache() / ".work-promtool"
             shutil.rmtree(work, ignore_errors=True)
             private.unpack("prometheus", work)
             home.mkdir(exist_ok=True)
-            (work / "usr/bin/promtool").rename(home / "promtool")
+            for name in ("promtool", "prometheus"):
+                (work / "usr/bin" / name).rename(home / name)
             shutil.rmtree(work)
     return home / "promtool"
+
+
+def server():
+    """The path of Prometheus itself."""
+    return get().with_name("prometheus")
