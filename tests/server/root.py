@@ -132,11 +132,13 @@ def write_until_the_power_goes(ctx):
     return dict(told())
 
 
-def missing(ctx, synced):
-    """Those of {file: sum} that are not there."""
+def nothing_is_lost(ctx, synced):
+    """All of {file: sum} are there; returns the sums of all files, as sha256sum prints them."""
     sums = ctx.run("cd /srv/synced && sha256sum *", limit=300)
     found = {name: total for total, name in map(str.split, sums.splitlines())}
-    return {name: total for name, total in synced.items() if found.get(name) != total}
+    lost = {name: total for name, total in synced.items() if found.get(name) != total}
+    assert not lost, f"synced, but not there: {lost}"
+    return sums
 
 
 @case(kernels=("server",), disks=DISKS, timeout=2400, module="", memory="1G", long=True)
@@ -175,8 +177,7 @@ def root_on_a_volume(ctx):
     on_the_volume(ctx, 3, replayed=True)
     checked = ctx.run("cat /run/initramfs/fsck.log")
     assert "files" in checked and "FIXED" not in checked and "WARNING" not in checked, checked
-    assert not missing(ctx, synced), f"synced, but not there: {missing(ctx, synced)}"
-    sums = ctx.run("cd /srv/synced && sha256sum *", limit=300)
+    sums = nothing_is_lost(ctx, synced)
     ctx.figure("synced_files", len(synced))
     ctx.stop("reboot")
     ctx.root = "root=/dev/mapper/root late"
@@ -222,4 +223,4 @@ def root_on_a_volume_by_dracut(ctx):
     synced = write_until_the_power_goes(ctx)
     ctx.start()
     on_the_volume(ctx, 4, replayed=True)
-    assert not missing(ctx, synced), f"synced, but not there: {missing(ctx, synced)}"
+    nothing_is_lost(ctx, synced)
