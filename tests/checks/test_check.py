@@ -173,7 +173,8 @@ def test_ruff():
     ruff = shutil.which("ruff") or host.cache() / "venv/bin/ruff"
     if not pathlib.Path(ruff).exists():
         pytest.skip("ruff is not installed and could not be fetched")
-    files = some("*.py")
+    files = some("*.py") + [path for path in sources() if not path.suffix
+                            and re.match(rb"#!.*\bpython", path.read_bytes()[:64])]
     report([text for text in (output_of(ruff, "check", "--no-cache", "--quiet",
                                         "--config", host.TESTS / "ruff.toml", *files),) if text])
 
