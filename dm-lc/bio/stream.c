@@ -42,6 +42,7 @@ u32 lc_stream_note(struct lc_streams *streams, u64 sector, u32 nr)
 	u32 i, sectors;
 
 	for (i = 0; i < LC_STREAMS; i++) {
+		/* No bio ends where the first sector begins: 0 is an empty entry. */
 		if (READ_ONCE(streams->ends[i]) != sector || !sector)
 			continue;
 		sectors = READ_ONCE(streams->sectors[i]) & ~CONTINUED;
