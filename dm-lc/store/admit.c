@@ -15,6 +15,7 @@
 #include <linux/kernel.h>
 #include <linux/minmax.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include "store/admit.h"
@@ -32,10 +33,21 @@
 #define EXPLORE		16u
 
 #define SCORE_ONE	65536
-#define SCORE_PAYS	(SCORE_ONE / 6)
 /* A time constant of 2048 blocks; while EXPLORE makes them rare, of as many misses. */
 #define SLOW		11
 #define FAST		7
+
+enum touch {
+	FIRST,
+	SECOND,
+	NR_TOUCHES,
+};
+
+/* The second touch writes less, so it pays with fewer hits. */
+static const int pays[NR_TOUCHES] = {
+	[FIRST] = SCORE_ONE / 6,
+	[SECOND] = SCORE_ONE / 16,
+};
 
 struct lc_admit {
 	u64 *ghost;		/* READ_ONCE() and WRITE_ONCE() */
@@ -44,7 +56,7 @@ struct lc_admit {
 	s64 volume;		/* all slots, in the unit of the budget */
 	/* All that follow: written by any task if not said otherwise; READ_ONCE(). */
 	s64 budget;		/* updates may be lost */
-	int score;		/* by the worker that evicts */
+	int score[NR_TOUCHES];	/* by the worker that evicts */
 	u32 kept;		/* blocks of this segment; of the worker that evicts */
 };
 
@@ -76,7 +88,7 @@ struct lc_admit *lc_admit_create(u64 nr_slots, u32 seg_slots)
 	admit->seg_slots = seg_slots;
 	admit->volume = nr_slots * COSTS;
 	admit->budget = admit->volume / 8;
-	admit->score = SCORE_PAYS;
+	memcpy(admit->score, pays, sizeof(pays));
 	return admit;
 }
 
@@ -120,22 +132,22 @@ static bool note(struct lc_admit *admit, u64 block, u64 *old)
 
 u8 lc_admit_miss(struct lc_admit *admit, u64 block, u32 stream)
 {
+	enum touch touch;
 	u64 old;
 
 	earn(admit, EARNS);
 	if (stream > LC_ADMIT_CUTOFF)
 		return 0;
-	if (note(admit, block, &old))
-		return LC_ADMIT_PROMOTED;
-	if (stream > SHORT)
+	touch = note(admit, block, &old) ? SECOND : FIRST;
+	if (touch == FIRST && stream > SHORT)
 		return 0;
-	if (READ_ONCE(admit->score) >= SCORE_PAYS) {
-		if (READ_ONCE(admit->budget) <= 0)
+	if (READ_ONCE(admit->score[touch]) < pays[touch]) {
+		if ((block ^ old >> 56) % EXPLORE)
 			return 0;
-	} else if ((block ^ old >> 56) % EXPLORE) {
+	} else if (touch == FIRST && READ_ONCE(admit->budget) <= 0) {
 		return 0;
 	}
-	return LC_ADMIT_PROMOTED | LC_ADMIT_FIRST;
+	return LC_ADMIT_PROMOTED | (touch == FIRST ? LC_ADMIT_FIRST : 0);
 }
 
 void lc_admit_hits(struct lc_admit *admit)
@@ -156,12 +168,13 @@ static u32 hits(u8 flags)
 
 static void learn(struct lc_admit *admit, u8 flags)
 {
-	int score = admit->score;
+	enum touch touch = flags & LC_ADMIT_FIRST ? FIRST : SECOND;
+	int score = admit->score[touch];
 	int step = (int)hits(flags) * (SCORE_ONE / 2) - score;
 
 	/* Division, not a shift: both directions round the same way. */
-	step /= 1 << (score >= SCORE_PAYS ? SLOW : FAST);
-	WRITE_ONCE(admit->score, score + step);
+	step /= 1 << (score >= pays[touch] ? SLOW : FAST);
+	WRITE_ONCE(admit->score[touch], score + step);
 }
 
 /* Less than half of a segment (AD4); half of that if the budget is exceeded by far. */
@@ -176,7 +189,7 @@ bool lc_admit_keep(struct lc_admit *admit, u8 flags)
 {
 	if (!(flags & LC_ADMIT_PROMOTED))
 		return false;
-	if (flags & LC_ADMIT_FIRST)
+	if (!(flags & LC_ADMIT_KEPT))
 		learn(admit, flags);
 	/* It was hit in both halves to get here, so one is enough to stay. */
 	if (hits(flags) < (flags & LC_ADMIT_KEPT ? 1 : 2))
