@@ -7,9 +7,9 @@
  * what was noted the longest ago, a look is one load, and a note is one store.  Of blocks that were
  * never noted, one in 32 is taken for one that was.
  *
- * The score tells what the first touch is worth: in how many of the two halves of its time in the
- * ring a block was hit, from 0 to 1 on the average.  While it is too low, one miss in 16 is promoted nevertheless, so that a
- * better time is noticed.
+ * First and second touch have a score each, which tells what they are worth: in how many of the two
+ * halves of its time in the ring a block was hit, from 0 to 1 on the average.  While it is too low,
+ * one such miss in 16 is promoted nevertheless, so that a better time is noticed.
  */
 #include <linux/compiler.h>
 #include <linux/kernel.h>
@@ -27,7 +27,7 @@
 #define COSTS		1024
 #define COSTS_WRITES	1365		/* they need their room, too: 4/3 */
 
-#define SAVES		4		/* times the cache: how much a calm time lets a busy one spend */
+#define SAVES		4		/* caches, by which a calm time lets a busy one exceed */
 
 #define SHORT		64u		/* sectors: the longest read for the first touch */
 #define EXPLORE		16u

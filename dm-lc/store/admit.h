@@ -7,17 +7,20 @@
  *
  *  - Second touch.  A block is promoted when it is missed again while a ghost, a table of
  *    fingerprints, remembers its last miss.  A block that is read once, as in a scan, never is.
- *  - First touch, where it pays.  A block that is missed for the first time is promoted, too, if
- *    three things hold: its read is short, because long ones are seldom repeated; most blocks that
- *    were promoted this way were read before their segment was reused, which the reuse of their
- *    segments tells; and the budget allows it.
- *  - The budget.  Each block read earns three tenths of a block, each slot of a segment that is
- *    taken for promoted blocks costs one, and one that is taken for writes a little more.  So an
- *    SSD that is busy with writes gets nothing at the first touch.
+ *  - First touch, where it pays.  A block that is missed for the first time may be promoted, too,
+ *    if its read is short, because long ones are seldom repeated.
+ *  - What it was good for.  The reuse of a segment tells which of its promoted blocks were read.
+ *    If too few were, of those of the first touch or of those of the second, no more are promoted
+ *    this way, but for a few that tell when that changes.  So promotion stops where room is worth
+ *    more to written blocks.
  *
- * When a segment is reused, promoted blocks that were read in both halves of its time in the ring are
- * logged again.  Reads that follow one another closely count once: they do not tell that there will
- * be more later.
+ * And there is a budget for the first touch.  Each block read earns three tenths of a block, each
+ * slot of a segment that is taken for promoted blocks costs one, and one that is taken for writes a
+ * little more.  So an SSD that is busy with writes gets nothing at the first touch.
+ *
+ * When a segment is reused, promoted blocks that were read in both halves of its time in the ring
+ * are logged again.  Reads that follow one another closely count once: they do not tell that there
+ * will be more later.
  *
  * The ghost is that of ARC, without its lists; that a bit stands for all hits is CLOCK's idea, and
  * that a block must be hit at two times before it stays is that of LRU-2 and S3-FIFO.  tests/sim
@@ -33,8 +36,8 @@
  *  AD4 Of each segment that is reused, less than half of the blocks are logged again, so reuse
  *      always frees room.
  *
- * A hit sets a flag in the node of the index, lc_admit_hit(), and only if it is not set.  One hit in
- * 64 is counted.
+ * A hit sets a flag in the node of the index, lc_admit_hit(), and only if it is not set.  One hit
+ * in 64 is counted.
  */
 #ifndef LC_ADMIT_H
 #define LC_ADMIT_H
@@ -43,8 +46,8 @@
 
 /* What the index keeps of each cached block for this room. */
 #define LC_ADMIT_PROMOTED	0x01u	/* read from the HDD, not written */
-#define LC_ADMIT_HIT_YOUNG	0x02u	/* read while its segment was of the newer half of the ring */
-#define LC_ADMIT_HIT_OLD	0x04u	/* ... of the older half */
+#define LC_ADMIT_HIT_YOUNG	0x02u	/* read while its segment was in the newer half */
+#define LC_ADMIT_HIT_OLD	0x04u	/* ... in the older half of the ring */
 #define LC_ADMIT_KEPT		0x08u	/* logged again */
 #define LC_ADMIT_FIRST		0x10u	/* promoted at the first touch */
 #define LC_ADMIT_FLAGS		0x1fu
