@@ -25,6 +25,7 @@ help:
 	@echo 'make xfstests XFSTESTS=DIR [TESTS=...] [FS=ext4|xfs]'
 	@echo '                         a built xfstests on lc and on dm-linear, differences told'
 	@echo 'make blktests BLKTESTS=DIR [TESTS=...]    the same for blktests'
+	@echo 'make cache-sim TRACES=DIR    hit ratios of cache policies over traces'
 	@echo 'make demo                a guest with a slow and a fast disk, end to end'
 	@echo 'make dashboard           docs/dashboard.png, the dashboard for Grafana over a real run'
 	@echo 'make bench               dm-lc and its peers side by side in one guest, an hour'
@@ -79,6 +80,10 @@ dashboard:
 	tests/setup
 	tests/dashboard
 
+# Public traces are not in the tree: docs/testing.rst says which are known.
+cache-sim:
+	tests/sim/run $(or $(TRACES),$(error TRACES=DIR: a folder with traces))
+
 bench:
 	tests/bench/run
 
@@ -124,4 +129,4 @@ clean:
 	if [ -e userland/Makefile ]; then $(MAKE) -C userland clean; fi
 
 .PHONY: all help module tools test test-long matrix check xfstests blktests demo dashboard bench bench-quick
-.PHONY: bench-real install uninstall deb tables clean
+.PHONY: cache-sim bench-real install uninstall deb tables clean
