@@ -10,6 +10,7 @@
  *   --skip N          requests at the beginning that are left out
  *   --most N          requests that are used at most
  *   --models A,B      only these
+ *   --no-streams      no read continues another one, so that long ones are admitted, too
  *   --name N          what the rows are called
  *   --tell            also what else a model has to tell
  *   --head            only the heads of the columns
@@ -135,7 +136,7 @@ static void parse(int argc, char **argv)
 		{ "models", required_argument, NULL, 'o' },
 		{ "name", required_argument, NULL, 'n' }, { "tell", no_argument, NULL, 't' },
 		{ "hits", no_argument, NULL, 'h' },
-		{ "head", no_argument, NULL, 'H' }, {}
+		{ "head", no_argument, NULL, 'H' }, { "no-streams", no_argument, NULL, 'S' }, {}
 	};
 	int c;
 
@@ -161,6 +162,9 @@ static void parse(int argc, char **argv)
 			break;
 		case 'h':
 			options.hits = true;
+			break;
+		case 'S':
+			trace_streams = false;
 			break;
 		case 'H':
 			options.head = true;

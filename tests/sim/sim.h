@@ -63,6 +63,9 @@ void sim_die(const char *format, ...) __attribute__((format(printf, 1, 2), noret
  * In OLTP traces a unit is a block.  At most @most requests after the first @skip.
  */
 void trace_load(struct trace *trace, const char *path, u64 skip, u64 most);
+/* Whether reads are put together to streams; before a trace is made or loaded. */
+extern bool trace_streams;
+
 /* A made-up trace, from a seed.  Return: whether the name is known. */
 bool trace_make(struct trace *trace, const char *name, u64 seed);
 /* A request of @nr blocks. */

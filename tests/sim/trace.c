@@ -16,6 +16,7 @@
 static u32 *table;
 static u64 table_mask;
 static struct lc_streams streams;
+bool trace_streams = true;
 
 static u64 mix(u64 value)
 {
@@ -69,7 +70,7 @@ static u32 id_of(struct trace *trace, u64 block)
 static void add_sectors(struct trace *trace, u64 sector, u32 nr, bool write)
 {
 	u64 block = sector / SECTORS, last = (sector + nr - 1) / SECTORS;
-	u32 stream = write ? 0 : lc_stream_note(&streams, sector, nr);
+	u32 stream = write || !trace_streams ? 0 : lc_stream_note(&streams, sector, nr);
 
 	for (; nr && block <= last; block++) {
 		if (trace->nr == trace->room) {
