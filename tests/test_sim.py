@@ -152,6 +152,25 @@ def test_models(simulator, tmp_path, model):
     assert 0 < sum(wanted) < len(wanted)
 
 
+def test_together(simulator, tmp_path):
+    """Blocks that are missed in a row in a request are promoted together, or not at all."""
+    trace = Trace()
+    # Requests of 64 KiB are too long for the first touch.
+    for block in (1000, 990, 1000):
+        trace.read(block, 16)         # at the second one the policy knows but the last six
+    trace.read(1000, 16)              # there since the third one
+    trace.read(2000, 16)
+    trace.read(2000, 24)              # knows but the last eight
+    trace.read(2016, 8)
+    trace.read(3000, 16)
+    trace.read(3000, 40)              # 32 are read together
+    trace.read(3016, 24)
+    told = "".join(host.run(simulator, "--hits", "--models", "lc", trace.save(tmp_path),
+                            trace.share(4 * SEGMENT)).split())
+    wanted = ["-" * 48, "+" * 16, "-" * 40, "+" * 8, "-" * 56, "+" * 16, "-" * 8]
+    assert told == "".join(wanted)
+
+
 def check_scan(binary, folder):
     """What is read all the time stays, although as much is read only once."""
     rng, trace = dice(), Trace()

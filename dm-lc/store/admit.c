@@ -161,6 +161,11 @@ void lc_admit_reuse(struct lc_admit *admit, bool promote)
 	earn(admit, -(s64)admit->seg_slots * (promote ? COSTS : COSTS_WRITES));
 }
 
+void lc_admit_ceded(struct lc_admit *admit, u32 nr_slots)
+{
+	earn(admit, (s64)nr_slots * (COSTS_WRITES - COSTS));
+}
+
 static u32 hits(u8 flags)
 {
 	return !!(flags & LC_ADMIT_HIT_YOUNG) + !!(flags & LC_ADMIT_HIT_OLD);

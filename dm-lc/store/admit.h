@@ -115,6 +115,11 @@ void lc_admit_hits(struct lc_admit *admit);
  */
 void lc_admit_reuse(struct lc_admit *admit, bool promote);
 
+/*
+ * Slots of a segment that was taken for writes are for promoted blocks after all.  Any context.
+ */
+void lc_admit_ceded(struct lc_admit *admit, u32 nr_slots);
+
 /**
  * lc_admit_keep() - shall a clean block of a segment that is reused be logged again?
  * @admit: of the volume

@@ -179,6 +179,34 @@ static void budget(struct kunit *test)
 	KUNIT_EXPECT_LT(test, nr, 200 * 1000 / 2);
 }
 
+/* So many segments may be taken until the first touch promotes nothing any more. */
+static u32 affords(struct kunit *test, bool promote, u32 ceded)
+{
+	struct lc_admit *admit = create(test);
+	u64 block = 1 << 20;
+	u32 nr = 0;
+
+	while (nr < 100 && lc_admit_miss(admit, block += 7, 8) == FIRST) {
+		lc_admit_reuse(admit, promote);
+		lc_admit_ceded(admit, ceded);
+		nr++;
+	}
+	return nr;
+}
+
+/* A segment that was taken for writes and is ceded costs what one for promoted blocks costs. */
+static void ceded(struct kunit *test)
+{
+	u32 writes = affords(test, false, 0), promoted = affords(test, true, 0);
+
+	KUNIT_EXPECT_LT(test, writes, promoted);
+	KUNIT_EXPECT_LT(test, promoted, 100);
+	KUNIT_EXPECT_EQ(test, affords(test, false, SEG_SLOTS), promoted);
+	/* Of a part of it, a part. */
+	KUNIT_EXPECT_GT(test, affords(test, false, SEG_SLOTS / 4 * 3), writes);
+	KUNIT_EXPECT_LT(test, affords(test, false, SEG_SLOTS / 4 * 3), promoted);
+}
+
 /* Kept are promoted blocks that were hit in both halves, and from then on in one; AD4. */
 static void keep(struct kunit *test)
 {
@@ -244,6 +272,7 @@ static struct kunit_case admit_cases[] = {
 	KUNIT_CASE(score),
 	KUNIT_CASE(score_of_second),
 	KUNIT_CASE(budget),
+	KUNIT_CASE(ceded),
 	KUNIT_CASE(keep),
 	KUNIT_CASE(evicted),
 	KUNIT_CASE(hits),

@@ -4,8 +4,11 @@
  * dm-writeboost with read caching.
  *
  * Writes and promoted blocks fill segments of their own, one open at a time of each kind.  A
- * segment is taken in the order of the ring, and what it still holds is evicted.  A block that is in
- * an open segment is overwritten there.
+ * segment is taken in the order of the ring, and what it still holds is evicted.  A block that is
+ * in an open segment is overwritten there.
+ *
+ * Blocks of a request that are missed in a row are read together.  As in promote.c, the policy
+ * hears of each.  If it would promote half of them, all are promoted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +18,7 @@
 #define SEGMENT		256u		/* slots */
 #define HEADERS		1u
 #define READS_A_TICK	32u		/* of the clock that samples hits */
+#define READ_BLOCKS	32u		/* read together at most */
 
 struct open {
 	u32 base, fill;			/* first slot of the segment, or NONE */
@@ -30,6 +34,9 @@ struct ring {
 	struct open write, promote;
 	struct lc_admit *admit;		/* or NULL */
 	bool admit_all;
+	u32 run[READ_BLOCKS], nr_run;	/* missed in a row */
+	u32 nr_yes;			/* of these the policy would promote */
+	u8 answer;			/* LC_ADMIT_* of all of them */
 	u32 pending[4 * SEGMENT], nr_pending;	/* kept, to be logged again */
 	u8 pending_flags[4 * SEGMENT];
 	u64 accesses, written, promoted, kept;
@@ -159,12 +166,37 @@ static void append_pending(struct ring *r)
 	}
 }
 
-/* Return: the flags of a block that is promoted, or 0. */
-static u8 wanted(struct ring *r, const struct access *access)
+static u8 ask(struct ring *r, const struct access *access)
 {
 	if (r->admit)
 		return lc_admit_miss(r->admit, r->blocks[access->id], access->stream);
 	return r->admit_all && access->stream <= CUTOFF ? LC_ADMIT_PROMOTED : 0;
+}
+
+/* The blocks that were missed in a row are read. */
+static void end_run(struct ring *r)
+{
+	u32 i;
+
+	for (i = 0; r->nr_yes && 2 * r->nr_yes >= r->nr_run && i < r->nr_run; i++) {
+		append(r, r->admit ? &r->promote : &r->write, r->run[i], r->answer);
+		r->promoted++;
+	}
+	r->nr_run = 0;
+	r->nr_yes = 0;
+	r->answer = LC_ADMIT_PROMOTED | LC_ADMIT_FIRST;
+}
+
+static void missed(struct ring *r, const struct access *access)
+{
+	u8 answer = ask(r, access);
+
+	r->nr_yes += !!answer;
+	if (answer)
+		r->answer &= answer;
+	r->run[r->nr_run++] = access->id;
+	if (r->nr_run == READ_BLOCKS)
+		end_run(r);
 }
 
 static void hit(struct ring *r, const struct access *access, u32 slot)
@@ -180,19 +212,18 @@ static void hit(struct ring *r, const struct access *access, u32 slot)
 static bool ring_access(void *cache, const struct access *access)
 {
 	struct ring *r = cache;
-	u32 slot = r->slot_of[access->id];
-	u8 flags;
+	u32 slot;
 
 	r->accesses++;
+	if (access->first || r->slot_of[access->id] != NONE)
+		end_run(r);
+	slot = r->slot_of[access->id];
 	if (access->write) {
 		append(r, &r->write, access->id, 0);
 	} else if (slot != NONE) {
 		hit(r, access, slot);
 	} else {
-		flags = wanted(r, access);
-		if (flags)
-			append(r, r->admit ? &r->promote : &r->write, access->id, flags);
-		r->promoted += !!flags;
+		missed(r, access);
 	}
 	append_pending(r);
 	return slot != NONE;

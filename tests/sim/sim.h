@@ -4,8 +4,9 @@
  *
  * A trace is a sequence of accesses to single blocks.  A model is a cache of a number of blocks
  * that is told each access; it answers whether a read was a hit, and counts the blocks that it
- * writes to the SSD.  lc's own model is the module's admit.c over a model of the ring.  The others are models
- * of what the peers do, written from their documentation and sources, and policies of papers.
+ * writes to the SSD.  lc's own model is the module's admit.c over a model of the ring.  The others
+ * are models of what the peers do, written from their documentation and sources, and policies of
+ * papers.
  *
  * Not modelled: time.  Everything is drained in time, and a block that is promoted is there at
  * once.  So no model can refuse to promote because the SSD is busy.
@@ -26,6 +27,7 @@
 struct access {
 	u32 id;			/* of the block: they are numbered as they come */
 	u8 write;
+	u8 first;		/* of its request */
 	u32 stream;		/* sectors of the stream of its read, the read included */
 };
 

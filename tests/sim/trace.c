@@ -69,7 +69,7 @@ static u32 id_of(struct trace *trace, u64 block)
 
 static void add_sectors(struct trace *trace, u64 sector, u32 nr, bool write)
 {
-	u64 block = sector / SECTORS, last = (sector + nr - 1) / SECTORS;
+	u64 from = sector / SECTORS, block = from, last = (sector + nr - 1) / SECTORS;
 	u32 stream = write || !trace_streams ? 0 : lc_stream_note(&streams, sector, nr);
 
 	for (; nr && block <= last; block++) {
@@ -80,7 +80,8 @@ static void add_sectors(struct trace *trace, u64 sector, u32 nr, bool write)
 				sim_die("no memory");
 		}
 		trace->at[trace->nr++] = (struct access) {
-			.id = id_of(trace, block), .write = write, .stream = stream,
+			.id = id_of(trace, block), .write = write, .first = block == from,
+			.stream = stream,
 		};
 		if (write)
 			trace->writes++;
