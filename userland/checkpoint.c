@@ -83,7 +83,6 @@ static void read_position(struct check *c, struct position *p, u64 number)
 {
 	struct lc_record_header raw;
 	struct lc_chain chain;
-	const char *why;
 
 	p->number = number;
 	p->nr = 0;
@@ -97,9 +96,12 @@ static void read_position(struct check *c, struct position *p, u64 number)
 	while (!lc_chain_at_end(&chain, &c->sb.geo)) {
 		p->raw = xrealloc(p->raw, p->nr + 1, sizeof(*p->raw));
 		p->info = xrealloc(p->info, p->nr + 1, sizeof(*p->info));
-		if (scan_step(c->ssd, &c->sb, &chain, &p->raw[p->nr], &p->info[p->nr], &why))
+		if (!scan_step_any(c->ssd, &c->sb, &chain, &p->raw[p->nr], &p->info[p->nr]))
+			p->nr++;
+		else if (c->sb.incompat & LC_INCOMPAT_PROMOTED)
+			lc_chain_skip(&chain);	/* behind a group that was not written are others */
+		else
 			break;
-		p->nr++;
 	}
 }
 

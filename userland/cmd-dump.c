@@ -16,7 +16,8 @@ struct dump_args {
 enum { OPT_MAP = 256 };
 
 static const struct cmd_option long_options[] = {
-	{ "segments", 's', NULL, "the segments from the tail on, and where it may move to" },
+	{ "segments", 's', NULL, "the segments from the tail on, with their groups of\n"
+	  "promoted blocks, and where the tail may move to" },
 	{ "records", 'r', NULL, "the record headers from the tail on" },
 	{ "entries", 'e', NULL, "and what each record holds" },
 	{ "json", 'j', NULL, "machine-readable" },
@@ -36,6 +37,8 @@ static void add_log(json_object *top, const struct device *dev, const struct lc_
 	json_object_object_add(top, "log", dump_log(&scan));
 	if (args->segments)
 		json_object_object_add(top, "segments", dump_segments(&scan, sb));
+	if (args->segments)
+		json_object_object_add(top, "groups", dump_groups(&scan, dev, sb));
 	if (args->segments && sb->flags & LC_SB_CLEAN && sb->incompat & LC_INCOMPAT_LANES)
 		json_object_object_add(top, "cuts", dump_boundaries(dev, sb));
 	if (args->records || args->entries)

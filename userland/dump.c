@@ -111,9 +111,10 @@ static const char *features_text(u64 incompat)
 {
 	static char text[64];
 
-	snprintf(text, sizeof(text), "%s%s%s", incompat & LC_INCOMPAT_LANES ? " lanes" : "",
+	snprintf(text, sizeof(text), "%s%s%s%s", incompat & LC_INCOMPAT_LANES ? " lanes" : "",
 		 incompat & LC_INCOMPAT_SHORT_SUMS ? " short_sums" : "",
-		 incompat & LC_INCOMPAT_MOVED_HEAD ? " moved_head" : "");
+		 incompat & LC_INCOMPAT_MOVED_HEAD ? " moved_head" : "",
+		 incompat & LC_INCOMPAT_PROMOTED ? " promoted" : "");
 	return incompat ? text + 1 : "none";
 }
 
@@ -189,6 +190,51 @@ json_object *dump_segments(const struct scan *scan, const struct lc_sb *sb)
 		add_u64(obj, "last_seq", highest);
 		add_u64(obj, "slots_used", slots);
 		json_object_array_add(array, obj);
+	}
+	return array;
+}
+
+/* Of one segment.  A header that is damaged or was not written does not hide those behind it. */
+static void add_groups(json_object *array, const struct device *dev, const struct lc_sb *sb,
+		       u64 segment)
+{
+	struct lc_record_header raw;
+	struct lc_record_info info;
+	struct lc_chain chain;
+
+	lc_chain_start(&chain, segment, 0);
+	while (!lc_chain_at_end(&chain, &sb->geo)) {
+		json_object *obj;
+		u64 blocks = 0;
+		u32 i;
+
+		if (scan_step_any(dev, sb, &chain, &raw, &info)) {
+			lc_chain_skip(&chain);
+			continue;
+		}
+		if (memcmp(raw.magic, LC_GROUP_MAGIC, LC_MAGIC_LEN))
+			continue;
+		for (i = 0; i < info.nr_entries; i++)
+			blocks += raw.entries[i].type != LC_ENTRY_NONE;
+		obj = json_object_new_object();
+		add_u64(obj, "segment", segment);
+		add_u64(obj, "slot", info.first_slot);
+		add_u64(obj, "slots", info.nr_slots);
+		add_u64(obj, "blocks", blocks);
+		add_u64(obj, "epoch", info.epoch);
+		add_text(obj, "written", time_text(info.wall_clock));
+		json_object_array_add(array, obj);
+	}
+}
+
+json_object *dump_groups(const struct scan *scan, const struct device *dev, const struct lc_sb *sb)
+{
+	json_object *array = json_object_new_array();
+	size_t i;
+
+	for (i = 0; i < scan->nr; i++) {
+		if (!i || scan->found[i].segment != scan->found[i - 1].segment)
+			add_groups(array, dev, sb, scan->found[i].segment);
 	}
 	return array;
 }

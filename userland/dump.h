@@ -18,6 +18,8 @@ json_object *dump_superblock(const struct lc_sb *sb);
 json_object *dump_log(const struct scan *scan);
 /* The segments from the tail on that hold records. */
 json_object *dump_segments(const struct scan *scan, const struct lc_sb *sb);
+/* The groups of promoted blocks in them, by place. */
+json_object *dump_groups(const struct scan *scan, const struct device *dev, const struct lc_sb *sb);
 /* Where the checkpoint of a clean stop says that the tail may move to, as far as it is good. */
 json_object *dump_boundaries(const struct device *dev, const struct lc_sb *sb);
 /* Every header found from the tail on, by place; @entries: and what each lists. */

@@ -87,6 +87,7 @@ int repair_superblocks(struct check *c)
 		 */
 		lc_replay_next_life(&c->sb, c->sb.next_seq);
 		c->sb.flags &= ~LC_SB_CLEAN;
+		c->sb.incompat &= ~LC_INCOMPAT_PROMOTED;
 		c->sb.sb_seq++;
 		repair_say(c, "the checkpoint is given up, the log will be replayed");
 		return write_all_copies(c);

@@ -46,8 +46,10 @@ static void add_dark(struct scan *scan, u64 segment, u32 slot)
 	scan->dark[scan->nr_dark++] = (struct scan_dark){ segment, slot };
 }
 
-int scan_step(const struct device *dev, const struct lc_sb *sb, struct lc_chain *chain,
-	      struct lc_record_header *raw, struct lc_record_info *info, const char **why)
+/* @groups: those of groups, too. */
+static int step(const struct device *dev, const struct lc_sb *sb, struct lc_chain *chain,
+		bool groups, struct lc_record_header *raw, struct lc_record_info *info,
+		const char **why)
 {
 	u64 at = lc_chain_address(chain, &sb->geo);
 	unsigned int tries = 0;
@@ -58,10 +60,25 @@ int scan_step(const struct device *dev, const struct lc_sb *sb, struct lc_chain 
 			*why = "unreadable";
 			return -EIO;
 		}
-		ret = lc_chain_step(chain, sb, raw, info, why);
+		ret = groups ? lc_chain_step_any(chain, sb, raw, info) :
+			       lc_chain_step(chain, sb, raw, info, why);
 		/* It would be one but for its checksum: perhaps it was not read well. */
 	} while (ret == -EBADMSG && device_again(dev, &tries));
 	return ret;
+}
+
+int scan_step(const struct device *dev, const struct lc_sb *sb, struct lc_chain *chain,
+	      struct lc_record_header *raw, struct lc_record_info *info, const char **why)
+{
+	return step(dev, sb, chain, false, raw, info, why);
+}
+
+int scan_step_any(const struct device *dev, const struct lc_sb *sb, struct lc_chain *chain,
+		  struct lc_record_header *raw, struct lc_record_info *info)
+{
+	const char *why;
+
+	return step(dev, sb, chain, true, raw, info, &why);
 }
 
 int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot,

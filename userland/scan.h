@@ -70,6 +70,9 @@ void scan_free(struct scan *scan);
  */
 int scan_step(const struct device *dev, const struct lc_sb *sb, struct lc_chain *chain,
 	      struct lc_record_header *raw, struct lc_record_info *info, const char **why);
+/* As scan_step(), and past groups of promoted blocks as well, which are behind the records. */
+int scan_step_any(const struct device *dev, const struct lc_sb *sb, struct lc_chain *chain,
+		  struct lc_record_header *raw, struct lc_record_info *info);
 /* Read and decode the header at a slot of segment number @segment.  Return: as scan_step(). */
 int scan_read_header(const struct device *dev, const struct lc_sb *sb, u64 segment, u32 slot,
 		     struct lc_record_header *raw, struct lc_record_info *info, const char **why);

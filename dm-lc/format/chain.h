@@ -6,6 +6,9 @@
  * is the next header.  A slot that holds no header ends the chain, but a damaged header does not
  * hide those after it (L13): a walk may go on slot by slot.
  *
+ * Groups of promoted blocks are in the same way behind the last record.  They are no part of the
+ * log, so only a walk that looks for sums of slots follows them.
+ *
  * Pure, as format.c is; the caller reads the headers.
  */
 #ifndef LC_CHAIN_H
@@ -44,6 +47,23 @@ static inline u64 lc_chain_address(const struct lc_chain *chain, const struct lc
 	return lc_format_log_address(geo, chain->segment, chain->slot);
 }
 
+/* @ret: of decoding a header into @info. */
+static inline int lc_chain_pass(struct lc_chain *chain, const struct lc_record_info *info, int ret,
+				const char **why)
+{
+	if (!ret && chain->epoch && info->epoch != chain->epoch) {
+		if (why)
+			*why = "of another life";
+		ret = -ESTALE;
+	}
+	if (ret)
+		return ret;
+	/* At least one slot further, and not beyond the segment: decoding has checked that. */
+	chain->slot += LC_HEADER_SLOTS + info->nr_slots;
+	chain->next = chain->slot;
+	return 0;
+}
+
 /*
  * Decode @raw, which was read at the chain's address, and advance past the record.
  *
@@ -56,17 +76,19 @@ static inline int lc_chain_step(struct lc_chain *chain, const struct lc_sb *sb,
 {
 	int ret = lc_record_decode(raw, sb, chain->segment, chain->slot, info, why);
 
-	if (!ret && chain->epoch && info->epoch != chain->epoch) {
-		if (why)
-			*why = "of another life";
-		ret = -ESTALE;
-	}
-	if (ret)
-		return ret;
-	/* At least one slot further, and not beyond the segment: decoding has checked that. */
-	chain->slot += LC_HEADER_SLOTS + info->nr_slots;
-	chain->next = chain->slot;
-	return 0;
+	return lc_chain_pass(chain, info, ret, why);
+}
+
+/* The same for a header of a record or of a group. */
+static inline int lc_chain_step_any(struct lc_chain *chain, const struct lc_sb *sb,
+				    const struct lc_record_header *raw,
+				    struct lc_record_info *info)
+{
+	int ret = lc_record_decode(raw, sb, chain->segment, chain->slot, info, NULL);
+
+	if (ret == -ENODATA)
+		ret = lc_group_decode(raw, sb, chain->segment, chain->slot, info, NULL);
+	return lc_chain_pass(chain, info, ret, NULL);
 }
 
 /* The slot holds no header: try the next one. */

@@ -511,12 +511,12 @@ void lc_entry_decode(const struct lc_record_header *raw, unsigned int i,
 	entry->csum = lc_entry_is_range(e->type) ? 0 : le32_to_cpu(e->csum);
 }
 
-void lc_record_seal(struct lc_record_header *raw, const struct lc_sb *sb,
-		    const struct lc_record_info *info)
+static void header_seal(struct lc_record_header *raw, const struct lc_sb *sb,
+			const struct lc_record_info *info, const char *magic)
 {
 	u64 position = lc_format_position(&sb->geo, info->segment);
 
-	memcpy(raw->magic, LC_RECORD_MAGIC, LC_MAGIC_LEN);
+	memcpy(raw->magic, magic, LC_MAGIC_LEN);
 	raw->generation = cpu_to_le64(sb->generation);
 	memcpy(raw->cache_uuid, sb->cache_uuid, 16);
 	raw->address = cpu_to_le64(lc_format_slot_address(&sb->geo, position, info->first_slot));
@@ -536,6 +536,18 @@ void lc_record_seal(struct lc_record_header *raw, const struct lc_sb *sb,
 	memset(raw->reserved0, 0, sizeof(raw->reserved0));
 	memset(raw->reserved, 0, sizeof(raw->reserved));
 	raw->csum = cpu_to_le64(lc_record_csum(raw, sb));
+}
+
+void lc_record_seal(struct lc_record_header *raw, const struct lc_sb *sb,
+		    const struct lc_record_info *info)
+{
+	header_seal(raw, sb, info, LC_RECORD_MAGIC);
+}
+
+void lc_group_seal(struct lc_record_header *raw, const struct lc_sb *sb,
+		   const struct lc_record_info *info)
+{
+	header_seal(raw, sb, info, LC_GROUP_MAGIC);
 }
 
 /* Sectors of a block that the volume has: all, but of the last block. */
@@ -572,13 +584,13 @@ static int record_check_entries(const struct lc_record_header *raw, const struct
 	return 0;
 }
 
-int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb, u64 segment,
-		     u32 first_slot, struct lc_record_info *info, const char **why)
+/* Is @raw a header of this kind, and of this place? */
+static int header_check(const struct lc_record_header *raw, const struct lc_sb *sb, u64 segment,
+			u32 first_slot, const char *magic, const char **why)
 {
 	u64 position = lc_format_position(&sb->geo, segment);
-	u64 top = LC_NUMBERS_END;
 
-	if (memcmp(raw->magic, LC_RECORD_MAGIC, LC_MAGIC_LEN))
+	if (memcmp(raw->magic, magic, LC_MAGIC_LEN))
 		return bad(why, -ENODATA, "no record header");
 	if (le64_to_cpu(raw->generation) != sb->generation ||
 	    memcmp(raw->cache_uuid, sb->cache_uuid, 16))
@@ -589,7 +601,13 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
 		return bad(why, -EXDEV, "record found at an address that is not its own");
 	if (le64_to_cpu(raw->segment) != segment)
 		return bad(why, -ESTALE, "record of another lap of the ring");
-	info->segment = segment;
+	return 0;
+}
+
+static void header_decode(const struct lc_record_header *raw, u32 first_slot,
+			  struct lc_record_info *info)
+{
+	info->segment = le64_to_cpu(raw->segment);
 	info->seq = le64_to_cpu(raw->seq);
 	info->epoch = le64_to_cpu(raw->epoch);
 	info->epoch_first_seq = le64_to_cpu(raw->epoch_first_seq);
@@ -602,17 +620,62 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
 	info->nr_entries = le16_to_cpu(raw->nr_entries);
 	info->nr_slots = le16_to_cpu(raw->nr_slots);
 	info->first_slot = first_slot;
+}
+
+static bool slots_possible(const struct lc_sb *sb, const struct lc_record_info *info)
+{
+	return info->nr_entries && info->nr_entries <= LC_RECORD_ENTRIES &&
+	       info->nr_slots == (info->type == LC_RECORD_DATA ? info->nr_entries : 0) &&
+	       info->first_slot + LC_HEADER_SLOTS + info->nr_slots <= sb->geo.seg_slots;
+}
+
+int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb, u64 segment,
+		     u32 first_slot, struct lc_record_info *info, const char **why)
+{
+	u64 top = LC_NUMBERS_END;
+	int ret;
+
+	ret = header_check(raw, sb, segment, first_slot, LC_RECORD_MAGIC, why);
+	if (ret)
+		return ret;
+	header_decode(raw, first_slot, info);
 	if (raw->flags || (info->type != LC_RECORD_DATA && info->type != LC_RECORD_RANGE))
 		return bad(why, -EOPNOTSUPP, "record type or flag unknown");
-	if (!info->nr_entries || info->nr_entries > LC_RECORD_ENTRIES ||
-	    info->nr_slots != (info->type == LC_RECORD_DATA ? info->nr_entries : 0) ||
-	    first_slot + LC_HEADER_SLOTS + info->nr_slots > sb->geo.seg_slots)
+	if (!slots_possible(sb, info))
 		return bad(why, -ERANGE, "record reaches beyond its segment");
 	if (!info->seq || info->seq >= top || info->epoch >= top || !info->epoch_first_seq ||
 	    info->epoch_first_seq > info->seq || info->durable_seq >= info->seq ||
 	    info->lane >= sb->lane_limit || info->boundary > segment)
 		return bad(why, -ERANGE, "record sequence out of bounds");
 	return record_check_entries(raw, sb, info, why);
+}
+
+int lc_group_decode(const struct lc_record_header *raw, const struct lc_sb *sb, u64 segment,
+		    u32 first_slot, struct lc_record_info *info, const char **why)
+{
+	struct lc_entry_info e;
+	u32 i;
+	int ret;
+
+	ret = header_check(raw, sb, segment, first_slot, LC_GROUP_MAGIC, why);
+	if (ret)
+		return ret;
+	header_decode(raw, first_slot, info);
+	if (raw->flags || info->type != LC_RECORD_DATA)
+		return bad(why, -EOPNOTSUPP, "record type or flag unknown");
+	if (!slots_possible(sb, info))
+		return bad(why, -ERANGE, "record reaches beyond its segment");
+	/* The last seq before it: 0 if there was none. */
+	if (info->seq >= LC_NUMBERS_END || info->epoch >= LC_NUMBERS_END ||
+	    !info->epoch_first_seq || info->epoch_first_seq > info->seq + 1)
+		return bad(why, -ERANGE, "record sequence out of bounds");
+	ret = record_check_entries(raw, sb, info, why);
+	for (i = 0; !ret && i < info->nr_entries; i++) {
+		lc_entry_decode(raw, i, &e);
+		if (e.type != LC_ENTRY_NONE && (e.type != LC_ENTRY_DATA || e.mask != 0xff))
+			ret = bad(why, -ERANGE, "promoted block that is not whole");
+	}
+	return ret;
 }
 
 void lc_ckpt_encode(struct lc_ckpt_block *raw, unsigned int i, const struct lc_ckpt_item *item)
@@ -664,6 +727,16 @@ static bool boundary_possible(const struct lc_sb *sb, const struct lc_ckpt_item 
 	       item->seq <= sb->next_seq;
 }
 
+/* Of a block. */
+static u8 possible_flags(const struct lc_sb *sb)
+{
+	u8 flags = LC_CKPT_ENTRY_DIRTY;
+
+	if (sb->incompat & LC_INCOMPAT_PROMOTED)
+		flags |= 0x1f << LC_CKPT_USE_SHIFT;
+	return flags;
+}
+
 int lc_ckpt_item_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb, unsigned int i,
 			struct lc_ckpt_item *item)
 {
@@ -682,7 +755,7 @@ int lc_ckpt_item_decode(const struct lc_ckpt_block *raw, const struct lc_sb *sb,
 	if (item->slot >= sb->geo.nr_slots || item->block >= nr_blocks ||
 	    (item->mask & item->lost) || !(item->mask | item->lost) ||
 	    ((item->mask | item->lost) & ~volume_mask(sb, item->block)) ||
-	    (item->flags & ~LC_CKPT_ENTRY_DIRTY))
+	    (item->flags & ~possible_flags(sb)))
 		return -ERANGE;
 	return 0;
 }

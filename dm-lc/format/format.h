@@ -137,6 +137,27 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
 		     u32 first_slot, struct lc_record_info *info, const char **why);
 
 /**
+ * lc_group_seal() - finish the header of a group of promoted blocks
+ * @raw: as for lc_record_seal()
+ * @sb: the same
+ * @info: segment, seq, epoch, epoch_first_seq, wall_clock, nr_entries, nr_slots, first_slot; of
+ *	type LC_RECORD_DATA; the rest is 0
+ *
+ * Any context.
+ */
+void lc_group_seal(struct lc_record_header *raw, const struct lc_sb *sb,
+		   const struct lc_record_info *info);
+
+/**
+ * lc_group_decode() - verify and read the header of a group
+ *
+ * As lc_record_decode().  If it returns 0, the group lies within its segment, and every entry is a
+ * whole block of the volume or says nothing.
+ */
+int lc_group_decode(const struct lc_record_header *raw, const struct lc_sb *sb, u64 segment,
+		    u32 first_slot, struct lc_record_info *info, const char **why);
+
+/**
  * lc_entry_encode() - set entry @i of a header under construction
  * @raw: header, sealed later by lc_record_seal()
  * @i: 0..LC_RECORD_ENTRIES-1

@@ -25,6 +25,10 @@
  *   the segment starts right after it.  Entry i of a DATA record describes
  *   data slot i.  A RANGE record has entries but no data slots.
  *
+ *   What the log leaves unused may hold groups of promoted blocks: one header slot each, in the
+ *   form of a DATA record's but with LC_GROUP_MAGIC, and nr_slots copies of what the HDD holds.
+ *   They are no part of the log.  Replay does not see them.
+ *
  * Backing device (HDD): the mark, two copies LC_MARK_COPY_STRIDE apart in the
  * 1 MiB at mark_offset, the first one.  The volume follows, or with --in-place begins at
  * byte 0, and its first MiB, the head, is moved to after its end (LC_INCOMPAT_MOVED_HEAD).
@@ -40,6 +44,7 @@
 #define LC_MARK_MAGIC		"dmlc-mk\n"
 #define LC_RECORD_MAGIC		"dmlc-rc\n"
 #define LC_CKPT_MAGIC		"dmlc-cp\n"
+#define LC_GROUP_MAGIC		"dmlc-gr\n"
 #define LC_MAGIC_LEN		8
 
 #define LC_FORMAT_VERSION	1
@@ -70,8 +75,9 @@
 #define LC_INCOMPAT_LANES	(1ULL << 0)	/* segments may have been open side by side */
 #define LC_INCOMPAT_SHORT_SUMS	(1ULL << 1)	/* headers of records: no sum of unused entries */
 #define LC_INCOMPAT_MOVED_HEAD	(1ULL << 2)	/* the first MiB of the volume is after its end */
+#define LC_INCOMPAT_PROMOTED	(1ULL << 3)	/* the checkpoint has blocks of groups, and uses */
 #define LC_INCOMPAT_ALL		(LC_INCOMPAT_LANES | LC_INCOMPAT_SHORT_SUMS | \
-				 LC_INCOMPAT_MOVED_HEAD)
+				 LC_INCOMPAT_MOVED_HEAD | LC_INCOMPAT_PROMOTED)
 
 enum lc_csum_type {
 	LC_CSUM_CRC32C	= 1,
@@ -251,6 +257,8 @@ struct lc_record_header {
 #define LC_CKPT_ENTRY_DIRTY	1u
 /* Of a segment, not a block: all lower seqs than block_lo to lost lie in lower segments. */
 #define LC_CKPT_ENTRY_BOUNDARY	2u
+/* With LC_INCOMPAT_PROMOTED, bits 3 to 7 of a block: how it came here and was used (admit.h). */
+#define LC_CKPT_USE_SHIFT	3
 
 struct lc_ckpt_entry {
 	__le32 slot;		/* position * slots per segment + slot in the segment */

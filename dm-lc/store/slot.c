@@ -29,7 +29,7 @@ static void learn_sums(const struct lc_slots *slots, u32 base, struct lc_record_
 }
 
 /*
- * Find the record that holds a slot: the headers of a segment form a chain from
+ * Find the record or the group that holds a slot: the headers of a segment form a chain from
  * its first slot.  @header gets it.  Return: 0, -EBADMSG, or an I/O error.
  */
 static int find_record(const struct lc_slots *slots, u32 slot, struct lc_record_header *header,
@@ -53,7 +53,7 @@ static int find_record(const struct lc_slots *slots, u32 slot, struct lc_record_
 			nr_bad++;
 		}
 		/* One that rotted, or cannot be read, does not hide those after it (L13). */
-		if (ret || lc_chain_step(&chain, sb, header, info, NULL)) {
+		if (ret || lc_chain_step_any(&chain, sb, header, info)) {
 			lc_chain_skip(&chain);
 			continue;
 		}

@@ -7,79 +7,8 @@
 #include <kunit/test.h>
 #include <linux/crc32.h>
 
-#include "example.h"
-
-/* A field, a value it may not have, and what the decoder says to it. */
-struct field {
-	const char *name;
-	u16 offset;
-	u16 len;	/* only the first 8 bytes are tried */
-	u64 value;	/* put there under a good checksum */
-	int forged;	/* answer to that; 0: any value is fine */
-	int rotten;	/* answer to one flipped bit; 0: -EBADMSG */
-};
-
-#define PLACE(...)	.offset = offsetof(__VA_ARGS__), .len = sizeof_field(__VA_ARGS__)
-
-#define FIELD(_type, _field, _value, _forged, _rotten) {				\
-	.name = #_field " = " #_value, PLACE(_type, _field),				\
-	.value = _value, .forged = _forged, .rotten = _rotten,				\
-}
-
-#define TOP	(1ULL << 62)
-
-static void put_field(union example_block *raw, const struct field *f)
-{
-	u32 i;
-
-	for (i = 0; i < min(f->len, 8); i++)
-		raw->bytes[f->offset + i] = f->value >> 8 * i;
-}
-
-/* How one kind of block is made and read. */
-struct kind {
-	void (*make)(union example_block *raw, const struct lc_sb *sb);
-	int (*decode)(const union example_block *raw, const struct lc_sb *sb);
-};
-
-static void check_field(struct kunit *test, const struct kind *kind)
-{
-	const struct field *f = test->param_value;
-	union example_block *raw = example_block_alloc(test);
-	u32 type, i;
-
-	for (type = LC_CSUM_CRC32C; type <= LC_CSUM_XXH64; type++) {
-		struct lc_sb *sb = example_sb_alloc(test, type);
-
-		kind->make(raw, sb);
-		KUNIT_ASSERT_EQ(test, kind->decode(raw, sb), 0);
-		for (i = 0; i < min(f->len, 8); i++) {
-			raw->bytes[f->offset + i] ^= 1 << (i & 7);
-			KUNIT_EXPECT_EQ(test, kind->decode(raw, sb), f->rotten ?: -EBADMSG);
-			raw->bytes[f->offset + i] ^= 1 << (i & 7);
-		}
-		put_field(raw, f);
-		example_reseal(raw, type);
-		KUNIT_EXPECT_EQ(test, kind->decode(raw, sb), f->forged);
-	}
-}
-
-/* Bit by bit, also what no field names. */
-static void check_bits(struct kunit *test, const struct kind *kind, u32 step)
-{
-	struct lc_sb *sb = example_sb_alloc(test, LC_CSUM_CRC32C);
-	union example_block *raw = example_block_alloc(test);
-	u32 bit;
-
-	kind->make(raw, sb);
-	for (bit = 0; bit < LC_SLOT_BYTES * 8; bit += step) {
-		raw->bytes[bit / 8] ^= 1 << bit % 8;
-		if (!kind->decode(raw, sb))
-			KUNIT_FAIL(test, "flipped bit %u went unnoticed", bit);
-		raw->bytes[bit / 8] ^= 1 << bit % 8;
-	}
-	KUNIT_EXPECT_EQ(test, kind->decode(raw, sb), 0);
-}
+#include "../store/admit.h"
+#include "fields.h"
 
 /* --- superblock ---------------------------------------------------------- */
 
@@ -657,6 +586,8 @@ static void ckpt_items(struct kunit *test)
 		{ { .slot = 0, .block = 0 }, -ERANGE },
 		{ { .slot = 0, .block = 0, .mask = 3, .lost = 2 }, -ERANGE },
 		{ { .slot = 0, .block = 0, .mask = 1, .flags = 3 }, -ERANGE },
+		{ { .slot = 0, .block = 0, .mask = 1, .flags = 1 << LC_CKPT_USE_SHIFT }, -ERANGE },
+		{ { .slot = 0, .block = 0, .mask = 1, .flags = 0x80 }, -ERANGE },
 		{ { .slot = 0, .seq = 64, .flags = LC_CKPT_ENTRY_BOUNDARY }, -ERANGE },
 	};
 	struct lc_sb *sb = example_sb_alloc(test, LC_CSUM_CRC32C);
@@ -674,6 +605,35 @@ static void ckpt_items(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, lc_ckpt_item_decode(&raw->ckpt, sb, at, &back),
 				    cases[i].ret, "item %u", i);
 		KUNIT_EXPECT_MEMEQ(test, &back, &cases[i].item, sizeof(back));
+	}
+}
+
+/* With the feature: how a block came here and was used, whatever else is said of it. */
+static void ckpt_uses(struct kunit *test)
+{
+	struct lc_sb *sb = example_sb_alloc(test, LC_CSUM_CRC32C);
+	union example_block *raw = example_block_alloc(test);
+	struct lc_ckpt_item item = { .slot = 17, .block = 7, .mask = 0xff }, back;
+	u32 flags, use, wrong = 0;
+	int ret;
+
+	sb->incompat |= LC_INCOMPAT_PROMOTED;
+	for (flags = 0; flags <= U8_MAX; flags++) {
+		item.flags = flags;
+		lc_ckpt_encode(&raw->ckpt, 3, &item);
+		ret = lc_ckpt_item_decode(&raw->ckpt, sb, 3, &back);
+		/* The only flag of a boundary alone is none of a block. */
+		if (flags == LC_CKPT_ENTRY_BOUNDARY)
+			continue;
+		wrong += ret != (flags & 6 ? -ERANGE : 0) || memcmp(&item, &back, sizeof(item));
+	}
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	for (use = 0; use <= LC_ADMIT_FLAGS; use++) {
+		item.flags = LC_CKPT_ENTRY_DIRTY | use << LC_CKPT_USE_SHIFT;
+		lc_ckpt_encode(&raw->ckpt, 3, &item);
+		KUNIT_EXPECT_EQ(test, lc_ckpt_item_decode(&raw->ckpt, sb, 3, &back), 0);
+		KUNIT_EXPECT_EQ(test, back.flags >> LC_CKPT_USE_SHIFT, use);
+		KUNIT_EXPECT_TRUE(test, back.flags & LC_CKPT_ENTRY_DIRTY);
 	}
 }
 
@@ -758,6 +718,7 @@ static struct kunit_case format_cases[] = {
 	KUNIT_CASE_PARAM(record_field, record_fields_gen_params),
 	KUNIT_CASE(record_bits),
 	KUNIT_CASE(ckpt_items),
+	KUNIT_CASE(ckpt_uses),
 	KUNIT_CASE_PARAM(ckpt_field, ckpt_fields_gen_params),
 	KUNIT_CASE(ckpt_bits),
 	{}

@@ -73,7 +73,8 @@ void cache_from_input(struct input *in, struct lc_sb *sb)
 	csum = input_u8(in);
 	sb->csum_type = csum % 2 ? LC_CSUM_XXH64 : LC_CSUM_CRC32C;
 	sb->incompat = (csum / 2 % 2 ? LC_INCOMPAT_LANES : 0) |
-		       (csum / 4 % 2 ? LC_INCOMPAT_SHORT_SUMS : 0);
+		       (csum / 4 % 2 ? LC_INCOMPAT_SHORT_SUMS : 0) |
+		       (csum / 8 % 2 ? LC_INCOMPAT_PROMOTED : 0);
 	sb->tail_seq = 1 + csum / 8;
 	sb->next_seq = sb->tail_seq + sb->lane_limit;
 	sb->epoch = input_bytes(in, 6);

@@ -34,6 +34,9 @@ static void fresh(struct input in, u8 *block, struct rng *rng)
 			.flags = rng_below(rng, 2),
 		};
 
+		if (sb.incompat & LC_INCOMPAT_PROMOTED)
+			item.flags |= rng_below(rng, 32) << LC_CKPT_USE_SHIFT;
+
 		if (sb.incompat & LC_INCOMPAT_LANES && !rng_below(rng, 4)) {
 			item.flags = LC_CKPT_ENTRY_BOUNDARY;
 			item.slot -= item.slot % sb.geo.seg_slots;

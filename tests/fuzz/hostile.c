@@ -40,6 +40,7 @@ static enum block_kind some_kind(struct target *t)
 {
 	static const enum block_kind kinds[] = {
 		KIND_SUPERBLOCK, KIND_MARK, KIND_RECORD, KIND_RECORD, KIND_RECORD, KIND_CKPT,
+		KIND_GROUP,
 	};
 
 	return kinds[rng_below(t->rng, sizeof(kinds) / sizeof(kinds[0]))];
@@ -74,9 +75,12 @@ static void adopt(struct target *t, u8 *block, u64 nr)
 	u64 segment;
 	u32 slot;
 
-	if (kind == KIND_RECORD && in_segments(t, nr)) {
+	if ((kind == KIND_RECORD || kind == KIND_GROUP) && in_segments(t, nr)) {
 		segment = segment_at(t, nr, &slot);
-		seal_adopt_record(block, &t->sb, segment, slot);
+		if (kind == KIND_RECORD)
+			seal_adopt_record(block, &t->sb, segment, slot);
+		else
+			seal_adopt_group(block, &t->sb, segment, slot);
 	} else if (kind == KIND_CKPT && t->has_sb) {
 		seal_adopt_ckpt(block, &t->sb, nr - (t->sb.geo.ckpt_offset >> LC_SLOT_SHIFT));
 	} else if (kind != KIND_OTHER) {

@@ -97,7 +97,7 @@ void expect_superblock(const struct lc_sb *sb)
 	expect_addresses(&sb->geo);
 	expect_backing(sb);
 	EXPECT(sb->csum_type == LC_CSUM_XXH64 || sb->csum_type == LC_CSUM_CRC32C);
-	EXPECT(!(sb->flags & ~3u) && !(sb->incompat & ~7ULL));
+	EXPECT(!(sb->flags & ~3u) && !(sb->incompat & ~15ULL));
 	EXPECT(sb->epoch < TOP && sb->epoch_first_seq < TOP && sb->next_seq < TOP);
 	EXPECT(sb->tail_seq && sb->tail_seq < TOP);
 	EXPECT(sb->tail_segment && sb->tail_segment < TOP && sb->head_segment < TOP);
@@ -130,6 +130,16 @@ void expect_record(const struct lc_sb *sb, const struct lc_record_info *info)
 	EXPECT(info->epoch_first_seq && info->epoch_first_seq <= info->seq);
 	EXPECT(info->durable_seq < info->seq);
 	EXPECT(info->lane < sb->lane_limit && info->boundary <= info->segment);
+}
+
+void expect_group(const struct lc_sb *sb, const struct lc_record_info *info)
+{
+	EXPECT(info->type == LC_RECORD_DATA);
+	EXPECT(info->nr_entries >= 1 && info->nr_entries <= LC_RECORD_ENTRIES);
+	EXPECT(info->nr_slots == info->nr_entries);
+	EXPECT((wide)info->first_slot + LC_HEADER_SLOTS + info->nr_slots <= sb->geo.seg_slots);
+	EXPECT(info->seq < TOP && info->epoch < TOP);
+	EXPECT(info->epoch_first_seq && info->epoch_first_seq <= (wide)info->seq + 1);
 }
 
 /* Sectors of a block that the volume has. */
@@ -168,7 +178,7 @@ void expect_item(const struct lc_sb *sb, const struct lc_ckpt_item *item)
 	EXPECT((wide)item->block * LC_BLOCK_SECTORS < sb->volume_sectors);
 	EXPECT(!(item->mask & item->lost) && (item->mask | item->lost));
 	EXPECT(!((item->mask | item->lost) & ~volume_mask(sb, item->block)));
-	EXPECT(!(item->flags & ~1u));
+	EXPECT(!(item->flags & ~(sb->incompat & LC_INCOMPAT_PROMOTED ? 0xf9u : 1u)));
 }
 
 void expect_error(int ret, const char *why)

@@ -11,6 +11,7 @@
 void expect_geometry(const struct lc_geometry *geo);
 void expect_superblock(const struct lc_sb *sb);
 void expect_record(const struct lc_sb *sb, const struct lc_record_info *info);
+void expect_group(const struct lc_sb *sb, const struct lc_record_info *info);
 void expect_entry(const struct lc_sb *sb, const struct lc_record_info *info,
 		  const struct lc_entry_info *entry);
 void expect_item(const struct lc_sb *sb, const struct lc_ckpt_item *item);

@@ -3,7 +3,7 @@
  * Images as the module leaves them: up to four lives in a log of few segments,
  * each but the last ended by a power cut that tears what was not flushed, the last
  * one by a power cut or a clean stop.  Leftovers of dead records and of an earlier
- * lap of the ring stay where they are.
+ * lap of the ring stay where they are.  A clean stop may leave groups of promoted blocks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -391,6 +391,68 @@ static void add_boundaries(struct maker *k, struct copy *map)
 	}
 }
 
+/* Add one, at this slot.  Return: the slot behind it, or 0: it does not fit. */
+static u32 add_group(struct maker *k, struct copy *map, u64 segment, u32 slot)
+{
+	u64 base = lc_format_position(&k->sb.geo, segment) * k->sb.geo.seg_slots;
+	struct lc_record_info info = {
+		.segment = segment, .first_slot = slot, .seq = k->next_seq - 1,
+		.epoch = k->sb.epoch, .epoch_first_seq = k->sb.epoch_first_seq,
+		.type = LC_RECORD_DATA, .nr_entries = 1 + rnd(k, 4),
+	};
+	struct lc_record_header raw;
+	u8 data[LC_SLOT_BYTES];
+	unsigned int i;
+
+	info.nr_slots = info.nr_entries;
+	if (slot + LC_HEADER_SLOTS + info.nr_slots > k->sb.geo.seg_slots)
+		return 0;
+	memset(&raw, 0, sizeof(raw));
+	for (i = 0; i < info.nr_entries; i++) {
+		u64 block = rnd(k, k->nr_blocks), at = slot + LC_HEADER_SLOTS + i;
+		struct lc_entry_info e = {
+			.block = block, .nr_blocks = 1, .mask = 0xff, .type = LC_ENTRY_DATA,
+		};
+
+		/* Else a hole. */
+		if (map[block].used || whole_mask(k, block) != 0xff || !rnd(k, 6))
+			continue;
+		memset(data, (int)rnd(k, 256), sizeof(data));
+		e.csum = lc_format_slot_csum(&k->sb, block, data);
+		lc_entry_encode(&raw, i, &e);
+		put(k, MEDIUM_SSD, slot_address(k, segment, at), data);
+		map[block] = (struct copy){
+			.used = true,
+			.item = { .block = block, .slot = base + at, .mask = 0xff },
+		};
+	}
+	lc_group_seal(&raw, &k->sb, &info);
+	put(k, MEDIUM_SSD, slot_address(k, segment, slot), &raw);
+	k->sb.incompat |= LC_INCOMPAT_PROMOTED;
+	return slot + LC_HEADER_SLOTS + info.nr_slots;
+}
+
+/* Behind the last records of this life's segments, and how each block was used. */
+static void add_groups(struct maker *k, struct copy *map)
+{
+	unsigned int i, j;
+	u32 slot;
+
+	for (i = k->life; i < k->nr; i++) {
+		const struct lc_record_info *r = &k->records[i].info;
+
+		for (j = i + 1; j < k->nr && k->records[j].info.segment != r->segment; j++)
+			;
+		if (j < k->nr || r->segment < k->sb.tail_segment)
+			continue;
+		slot = r->first_slot + LC_HEADER_SLOTS + r->nr_slots;
+		while (slot && rnd(k, 3))
+			slot = add_group(k, map, r->segment, slot);
+	}
+	for (i = 0; k->sb.incompat & LC_INCOMPAT_PROMOTED && i < MAX_BLOCKS; i++)
+		map[i].item.flags |= rnd(k, 32) << LC_CKPT_USE_SHIFT;
+}
+
 static void write_checkpoint(struct maker *k)
 {
 	static struct copy map[MAX_BLOCKS + MAX_RECORDS];
@@ -403,6 +465,8 @@ static void write_checkpoint(struct maker *k)
 		if (!k->records[i].dead && k->records[i].info.seq >= k->sb.tail_seq)
 			apply(k, map, &k->records[i]);
 	}
+	if (rnd(k, 2))
+		add_groups(k, map);
 	add_boundaries(k, map + MAX_BLOCKS);
 	qsort(map, MAX_BLOCKS + MAX_RECORDS, sizeof(map[0]), compare_slots);
 	memset(&raw, 0, sizeof(raw));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lc_record_decode() and every entry behind it: any bytes, in any slot of caches of
- * any size.
+ * lc_record_decode() and lc_group_decode(), and every entry behind them: any bytes, in any slot of
+ * caches of any size.  What is to be a record is tried as a group, too.
  *
  * Input: the cache (see blocks.h), u64 segment, u16 slot, the block.
  */
@@ -39,7 +39,7 @@ static void fresh(struct input in, u8 *block, struct rng *rng)
 		.seq = 77, .epoch = 3, .epoch_first_seq = 50, .durable_seq = 76,
 		.nr_entries = 1 + rng_below(rng, 4),
 	};
-	bool range = rng_one_in(rng, 2);
+	bool range = rng_one_in(rng, 2), whole = rng_one_in(rng, 2);
 	struct place place;
 	unsigned int i;
 
@@ -52,7 +52,7 @@ static void fresh(struct input in, u8 *block, struct rng *rng)
 	for (i = 0; i < info.nr_entries; i++) {
 		struct lc_entry_info e = {
 			.block = rng_below(rng, place.sb.volume_sectors) / LC_BLOCK_SECTORS,
-			.nr_blocks = 1, .mask = range ? 0 : 1, .csum = (u32)rng_next(rng),
+			.nr_blocks = 1, .mask = range ? 0 : whole ? 0xff : 1, .csum = (u32)rng_next(rng),
 			.type = range ? LC_ENTRY_RANGE_TOMBSTONE : LC_ENTRY_DATA,
 		};
 
@@ -120,31 +120,97 @@ static void nowhere_else(const struct place *p, const struct lc_record_header *r
 	EXPECT(lc_record_decode(raw, &other, p->segment, p->slot, &info, &why) == -ESTALE);
 }
 
+static void group_round_trip(const struct place *p, const struct lc_record_header *raw,
+			     const struct lc_record_info *info)
+{
+	struct lc_entry_info entry, other;
+	struct lc_record_header made;
+	struct lc_record_info again;
+	unsigned int i;
+
+	memset(&made, 0, sizeof(made));
+	for (i = 0; i < info->nr_entries; i++) {
+		lc_entry_decode(raw, i, &entry);
+		lc_entry_encode(&made, i, &entry);
+	}
+	lc_group_seal(&made, &p->sb, info);
+	EXPECT(!lc_group_decode(&made, &p->sb, p->segment, p->slot, &again, NULL));
+	EXPECT(again.segment == info->segment && again.first_slot == info->first_slot &&
+	       again.seq == info->seq && again.epoch == info->epoch &&
+	       again.epoch_first_seq == info->epoch_first_seq &&
+	       again.nr_entries == info->nr_entries && again.nr_slots == info->nr_slots);
+	for (i = 0; i < info->nr_entries; i++) {
+		lc_entry_decode(&made, i, &other);
+		lc_entry_decode(raw, i, &entry);
+		same_entry(&entry, &other);
+	}
+	EXPECT(lc_group_decode(&made, &p->sb, p->segment + p->sb.geo.nr_segments, p->slot, &again,
+			       NULL) == -ESTALE);
+	EXPECT(lc_group_decode(&made, &p->sb, p->segment, p->slot + 1, &again, NULL) == -EXDEV);
+	/* Neither is ever taken for the other. */
+	EXPECT(lc_record_decode(&made, &p->sb, p->segment, p->slot, &again, NULL) == -ENODATA);
+}
+
+static void as_group(const struct place *p, struct lc_record_header *raw)
+{
+	struct lc_record_info info;
+	struct lc_entry_info entry;
+	const char *why = NULL;
+	unsigned int i;
+	int ret;
+
+	EXPECT(lc_group_decode(raw, &p->sb, p->segment, p->slot, &info, NULL) == -ENODATA ||
+	       seal_kind((u8 *)raw) == KIND_GROUP);
+	seal_magic((u8 *)raw, KIND_GROUP);
+	seal_block((u8 *)raw, &p->sb);
+	ret = lc_group_decode(raw, &p->sb, p->segment, p->slot, &info, &why);
+	expect_error(ret, why);
+	EXPECT(lc_group_decode(raw, &p->sb, p->segment, p->slot, &info, NULL) == ret);
+	if (ret)
+		return;
+	EXPECT(info.segment == p->segment && info.first_slot == p->slot);
+	expect_group(&p->sb, &info);
+	for (i = 0; i < info.nr_entries; i++) {
+		lc_entry_decode(raw, i, &entry);
+		expect_entry(&p->sb, &info, &entry);
+		EXPECT(entry.type == LC_ENTRY_NONE ||
+		       (entry.type == LC_ENTRY_DATA && entry.mask == 0xff && !entry.lost));
+	}
+	group_round_trip(p, raw, &info);
+}
+
+static void as_record(const struct place *p, const struct lc_record_header *raw)
+{
+	struct lc_record_info info;
+	struct lc_entry_info entry;
+	const char *why = NULL;
+	unsigned int i;
+	int ret;
+
+	ret = lc_record_decode(raw, &p->sb, p->segment, p->slot, &info, &why);
+	expect_error(ret, why);
+	EXPECT(lc_record_decode(raw, &p->sb, p->segment, p->slot, &info, NULL) == ret);
+	if (ret)
+		return;
+	EXPECT(info.segment == p->segment && info.first_slot == p->slot);
+	expect_record(&p->sb, &info);
+	for (i = 0; i < info.nr_entries; i++) {
+		lc_entry_decode(raw, i, &entry);
+		expect_entry(&p->sb, &info, &entry);
+	}
+	round_trip(p, raw, &info);
+	nowhere_else(p, raw);
+}
+
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
 	struct input in = { data, size };
 	struct lc_record_header raw;
-	struct lc_record_info info;
-	struct lc_entry_info entry;
-	const char *why = NULL;
 	struct place place;
-	unsigned int i;
-	int ret;
 
 	place_from_input(&in, &place);
 	input_block(&in, &raw);
-	ret = lc_record_decode(&raw, &place.sb, place.segment, place.slot, &info, &why);
-	expect_error(ret, why);
-	EXPECT(lc_record_decode(&raw, &place.sb, place.segment, place.slot, &info, NULL) == ret);
-	if (ret)
-		return 0;
-	EXPECT(info.segment == place.segment && info.first_slot == place.slot);
-	expect_record(&place.sb, &info);
-	for (i = 0; i < info.nr_entries; i++) {
-		lc_entry_decode(&raw, i, &entry);
-		expect_entry(&place.sb, &info, &entry);
-	}
-	round_trip(&place, &raw, &info);
-	nowhere_else(&place, &raw);
+	as_record(&place, &raw);
+	as_group(&place, &raw);
 	return 0;
 }

@@ -98,6 +98,7 @@ static const struct {
 	[KIND_MARK] = { LC_MARK_MAGIC, mark_fields, ARRAY_SIZE(mark_fields) },
 	[KIND_RECORD] = { LC_RECORD_MAGIC, record_fields, ARRAY_SIZE(record_fields) },
 	[KIND_CKPT] = { LC_CKPT_MAGIC, ckpt_fields, ARRAY_SIZE(ckpt_fields) },
+	[KIND_GROUP] = { LC_GROUP_MAGIC, record_fields, ARRAY_SIZE(record_fields) },
 };
 
 enum block_kind seal_kind(const u8 *block)
@@ -137,7 +138,8 @@ void seal_block(u8 *block, const struct lc_sb *sb)
 	enum block_kind kind = seal_kind(block);
 	u64 sum = get(block + 16, 8);	/* the generation, in all four */
 	u32 csum_type = sb ? sb->csum_type : 0, nr = LC_RECORD_ENTRIES, len = LC_SLOT_BYTES;
-	bool is_short = kind == KIND_RECORD && sb && sb->incompat & LC_INCOMPAT_SHORT_SUMS;
+	bool is_short = (kind == KIND_RECORD || kind == KIND_GROUP) && sb &&
+			sb->incompat & LC_INCOMPAT_SHORT_SUMS;
 
 	if (is_short) {
 		nr = get(block + offsetof(struct lc_record_header, nr_entries), 2);
@@ -157,17 +159,28 @@ void seal_block(u8 *block, const struct lc_sb *sb)
 	put(block + 8, 8, sum);
 }
 
-void seal_adopt_record(u8 *block, const struct lc_sb *sb, u64 segment, u32 slot)
+static void adopt_header(u8 *block, enum block_kind kind, const struct lc_sb *sb, u64 segment,
+			 u32 slot)
 {
 	u64 position = lc_format_position(&sb->geo, segment);
 
-	seal_magic(block, KIND_RECORD);
+	seal_magic(block, kind);
 	put(block + offsetof(struct lc_record_header, generation), 8, sb->generation);
 	memcpy(block + offsetof(struct lc_record_header, cache_uuid), sb->cache_uuid, 16);
 	put(block + offsetof(struct lc_record_header, address), 8,
 	    lc_format_slot_address(&sb->geo, position, slot));
 	put(block + offsetof(struct lc_record_header, segment), 8, segment);
 	seal_block(block, sb);
+}
+
+void seal_adopt_record(u8 *block, const struct lc_sb *sb, u64 segment, u32 slot)
+{
+	adopt_header(block, KIND_RECORD, sb, segment, slot);
+}
+
+void seal_adopt_group(u8 *block, const struct lc_sb *sb, u64 segment, u32 slot)
+{
+	adopt_header(block, KIND_GROUP, sb, segment, slot);
 }
 
 void seal_adopt_ckpt(u8 *block, const struct lc_sb *sb, u64 index)

@@ -15,6 +15,7 @@ enum block_kind {
 	KIND_MARK,
 	KIND_RECORD,
 	KIND_CKPT,
+	KIND_GROUP,
 	NR_KINDS,
 };
 
@@ -22,14 +23,14 @@ enum block_kind seal_kind(const u8 *block);
 void seal_magic(u8 *block, enum block_kind kind);
 
 /*
- * Make the checksum right.  Superblock and mark say how they are summed, the other
- * two are summed as their superblock says: @sb,
- * which may be NULL for the first two.
+ * Make the checksum right.  Superblock and mark say how they are summed, the others
+ * are summed as their superblock says: @sb, which may be NULL for the first two.
  */
 void seal_block(u8 *block, const struct lc_sb *sb);
 
-/* Make a record or checkpoint block one of this cache, at this place. */
+/* Make a record, a group or a checkpoint block one of this cache, at this place. */
 void seal_adopt_record(u8 *block, const struct lc_sb *sb, u64 segment, u32 slot);
+void seal_adopt_group(u8 *block, const struct lc_sb *sb, u64 segment, u32 slot);
 void seal_adopt_ckpt(u8 *block, const struct lc_sb *sb, u64 index);
 
 /*

@@ -174,9 +174,9 @@ WHOLE_STATUS = (
     "mode rw dirty 500 cached 900 capacity 8000 segments 64 segment_bytes 1048576 free_segments "
     "60 buffers 8 buffers_used 2 head_seq 100 tail_seq 10 durable_seq 98 epoch 3 lost 0 refused 0 "
     "relogged 7 writeback idle index_bytes 65536 generation 00000000000000ff lanes 1 copies_local "
-    "5 copies_remote 1 parked 4 parked_blocks 3 batches 6 ssd_writes 20 ssd_written_bytes 81920 "
-    "ssd_read_bytes 40960 ssd_flushes 9 hdd_writes 30 hdd_written_bytes 122880 hdd_flushes 8 "
-    "former_names -")
+    "5 copies_remote 1 parked 4 parked_blocks 3 batches 6 promoted 11 ssd_writes 20 "
+    "ssd_written_bytes 81920 ssd_read_bytes 40960 ssd_flushes 9 hdd_writes 30 hdd_written_bytes "
+    "122880 hdd_flushes 8 former_names -")
 
 
 def samples_of(text):
@@ -265,6 +265,14 @@ def run_of(disk):
 CLEAN = ("sb epoch=2 first=9 tail=1 tail_segment=1 clean=1 next=5 head=3 items=3\n"
          + LOG.split("\n", 1)[1].replace(" seq=", " epoch=1 first=1 seq=")
          + "ckpt items=18:11:1,19:12:1,21:20:0\n")
+
+
+# Blocks 50, 51, 60 and 61 are promoted, in two groups.
+PROMOTED = ("sb epoch=2 first=5 tail=1 tail_segment=1 clean=1 promoted=1 next=5 head=3 items=7\n"
+            + LOG.split("\n", 1)[1].replace(" seq=", " epoch=1 first=1 seq=")
+            + "group segment=2 slot=3 seq=4 epoch=1 first=1 blocks=50,-,51\n"
+            "group segment=2 slot=7 seq=4 epoch=1 first=1 blocks=60,61\n"
+            "ckpt items=18:11:1,19:12:1,21:20:16,36:50:8,38:51:24,40:60:136,41:61:8\n")
 
 
 HIGH = 1 << 61

@@ -13,6 +13,7 @@ from lib.tools import (
     LANES,
     LOG,
     MIB,
+    PROMOTED,
     SB_VERSION_AT,
     SLOT,
     Disk,
@@ -234,6 +235,7 @@ DAMAGES = {
     "lanes": (LANES, rot(slot_at(10, 3) + 60, slot_at(11, 3) + 60, slot_at(10, 1))),
     "lanes-segment": (LANES, rot(*(slot_at(11, slot) + 60 for slot in range(16)))),
     "checkpoint": (CLEAN.replace("first=9", "first=5"), None),
+    "promoted": (PROMOTED, rot(slot_at(2, 4), slot_at(2, 7) + 60)),
     "checkpoint-slot": (CLEAN.replace("first=9", "first=5"), rot(slot_at(1, 2), 300)),
 }
 

@@ -8,17 +8,18 @@
  *
  *   sb     segment=65536 csum=1|2 epoch= first= tail= tail_segment= clean=0|1 long_sums=0|1
  *          next= head= items= generation= sb_seq= volume= copies=0,1,2 lanes=0|1
- *          mark_epoch= clean_epoch= no_mark=0|1
+ *          mark_epoch= clean_epoch= no_mark=0|1 promoted=0|1
  *          text=offset:hex (at most 64 bytes, into each copy)
  *   data   segment= slot= seq= epoch= first= durable= cut= lane= blocks=1,2,3 mask= lost=
  *          torn=0|1
+ *   group  segment= slot= seq= epoch= first= blocks=1,2,- mask= torn=0|1; -: a hole
  *   range  segment= slot= seq= epoch= first= durable= cut= lane= block= count= type=3|4|5
- *   ckpt   items=slot:block:dirty,... cuts=slot:seq,...
+ *   ckpt   items=slot:block:flags,... cuts=slot:seq,...
  *   mark   file= epoch= state=1|2 offset= nr_lost= text=
  *
  * "sb" comes first.  Data slot of block b in seq s is filled with (b * 31 + s) & 0xff.
  * With torn=1 no slot is what its checksum says.
- * data, range and mark take forge=offset:byte, under a good checksum.  A log of several
+ * data, group, range and mark take forge=offset:byte, under a good checksum.  A log of several
  * lanes has lanes=1, and as many segments side by side as the script says, with their boundaries.
  */
 #include <fcntl.h>
@@ -92,7 +93,8 @@ static void forge(void *block)
 	if (sscanf(word, "%u:%u", &offset, &value) != 2 || offset >= LC_SLOT_BYTES)
 		die("bad forge");
 	bytes[offset] = value;
-	if (!memcmp(bytes, LC_RECORD_MAGIC, LC_MAGIC_LEN)) {
+	if (!memcmp(bytes, LC_RECORD_MAGIC, LC_MAGIC_LEN) ||
+	    !memcmp(bytes, LC_GROUP_MAGIC, LC_MAGIC_LEN)) {
 		csum = cpu_to_le64(lc_record_csum(block, &sb));
 		memcpy(bytes + 8, &csum, sizeof(csum));
 		return;
@@ -146,6 +148,8 @@ static void make_sb(void)
 	sb.clean_epoch = number("clean_epoch", 0);
 	if (number("lanes", 0))
 		sb.incompat |= LC_INCOMPAT_LANES;
+	if (number("promoted", 0))
+		sb.incompat |= LC_INCOMPAT_PROMOTED;
 	if (number("long_sums", 0))
 		sb.incompat &= ~LC_INCOMPAT_SHORT_SUMS;
 	for (i = 0; i < LC_SB_COPIES; i++) {
@@ -157,7 +161,10 @@ static void make_sb(void)
 	}
 }
 
-static void seal(struct lc_record_header *raw, struct lc_record_info *info)
+typedef void seal_fn(struct lc_record_header *raw, const struct lc_sb *of,
+		     const struct lc_record_info *info);
+
+static void seal(struct lc_record_header *raw, struct lc_record_info *info, seal_fn *with)
 {
 	u64 at;
 
@@ -170,13 +177,13 @@ static void seal(struct lc_record_header *raw, struct lc_record_info *info)
 	info->boundary = number("cut", 0);
 	info->lane = number("lane", 0);
 	info->tail_seq = sb.tail_seq;
-	lc_record_seal(raw, &sb, info);
+	with(raw, &sb, info);
 	forge(raw);
 	at = lc_format_log_address(&sb.geo, info->segment, info->first_slot);
 	put(fd, raw, at);
 }
 
-static void make_data(void)
+static void make_slots(seal_fn *with)
 {
 	struct lc_record_info info = { .type = LC_RECORD_DATA };
 	char *blocks = strdup(text_of("blocks")), *save = NULL, *word;
@@ -191,7 +198,7 @@ static void make_data(void)
 			.block = strtoull(word, NULL, 0),
 			.mask = number("mask", 0xff),
 			.lost = number("lost", 0),
-			.type = LC_ENTRY_DATA,
+			.type = strcmp(word, "-") ? LC_ENTRY_DATA : LC_ENTRY_NONE,
 		};
 
 		memset(data, (int)(e.block * 31 + seq) & 0xff, sizeof(data));
@@ -202,7 +209,7 @@ static void make_data(void)
 	}
 	free(blocks);
 	info.nr_slots = info.nr_entries;
-	seal(&raw, &info);
+	seal(&raw, &info, with);
 }
 
 static void make_range(void)
@@ -217,17 +224,14 @@ static void make_range(void)
 
 	memset(&raw, 0, sizeof(raw));
 	lc_entry_encode(&raw, 0, &e);
-	seal(&raw, &info);
+	seal(&raw, &info, lc_record_seal);
 }
 
 static void parse_block(const char *word, struct lc_ckpt_item *item)
 {
-	unsigned int dirty;
-
 	item->mask = 0xff;
-	if (sscanf(word, "%u:%llu:%u", &item->slot, &item->block, &dirty) != 3)
+	if (sscanf(word, "%u:%llu:%hhu", &item->slot, &item->block, &item->flags) != 3)
 		die("bad item");
-	item->flags = dirty ? LC_CKPT_ENTRY_DIRTY : 0;
 }
 
 static void parse_boundary(const char *word, struct lc_ckpt_item *item)
@@ -305,7 +309,9 @@ int main(int argc, char **argv)
 		if (!strncmp(line, "sb", 2))
 			make_sb();
 		else if (!strncmp(line, "data ", 5))
-			make_data();
+			make_slots(lc_record_seal);
+		else if (!strncmp(line, "group ", 6))
+			make_slots(lc_group_seal);
 		else if (!strncmp(line, "range ", 6))
 			make_range();
 		else if (!strncmp(line, "ckpt ", 5))
