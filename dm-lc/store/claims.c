@@ -140,6 +140,17 @@ bool lc_claims_held(struct lc_claims *claims, u64 first, u64 last)
 	return claim;
 }
 
+bool lc_claims_discards(struct lc_claims *claims, u64 first, u64 last)
+{
+	unsigned long flags;
+	bool any;
+
+	spin_lock_irqsave(&claims->lock, flags);
+	any = tree_iter_first(&claims->trees[LC_CLAIM_DISCARD], first, last);
+	spin_unlock_irqrestore(&claims->lock, flags);
+	return any;
+}
+
 static bool no_discard(struct lc_claims *claims)
 {
 	unsigned long flags;

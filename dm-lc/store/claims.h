@@ -148,6 +148,16 @@ void lc_claims_let(struct lc_claims *claims, struct lc_claim *claim);
 bool lc_claims_held(struct lc_claims *claims, u64 first, u64 last);
 
 /**
+ * lc_claims_discards() - does a discard claim any of these blocks?
+ * @claims: the claims
+ * @first: block number
+ * @last: the last of them
+ *
+ * Any context.
+ */
+bool lc_claims_discards(struct lc_claims *claims, u64 first, u64 last);
+
+/**
  * lc_claims_wait_discards() - wait until no discard claims anything
  * @claims: the claims
  *

@@ -24,6 +24,7 @@
 #define NODE_LINKED	1u
 #define NODE_DIRTY	2u
 #define NODE_REFUSED	4u
+#define NODE_USE_SHIFT	3	/* LC_ADMIT_*: the five bits from here on */
 
 /* So large that a shared cache line is touched once in thousands of updates. */
 #define COUNTER_BATCH	4096
@@ -68,6 +69,7 @@ static void node_map(const struct lc_index *index, const struct node *n, struct 
 	map->lost = n->lost;
 	map->dirty = n->flags & NODE_DIRTY;
 	map->refused = n->flags & NODE_REFUSED;
+	map->use = n->flags >> NODE_USE_SHIFT;
 }
 
 /*
@@ -311,7 +313,7 @@ bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc
 	n->next = *head;
 	WRITE_ONCE(*head, map->slot);
 	WRITE_ONCE(n->flags, NODE_LINKED | (map->dirty ? NODE_DIRTY : 0) |
-		   (map->refused ? NODE_REFUSED : 0));
+		   (map->refused ? NODE_REFUSED : 0) | map->use << NODE_USE_SHIFT);
 	/* After the new node is linked: the block is cached all the time (I4). */
 	if (replaced)
 		unlink_node(index, link == head ? &n->next : link, old);
@@ -329,6 +331,14 @@ void lc_index_add_sectors(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 	assert_locked(index, bucket);
 	WRITE_ONCE(n->mask, n->mask | mask);
 	set_lost(index, bucket, n, n->lost & ~mask);
+}
+
+void lc_index_hit(struct lc_index *index, u32 bucket, u32 slot, u8 use)
+{
+	struct node *n = &index->nodes[slot];
+
+	assert_locked(index, bucket);
+	WRITE_ONCE(n->flags, (n->flags & ((1u << NODE_USE_SHIFT) - 1)) | use << NODE_USE_SHIFT);
 }
 
 bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_mapping *old)
@@ -397,6 +407,7 @@ bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mappi
 	map->lost = READ_ONCE(n->lost);
 	map->dirty = flags & NODE_DIRTY;
 	map->refused = flags & NODE_REFUSED;
+	map->use = flags >> NODE_USE_SHIFT;
 	return true;
 }
 

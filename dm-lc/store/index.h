@@ -18,6 +18,10 @@
  *  I4 A block that stays cached never leaves its bucket's head empty: a new node is
  *     linked before the old one goes.  lc_index_absent() looks without the lock.
  *  I5 lost counts the linked nodes whose field lost is not 0.  No other room counts them.
+ *  I6 A linked node that is clean, with no sector valid and none lost, is pending: its slot is
+ *     about to be filled with what the HDD holds (promote.h).  All of the block is on the HDD.  A
+ *     write or a discard replaces or removes the node as it does any older copy.  So the task that
+ *     fills the slot finds it linked only if the block has not been touched since.
  */
 #ifndef LC_INDEX_H
 #define LC_INDEX_H
@@ -35,6 +39,7 @@ struct lc_mapping {
 	u8 lost;	/* sectors lost for good */
 	bool dirty;	/* the HDD does not hold it, or not durably */
 	bool refused;	/* dirty, and the HDD did not take it: tried again later */
+	u8 use;		/* LC_ADMIT_*: how it came here, and whether it was read since */
 };
 
 /**
@@ -140,6 +145,15 @@ bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc
  * @mask: sectors just written; they are no longer lost
  */
 void lc_index_add_sectors(struct lc_index *index, u32 bucket, u32 slot, u8 mask);
+
+/**
+ * lc_index_hit() - a copy was read [locked]
+ * @index: the index
+ * @bucket: from lc_index_lock() of the block
+ * @slot: linked in @bucket
+ * @use: its use from now on, other than it was
+ */
+void lc_index_hit(struct lc_index *index, u32 bucket, u32 slot, u8 use);
 
 /**
  * lc_index_remove() - forget a block [locked]

@@ -109,14 +109,50 @@ u64 lc_ring_position(const struct lc_ring *ring, u64 number)
 	return position;
 }
 
+/* [lock] Of the number to be handed out next. */
+static struct lc_segment *next_place(struct lc_ring *ring)
+{
+	lockdep_assert_held(&ring->lock);
+	return &ring->segments[lc_ring_position(ring, ring->head)];
+}
+
+bool lc_ring_blocked(struct lc_ring *ring)
+{
+	bool blocked;
+
+	spin_lock(&ring->lock);
+	blocked = next_place(ring)->filling;
+	spin_unlock(&ring->lock);
+	return blocked;
+}
+
+static void set_filling(struct lc_ring *ring, u64 number, bool filling)
+{
+	spin_lock(&ring->lock);
+	ring->segments[lc_ring_position(ring, number)].filling = filling;
+	spin_unlock(&ring->lock);
+}
+
+void lc_ring_fill(struct lc_ring *ring, u64 number)
+{
+	set_filling(ring, number, true);
+}
+
+void lc_ring_filled(struct lc_ring *ring, u64 number)
+{
+	set_filling(ring, number, false);
+}
+
 bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number)
 {
 	bool ok;
 
 	spin_lock(&ring->lock);
-	ok = ring->tail + ring->nr - ring->head > reserve;
-	if (ok)
-		*number = ring->head++;
+	ok = ring->tail + ring->nr - ring->head > reserve && !next_place(ring)->filling;
+	if (ok) {
+		*number = ring->head;
+		WRITE_ONCE(ring->head, *number + 1);
+	}
 	spin_unlock(&ring->lock);
 	return ok;
 }
@@ -138,6 +174,11 @@ u64 lc_ring_free(struct lc_ring *ring)
 	nr = ring->tail + ring->nr - ring->head;
 	spin_unlock(&ring->lock);
 	return nr;
+}
+
+bool lc_ring_spares(struct lc_ring *ring)
+{
+	return lc_ring_free(ring) > READ_ONCE(ring->reserve) + ring->nr / 4;
 }
 
 u64 lc_ring_tail_seq(const struct lc_ring *ring)

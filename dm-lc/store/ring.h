@@ -57,6 +57,7 @@ struct lc_segment {
 	u64 boundary_seq;
 	atomic_t refs;			/* reads in flight that hold it (H1) */
 	u16 lane;			/* that opened it in this life; set with number */
+	bool filling;			/* see lc_ring_fill(); ring->lock */
 };
 
 struct lc_ring {
@@ -68,7 +69,7 @@ struct lc_ring {
 	u32 slot_shift;			/* slots per segment, log2 */
 	u64 life_start;			/* first number of this life; set before it begins */
 	spinlock_t lock;
-	u64 head;			/* next number to hand out; lock */
+	u64 head;			/* next number to hand out; lock, READ_ONCE() */
 	u64 tail;			/* of the durable superblock; lock */
 	u64 tail_seq;			/* the same, for record headers; lock, READ_ONCE() */
 	bool waiting;			/* the refill worker waits for refs to go; READ_ONCE() */
@@ -134,9 +135,26 @@ void lc_ring_forget_boundaries(struct lc_ring *ring);
  * Any context but hard interrupt.  The caller evicts the old content from the
  * index and waits for lc_segment_idle() before it writes there.
  *
- * Return: false if too few are free.
+ * Return: false if too few are free, or if the place of the next one is being filled.
  */
 bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number);
+
+/**
+ * lc_ring_fill() - a segment is written to apart from its records
+ * @ring: the ring
+ * @number: of the segment: opened, and not a lap old
+ *
+ * Until lc_ring_filled() its place is not handed out again: lc_ring_take() refuses.  So the caller
+ * ends that within a lap, or when it is told that a number is wanted.  Any context; takes
+ * ring->lock.
+ */
+void lc_ring_fill(struct lc_ring *ring, u64 number);
+
+/* No write to the segment is on its way any more, nor will one be.  The caller kicks refill. */
+void lc_ring_filled(struct lc_ring *ring, u64 number);
+
+/* Is a number wanted whose place is still being filled?  Process context. */
+bool lc_ring_blocked(struct lc_ring *ring);
 
 /**
  * lc_ring_set_tail() - a superblock with this tail is durable
@@ -150,6 +168,12 @@ void lc_ring_set_tail(struct lc_ring *ring, u64 tail, u64 tail_seq);
 
 /* How many segments are free, those kept back included?  Process context. */
 u64 lc_ring_free(struct lc_ring *ring);
+
+/*
+ * Is a quarter of the segments free, besides those kept back?  So much is left to writes when
+ * blocks are promoted (GR4).  Process context.
+ */
+bool lc_ring_spares(struct lc_ring *ring);
 
 /* The next number to be handed out.  Process context. */
 u64 lc_ring_head(struct lc_ring *ring);
@@ -223,6 +247,14 @@ bool lc_segment_idle(struct lc_ring *ring, struct lc_segment *seg);
 static inline struct lc_segment *lc_ring_segment(struct lc_ring *ring, u32 slot)
 {
 	return &ring->segments[slot >> ring->slot_shift];
+}
+
+/* Were half of all numbers given away since that of the slot's segment?  A hint.  Any context. */
+static inline bool lc_ring_half_a_lap(const struct lc_ring *ring, u32 slot)
+{
+	u64 number = READ_ONCE(ring->segments[slot >> ring->slot_shift].number);
+
+	return READ_ONCE(ring->head) - number > ring->nr / 2;
 }
 
 static inline u32 lc_ring_slot_in_segment(const struct lc_ring *ring, u32 slot)

@@ -25,6 +25,7 @@ struct lc_counts {
 	u64 local, remote;
 	u64 parked;		/* writes that found no buffer or segment */
 	u64 batches;		/* of writeback that moved the tail */
+	u64 promoted;		/* blocks that became valid on the SSD because they were read */
 	struct lc_sent ssd, hdd;
 };
 
@@ -52,6 +53,9 @@ void lc_stats_parked(struct lc_stats *stats);
 
 /* A batch of writeback has moved the tail.  Any context. */
 void lc_stats_batch(struct lc_stats *stats);
+
+/* So many blocks were promoted.  Any context. */
+void lc_stats_promoted(struct lc_stats *stats, u32 nr);
 
 /**
  * lc_stats_sent() - dm-lc sends a bio

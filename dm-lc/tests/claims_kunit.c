@@ -183,12 +183,43 @@ static void copy_kicks_discards(struct kunit *test)
 	claims_destroy(claims);
 }
 
+/* A block that is to be promoted asks whether a discard claims it, whoever has the turn. */
+static void discards_of(struct kunit *test)
+{
+	struct lc_claims *claims = claims_create(test);
+	struct lc_claim copy, discard, late;
+
+	KUNIT_EXPECT_FALSE(test, lc_claims_discards(claims, 0, U64_MAX));
+	add(claims, &copy, LC_CLAIM_COPY, 0, 100);
+	KUNIT_EXPECT_FALSE(test, lc_claims_discards(claims, 0, U64_MAX));
+	/* It has no turn yet, and holds no write back. */
+	add(claims, &discard, LC_CLAIM_DISCARD, 10, 10);
+	add(claims, &late, LC_CLAIM_DISCARD, 40, 1);
+	KUNIT_EXPECT_FALSE(test, lc_claims_turn(claims, &discard));
+	KUNIT_EXPECT_TRUE(test, lc_claims_discards(claims, 0, 10));
+	KUNIT_EXPECT_TRUE(test, lc_claims_discards(claims, 15, 15));
+	KUNIT_EXPECT_TRUE(test, lc_claims_discards(claims, 19, 30));
+	KUNIT_EXPECT_TRUE(test, lc_claims_discards(claims, 40, 40));
+	KUNIT_EXPECT_FALSE(test, lc_claims_discards(claims, 0, 9));
+	KUNIT_EXPECT_FALSE(test, lc_claims_discards(claims, 20, 39));
+	KUNIT_EXPECT_FALSE(test, lc_claims_discards(claims, 41, U64_MAX));
+	lc_claims_drop(claims, &copy);
+	KUNIT_EXPECT_TRUE(test, lc_claims_discards(claims, 0, 10));
+	lc_claims_drop(claims, &discard);
+	KUNIT_EXPECT_FALSE(test, lc_claims_discards(claims, 0, 39));
+	KUNIT_EXPECT_TRUE(test, lc_claims_discards(claims, 0, 40));
+	lc_claims_drop(claims, &late);
+	KUNIT_EXPECT_FALSE(test, lc_claims_discards(claims, 0, U64_MAX));
+	claims_destroy(claims);
+}
+
 static struct kunit_case claims_cases[] = {
 	KUNIT_CASE(free_way),
 	KUNIT_CASE(first_come),
 	KUNIT_CASE(random_claims),
 	KUNIT_CASE(holding),
 	KUNIT_CASE(copy_kicks_discards),
+	KUNIT_CASE(discards_of),
 	{}
 };
 

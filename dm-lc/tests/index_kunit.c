@@ -10,6 +10,7 @@
 #include <linux/random.h>
 #include <linux/vmalloc.h>
 
+#include "../store/admit.h"
 #include "../store/index.h"
 #include "../store/ring.h"
 #include "example.h"
@@ -75,6 +76,7 @@ static void same_mapping(struct kunit *test, const struct lc_mapping *a,
 	KUNIT_EXPECT_EQ(test, a->mask, b->mask);
 	KUNIT_EXPECT_EQ(test, a->lost, b->lost);
 	KUNIT_EXPECT_EQ(test, a->dirty, b->dirty);
+	KUNIT_EXPECT_EQ(test, a->use, b->use);
 }
 
 static void model_lookup(struct kunit *test, struct model *m, u32 i, u32 bucket)
@@ -94,6 +96,7 @@ static void model_set(struct kunit *test, struct model *m, u32 i, u32 bucket)
 	u32 random = prandom_u32_state(&m->rnd), slot = random % NR_SLOTS;
 	struct lc_mapping map = {
 		.slot = slot, .mask = random >> 10, .dirty = random & 1 << 30,
+		.use = prandom_u32_state(&m->rnd) & LC_ADMIT_FLAGS,
 	};
 
 	map.lost = random >> 18 & ~map.mask;
@@ -145,7 +148,7 @@ static void model_step(struct kunit *test, struct model *m)
 	struct lc_mapping *have = &m->by_block[i];
 	u8 mask = prandom_u32_state(&m->rnd);
 
-	switch (prandom_u32_state(&m->rnd) % 8) {
+	switch (prandom_u32_state(&m->rnd) % 9) {
 	case 0:
 	case 1:
 	case 2:
@@ -176,6 +179,12 @@ static void model_step(struct kunit *test, struct model *m)
 		break;
 	case 7:
 		model_hdd_has(m, i, bucket, mask);
+		break;
+	case 8:
+		if (have->slot == LC_NO_SLOT)
+			break;
+		have->use = mask & LC_ADMIT_FLAGS;
+		lc_index_hit(m->index, bucket, have->slot, have->use);
 		break;
 	default:
 		break;
@@ -284,6 +293,173 @@ static void full(struct kunit *test)
 		}
 		KUNIT_EXPECT_EQ(test, lc_index_cached(index), 0);
 		KUNIT_EXPECT_EQ(test, lc_index_dirty(index), 0);
+	}
+	lc_index_destroy(index);
+}
+
+/* --- promoted blocks ------------------------------------------------------- */
+
+#define PENDING_SLOT	3
+#define PENDING_USE	(LC_ADMIT_PROMOTED | LC_ADMIT_FIRST)
+
+static bool set(struct lc_index *index, u64 block, const struct lc_mapping *map,
+		struct lc_mapping *old)
+{
+	u32 bucket = lc_index_lock(index, block);
+	bool replaced = lc_index_set(index, bucket, block, map, old);
+
+	lc_index_unlock(index, bucket);
+	return replaced;
+}
+
+/* Is the slot still the block's node? */
+static bool linked(struct lc_index *index, u64 block, u32 slot, struct lc_mapping *map)
+{
+	u32 bucket;
+	bool found = lc_index_lock_slot(index, block, slot, &bucket, map);
+
+	lc_index_unlock(index, bucket);
+	return found;
+}
+
+/* An index with one pending block, 7 (I6). */
+static struct lc_index *pending_create(struct kunit *test)
+{
+	const struct lc_mapping pending = { .slot = PENDING_SLOT, .use = PENDING_USE };
+	struct lc_index *index = lc_index_create(NR_SLOTS, 256);
+	struct lc_mapping old;
+
+	KUNIT_ASSERT_NOT_NULL(test, index);
+	KUNIT_ASSERT_FALSE(test, set(index, 7, &pending, &old));
+	return index;
+}
+
+static void expect_counts(struct kunit *test, struct lc_index *index, u64 cached, u64 dirty)
+{
+	KUNIT_EXPECT_EQ(test, lc_index_cached(index), cached);
+	KUNIT_EXPECT_EQ(test, lc_index_dirty(index), dirty);
+	KUNIT_EXPECT_EQ(test, lc_index_lost(index), 0);
+	KUNIT_EXPECT_EQ(test, lc_index_refused(index), 0);
+}
+
+/* I6: linked, and no sector of it is in its slot, until it gets all of them at once. */
+static void pending(struct kunit *test)
+{
+	const struct lc_mapping expect = { .slot = PENDING_SLOT, .use = PENDING_USE };
+	struct lc_index *index = pending_create(test);
+	struct lc_mapping map = {}, valid = expect;
+	u64 block = 0;
+	u32 bucket;
+
+	expect_counts(test, index, 1, 0);
+	KUNIT_EXPECT_FALSE(test, lc_index_absent(index, 7));
+	KUNIT_ASSERT_TRUE(test, linked(index, 7, PENDING_SLOT, &map));
+	same_mapping(test, &map, &expect);
+	KUNIT_EXPECT_FALSE(test, linked(index, 7, PENDING_SLOT + 1, &map));
+	KUNIT_ASSERT_TRUE(test, lc_index_peek(index, PENDING_SLOT, &block, &map));
+	KUNIT_EXPECT_EQ(test, block, 7);
+	same_mapping(test, &map, &expect);
+	/* What fails to be read there loses nothing. */
+	KUNIT_EXPECT_FALSE(test, lc_index_mark_slot_lost(index, 7, PENDING_SLOT));
+	bucket = lc_index_lock(index, 7);
+	lc_index_add_sectors(index, bucket, PENDING_SLOT, 0xff);
+	lc_index_unlock(index, bucket);
+	valid.mask = 0xff;
+	KUNIT_ASSERT_TRUE(test, linked(index, 7, PENDING_SLOT, &map));
+	same_mapping(test, &map, &valid);
+	expect_counts(test, index, 1, 0);
+	lc_index_destroy(index);
+}
+
+/* I6: a write replaces the node as any older copy, and the slot's filler does not find it. */
+static void pending_is_written(struct kunit *test)
+{
+	const struct lc_mapping written = { .slot = 9, .mask = 0x0f, .dirty = true };
+	struct lc_index *index = pending_create(test);
+	struct lc_mapping old = {}, map = {};
+	u64 block;
+
+	KUNIT_EXPECT_TRUE(test, set(index, 7, &written, &old));
+	KUNIT_EXPECT_EQ(test, old.slot, PENDING_SLOT);
+	KUNIT_EXPECT_EQ(test, old.mask, 0);
+	KUNIT_EXPECT_FALSE(test, linked(index, 7, PENDING_SLOT, &map));
+	KUNIT_EXPECT_FALSE(test, lc_index_peek(index, PENDING_SLOT, &block, &map));
+	KUNIT_ASSERT_TRUE(test, linked(index, 7, 9, &map));
+	same_mapping(test, &map, &written);
+	expect_counts(test, index, 1, 1);
+	/* The slot may be taken for another block. */
+	KUNIT_EXPECT_FALSE(test, set(index, 8, &(struct lc_mapping){ .slot = PENDING_SLOT },
+				     &old));
+	KUNIT_EXPECT_FALSE(test, linked(index, 7, PENDING_SLOT, &map));
+	KUNIT_EXPECT_TRUE(test, linked(index, 8, PENDING_SLOT, &map));
+	expect_counts(test, index, 2, 1);
+	lc_index_destroy(index);
+}
+
+/* I6: so do a discard, and a write that goes to the HDD, whatever it writes. */
+static void pending_is_dropped(struct kunit *test)
+{
+	struct lc_mapping old = {}, map = {};
+	struct lc_index *index;
+	u32 way, bucket;
+
+	for (way = 0; way < 2; way++) {
+		index = pending_create(test);
+		bucket = lc_index_lock(index, 7);
+		if (way) {
+			lc_index_hdd_has(index, bucket, 7, 0x01);
+		} else {
+			KUNIT_EXPECT_TRUE(test, lc_index_remove(index, bucket, 7, &old));
+			KUNIT_EXPECT_EQ(test, old.slot, PENDING_SLOT);
+			KUNIT_EXPECT_EQ(test, old.use, PENDING_USE);
+		}
+		lc_index_unlock(index, bucket);
+		KUNIT_EXPECT_FALSE_MSG(test, linked(index, 7, PENDING_SLOT, &map), "way %u", way);
+		KUNIT_EXPECT_TRUE_MSG(test, lc_index_absent(index, 7), "way %u", way);
+		expect_counts(test, index, 0, 0);
+		lc_index_destroy(index);
+	}
+}
+
+/* Each use beside each state, whatever happens to the node.  A hit changes nothing else. */
+static void uses(struct kunit *test)
+{
+	struct lc_index *index = lc_index_create(NR_SLOTS, 256);
+	struct lc_mapping map = {}, old;
+	u32 bucket, use, next;
+
+	KUNIT_ASSERT_NOT_NULL(test, index);
+	for (use = 0; use <= LC_ADMIT_FLAGS; use++) {
+		struct lc_mapping first = {
+			.slot = use, .mask = 0x3f, .lost = 0x80, .dirty = use & 1,
+			.refused = use & 1, .use = use,
+		};
+
+		next = ~use & LC_ADMIT_FLAGS;
+		set(index, use, &first, &old);
+		KUNIT_ASSERT_TRUE(test, linked(index, use, use, &map));
+		same_mapping(test, &map, &first);
+		bucket = lc_index_lock(index, use);
+		lc_index_hit(index, bucket, use, next);
+		lc_index_unlock(index, bucket);
+		first.use = next;
+		KUNIT_ASSERT_TRUE(test, linked(index, use, use, &map));
+		same_mapping(test, &map, &first);
+		KUNIT_EXPECT_EQ(test, map.refused, first.refused);
+		KUNIT_EXPECT_EQ(test, lc_index_refused(index), first.refused);
+		bucket = lc_index_lock(index, use);
+		lc_index_add_sectors(index, bucket, use, 0x40);
+		lc_index_mark_lost(index, bucket, use, 0x01);
+		lc_index_clean(index, bucket, use);
+		KUNIT_ASSERT_TRUE(test, lc_index_lookup(index, bucket, use, &map));
+		KUNIT_EXPECT_EQ(test, map.use, next);
+		/* Whatever the slot is used for next, it has none of that. */
+		KUNIT_EXPECT_TRUE(test, lc_index_remove(index, bucket, use, &old));
+		KUNIT_EXPECT_EQ(test, old.use, next);
+		lc_index_unlock(index, bucket);
+		set(index, use, &(struct lc_mapping){ .slot = use, .mask = 1 }, &old);
+		KUNIT_ASSERT_TRUE(test, linked(index, use, use, &map));
+		KUNIT_EXPECT_EQ(test, map.use, 0);
 	}
 	lc_index_destroy(index);
 }
@@ -470,6 +646,10 @@ static struct kunit_case index_cases[] = {
 	KUNIT_CASE(against_model),
 	KUNIT_CASE(hot_block),
 	KUNIT_CASE(full),
+	KUNIT_CASE(pending),
+	KUNIT_CASE(pending_is_written),
+	KUNIT_CASE(pending_is_dropped),
+	KUNIT_CASE(uses),
 	KUNIT_CASE(concurrent),
 	KUNIT_CASE(never_absent),
 	KUNIT_CASE_PARAM(memory, rams_gen_params),

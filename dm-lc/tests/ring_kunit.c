@@ -191,6 +191,97 @@ static void waiting(struct kunit *test)
 	lc_ring_destroy(ring);
 }
 
+/* All numbers are handed out, and the tail is @nr further: so many more are free. */
+static void use_up(struct kunit *test, struct lc_ring *ring, u64 nr)
+{
+	u64 number;
+
+	lc_ring_start(ring, 1, 1, 1);
+	while (lc_ring_take(ring, 0, &number))
+		;
+	KUNIT_ASSERT_EQ(test, number, ring->nr);
+	lc_ring_set_tail(ring, 1 + nr, 1);
+}
+
+/* GR2: a place that is being filled is not handed out, nor is one behind it; then both are. */
+static void filling(struct kunit *test)
+{
+	struct lc_geometry geo;
+	struct lc_ring *ring = ring_create(test, &geo);
+	u64 number, tries;
+
+	use_up(test, ring, 4);
+	lc_ring_fill(ring, 2);
+	KUNIT_EXPECT_FALSE(test, lc_ring_blocked(ring));
+	KUNIT_EXPECT_TRUE(test, lc_ring_take(ring, 0, &number));
+	KUNIT_EXPECT_EQ(test, number, geo.nr_segments + 1);
+	number = 12345;
+	for (tries = 0; tries < 2; tries++) {
+		KUNIT_EXPECT_TRUE(test, lc_ring_blocked(ring));
+		KUNIT_EXPECT_FALSE(test, lc_ring_take(ring, 0, &number));
+	}
+	KUNIT_EXPECT_EQ(test, number, 12345);
+	KUNIT_EXPECT_EQ(test, lc_ring_head(ring), geo.nr_segments + 2);
+	KUNIT_EXPECT_EQ(test, lc_ring_free(ring), 3);
+	lc_ring_filled(ring, 2);
+	KUNIT_EXPECT_FALSE(test, lc_ring_blocked(ring));
+	for (tries = 2; tries <= 4; tries++) {
+		KUNIT_EXPECT_TRUE(test, lc_ring_take(ring, 0, &number));
+		KUNIT_EXPECT_EQ(test, number, geo.nr_segments + tries);
+	}
+	KUNIT_EXPECT_FALSE(test, lc_ring_take(ring, 0, &number));
+	lc_ring_destroy(ring);
+}
+
+/* Several places at once, and one of them only in the way. */
+static void filling_several(struct kunit *test)
+{
+	struct lc_geometry geo;
+	struct lc_ring *ring = ring_create(test, &geo);
+	u64 number;
+
+	use_up(test, ring, 3);
+	lc_ring_fill(ring, 1);
+	lc_ring_fill(ring, 2);
+	lc_ring_filled(ring, 2);
+	KUNIT_EXPECT_FALSE(test, lc_ring_take(ring, 0, &number));
+	lc_ring_fill(ring, 3);
+	lc_ring_filled(ring, 1);
+	KUNIT_EXPECT_TRUE(test, lc_ring_take(ring, 0, &number));
+	KUNIT_EXPECT_TRUE(test, lc_ring_take(ring, 0, &number));
+	KUNIT_EXPECT_EQ(test, number, geo.nr_segments + 2);
+	KUNIT_EXPECT_FALSE(test, lc_ring_take(ring, 0, &number));
+	KUNIT_EXPECT_TRUE(test, lc_ring_blocked(ring));
+	lc_ring_filled(ring, 3);
+	KUNIT_EXPECT_TRUE(test, lc_ring_take(ring, 0, &number));
+	lc_ring_destroy(ring);
+}
+
+/* Counted from the number of the slot's own segment, wherever in the ring that is. */
+static void half_a_lap(struct kunit *test)
+{
+	static const u64 numbers[] = { 1, 700, 5000 };
+	struct lc_geometry geo;
+	struct lc_ring *ring = ring_create(test, &geo);
+	u64 number;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		u64 wanted = numbers[i];
+		u32 slot = lc_ring_position(ring, wanted) * geo.seg_slots + 3;
+
+		lc_ring_start(ring, wanted, 1, wanted);
+		ring->segments[lc_ring_position(ring, wanted)].number = wanted;
+		while (lc_ring_take(ring, 0, &number) && number < wanted + geo.nr_segments / 2 - 1)
+			KUNIT_EXPECT_FALSE(test, lc_ring_half_a_lap(ring, slot));
+		KUNIT_EXPECT_FALSE(test, lc_ring_half_a_lap(ring, slot));
+		while (lc_ring_take(ring, 0, &number))
+			KUNIT_EXPECT_TRUE(test, lc_ring_half_a_lap(ring, slot));
+		KUNIT_EXPECT_EQ(test, number, wanted + geo.nr_segments - 1);
+	}
+	lc_ring_destroy(ring);
+}
+
 /* --- reader and refill at once -------------------------------------------- */
 
 struct race {
@@ -263,6 +354,9 @@ static struct kunit_case ring_cases[] = {
 	KUNIT_CASE(start_numbers),
 	KUNIT_CASE(slots),
 	KUNIT_CASE(waiting),
+	KUNIT_CASE(filling),
+	KUNIT_CASE(filling_several),
+	KUNIT_CASE(half_a_lap),
 	KUNIT_CASE_SLOW(no_lost_wakeup),
 	{}
 };
