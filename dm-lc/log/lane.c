@@ -138,9 +138,26 @@ void lc_lane_reopen(struct lc_lane *lane)
 	smp_store_release(&lane->open, rec);
 }
 
+/* Begin the next segment.  Return: 0, or an error of lc_lane_open_next(). */
+static int take_segment(struct lc_lane *lane, bool relog)
+{
+	struct lc_buffer *buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
+	int ret;
+
+	lockdep_assert_held(&lane->lock);
+	if (!buf)
+		return -EAGAIN;
+	ret = lc_alloc_take(lane->alloc, lane->index, relog, buf);
+	if (ret)
+		return ret;
+	list_del(&buf->list);
+	WRITE_ONCE(lane->nr_ready, lane->nr_ready - 1);
+	lane->buf = buf;
+	return 0;
+}
+
 struct lc_record *lc_lane_open_next(struct lc_lane *lane, u8 type, bool relog, int *ret)
 {
-	struct lc_buffer *buf;
 	struct lc_record *rec;
 
 	lockdep_assert_held(&lane->lock);
@@ -156,16 +173,49 @@ struct lc_record *lc_lane_open_next(struct lc_lane *lane, u8 type, bool relog, i
 			}
 			close_buffer(lane);
 		}
-		buf = list_first_entry_or_null(&lane->ready, struct lc_buffer, list);
-		if (!buf)
-			return NULL;
-		*ret = lc_alloc_take(lane->alloc, lane->index, relog, buf);
+		*ret = take_segment(lane, relog);
 		if (*ret)
 			return NULL;
-		list_del(&buf->list);
-		WRITE_ONCE(lane->nr_ready, lane->nr_ready - 1);
-		lane->buf = buf;
 	}
+}
+
+/* A segment without a record is none to replay: log one that says nothing. */
+static void log_nothing(struct lc_lane *lane, struct list_head *closed)
+{
+	const struct lc_entry_info nothing = { .type = LC_ENTRY_NONE };
+	struct lc_record *rec = open_record(lane, LC_RECORD_RANGE);
+
+	lockdep_assert_held(&lane->lock);
+	lc_record_set_ranges(rec, &nothing, 1);
+	lc_log_append(lane->log, rec, false);
+	lc_lane_keep_closed(rec, closed);
+}
+
+int lc_lane_cede(struct lc_lane *lane, u32 least, struct lc_region *region,
+		 struct list_head *closed)
+{
+	u32 seg_slots = 1u << lane->alloc->ring->slot_shift;
+	int ret = 0;
+
+	lockdep_assert_held(&lane->lock);
+	if (lane->stopped || READ_ONCE(lane->alloc->writers_held))
+		return -EAGAIN;
+	lc_lane_close_record(lane, false, closed);
+	if (lane->buf && lc_buffer_end(lane->buf) + least > seg_slots)
+		close_buffer(lane);
+	if (!lane->buf)
+		ret = take_segment(lane, false);
+	if (ret)
+		return ret;
+	if (!lane->buf->nr_records)
+		log_nothing(lane, closed);
+	*region = (struct lc_region){
+		.segment = lane->buf->segment, .next = lc_buffer_end(lane->buf), .end = seg_slots,
+	};
+	WRITE_ONCE(lane->buf->end, region->next);
+	lc_ring_fill(lane->alloc->ring, region->segment);
+	close_buffer(lane);
+	return 0;
 }
 
 /* --- writers --------------------------------------------------------------- */

@@ -174,6 +174,29 @@ void lc_lane_close_segment(struct lc_lane *lane, bool want_durable, struct list_
  */
 void lc_lane_stop(struct lc_lane *lane, struct list_head *closed);
 
+/* Slots of a segment in which the log puts nothing any more. */
+struct lc_region {
+	u64 segment;		/* number */
+	u32 next, end;		/* slots of the segment; from next on nothing is in them */
+};
+
+/**
+ * lc_lane_cede() - give the rest of the open segment away
+ * @lane: the lane
+ * @least: slots that are wanted; a segment with fewer left is closed, and the next one is taken
+ * @region: gets the rest, @least slots or more
+ * @closed: as for lc_lane_close_record(); no flush waits for what is in it
+ *
+ * Under lane->lock; takes ring->lock.  The open record is closed, so writers go on in the next
+ * segment.  At least one record is in the segment, below the region, so replay finds the segment
+ * and those after it.  If there was none, it is a RANGE record that says nothing.  On success
+ * lc_ring_fill() was called for the segment.
+ * Return: 0, -EAGAIN: no buffer or segment is ready, or writeback needs the reserve (B5), or
+ * -EBUSY: the next round must begin first.
+ */
+int lc_lane_cede(struct lc_lane *lane, u32 least, struct lc_region *region,
+		 struct list_head *closed);
+
 /* Keep a record that was closed under lane->lock, until no lane is locked.  @closed: as above. */
 static inline void lc_lane_keep_closed(struct lc_record *rec, struct list_head *closed)
 {

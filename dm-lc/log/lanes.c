@@ -269,6 +269,31 @@ int lc_lanes_relog(struct lc_lanes *lanes, struct lc_cursor *cur)
 	return reserve_in_round(lanes, lanes->lane[0], 1, true, cur);
 }
 
+static int try_cede(struct lc_lane *lane, u32 least, struct lc_region *region)
+{
+	LIST_HEAD(closed);
+	int ret;
+
+	lc_hold();
+	spin_lock(&lane->lock);
+	ret = lc_lane_cede(lane, least, region, &closed);
+	spin_unlock(&lane->lock);
+	put_all(&closed, NULL);
+	lc_unhold();
+	return ret;
+}
+
+int lc_lanes_cede(struct lc_lanes *lanes, u32 least, struct lc_region *region)
+{
+	struct lc_lane *lane = lc_lanes_here(lanes);
+	int ret;
+
+	while ((ret = try_cede(lane, least, region)) == -EBUSY)
+		new_round(lanes, false);
+	lc_kick(&lane->env->refill);
+	return ret;
+}
+
 /* --- cursors ---------------------------------------------------------------- */
 
 void lc_cursor_release(struct lc_cursor *cur)

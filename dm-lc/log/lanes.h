@@ -139,6 +139,17 @@ u64 lc_lanes_close_all(struct lc_lanes *lanes, bool direct);
  */
 void lc_lanes_stop(struct lc_lanes *lanes);
 
+/**
+ * lc_lanes_cede() - give the rest of a lane's segment away
+ * @lanes: all of them
+ * @least: slots that are wanted, at most all of a segment but one
+ * @region: gets @least slots or more
+ *
+ * Process context, does not sleep.  The region belongs to the caller until lc_ring_filled().
+ * Return: 0, or -EAGAIN: no buffer or segment is ready, or writeback needs the reserve (B5).
+ */
+int lc_lanes_cede(struct lc_lanes *lanes, u32 least, struct lc_region *region);
+
 /* A value that changes whenever something is put into a lane.  Any context, takes no lock. */
 u64 lc_lanes_activity(const struct lc_lanes *lanes);
 

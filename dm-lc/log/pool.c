@@ -250,6 +250,7 @@ void lc_buffer_set_segment(struct lc_buffer *buf, u64 number, u64 boundary)
 	WRITE_ONCE(buf->segment, number);
 	buf->position = lc_ring_position(buf->pool->ring, number);
 	buf->boundary = boundary;
+	WRITE_ONCE(buf->end, 1u << buf->pool->ring->slot_shift);
 }
 
 void lc_buffer_count_unflushed(struct lc_buffer *buf, int change)
@@ -296,9 +297,11 @@ struct lc_buffer *lc_buffer_pin(struct lc_ring *ring, u32 slot)
 		buf = NULL;
 	/*
 	 * It may have been recycled for another segment between the two steps;
-	 * then this segment was durable before we looked.
+	 * then this segment was durable before we looked.  Or the slot is in the part of the
+	 * segment that the buffer does not have.
 	 */
-	if (buf && rcu_access_pointer(seg->buf) != buf) {
+	if (buf && (rcu_access_pointer(seg->buf) != buf ||
+		    lc_ring_slot_in_segment(ring, slot) >= READ_ONCE(buf->end))) {
 		lc_buffer_unpin(buf);
 		buf = NULL;
 	}

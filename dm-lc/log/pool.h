@@ -76,6 +76,7 @@ struct lc_record {
  * As with struct lc_record, one file writes each field:
  *   record.c   nr_records
  *   log.c      undurable, unwritten, closed
+ *   lane.c     end, from lc_lane_cede() on
  *   pool.c     all others but the locks; and it clears these in lc_buffer_make_ready()
  * But `list` is of the file that has the buffer: pool.c while it is free, lane.c while it is ready,
  * log.c while it is retired.
@@ -90,6 +91,11 @@ struct lc_buffer {
 	u64 segment;			/* number */
 	u64 position;
 	u64 boundary;			/* alloc->boundary when it was opened; 0: its own segment */
+	/*
+	 * Slots of the segment from here on are not in the buffer (lc_lane_cede()).  Lowered before
+	 * anything is mapped there; READ_ONCE()
+	 */
+	u32 end;
 	struct lc_upper_lock lane_lock;	/* of the lane that fills it */
 	struct lc_upper_lock log_lock;	/* of the log, once it has seen the buffer */
 	struct lc_pool *pool;
@@ -210,7 +216,7 @@ u32 lc_pool_used(const struct lc_pool *pool);
  * @ring: of the segments
  * @slot: mapped by a block whose bucket the caller has locked
  *
- * Return: the buffer, pinned, or NULL: the slot is durable on the SSD.
+ * Return: the buffer, pinned, or NULL: the slot is durable on the SSD, or clean there.
  */
 struct lc_buffer *lc_buffer_pin(struct lc_ring *ring, u32 slot);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Lanes under load: several writers, a thread that seals, closes segments and
- * logs tombstones, a log whose every record is looked at when it is submitted.
+ * logs tombstones, one that takes the rest of segments, a log whose every record is
+ * looked at when it is submitted.
  *
  * Checked all the time: no slot is handed out twice, no record is submitted while
  * a writer is in it, every record says what was put into it and nothing else.
@@ -47,6 +48,7 @@ struct storm {
 	struct task_struct *feeder;
 	struct task_struct *sealer;
 	struct task_struct *resizer;
+	struct task_struct *ceder;
 	struct rnd_state rnd;		/* sealer */
 	atomic_t *taken;		/* per slot: times handed out and in use */
 	atomic_t *inside;		/* per slot of a header: writers in the record */
@@ -54,7 +56,7 @@ struct storm {
 	struct place *places;		/* of these */
 	/* what went wrong */
 	atomic_t twice, early, torn, alien, dirty_hole, odd_seq;
-	atomic_t nr_data, nr_used;
+	atomic_t nr_data, nr_used, nr_ceded;
 };
 
 /* --- what is submitted ----------------------------------------------------- */
@@ -254,6 +256,52 @@ static int resizer_thread(void *data)
 	return 0;
 }
 
+/* The rest of a segment is nobody else's, and not in RAM. */
+static void use_region(struct storm *storm, const struct lc_region *region)
+{
+	struct lc_ring *ring = storm->fake->c.ring;
+	u32 base = lc_ring_position(ring, region->segment) << ring->slot_shift, i;
+	struct lc_buffer *buf;
+
+	for (i = region->next; i < region->end; i++) {
+		if (atomic_inc_return(&storm->taken[base + i]) != 1)
+			atomic_inc(&storm->twice);
+		buf = lc_buffer_pin(ring, base + i);
+		if (buf) {
+			atomic_inc(&storm->alien);
+			lc_buffer_unpin(buf);
+		}
+	}
+	usleep_range(1000, 3000);
+	for (i = region->next; i < region->end; i++) {
+		if (atomic_dec_return(&storm->taken[base + i]))
+			atomic_inc(&storm->twice);
+	}
+	atomic_inc(&storm->nr_ceded);
+}
+
+/* As next_work() of groups. */
+static int ceder_thread(void *data)
+{
+	struct storm *storm = data;
+	struct lc_cache *c = &storm->fake->c;
+	struct lc_region region;
+	u32 least = 1;
+
+	while (!kthread_should_stop()) {
+		if (lc_lanes_cede(c->lanes, least, &region)) {
+			usleep_range(50, 200);
+			continue;
+		}
+		if (region.end - region.next < least)
+			atomic_inc(&storm->alien);
+		use_region(storm, &region);
+		lc_ring_filled(c->ring, region.segment);
+		least = least % 8 + 1;
+	}
+	return 0;
+}
+
 /* --- the storm ---------------------------------------------------------------- */
 
 static void free_arrays(void *data)
@@ -322,7 +370,7 @@ static bool writers_done(struct storm *storm)
 	return true;
 }
 
-static void run_storm(struct kunit *test, struct storm *storm, bool resize)
+static void run_storm(struct kunit *test, struct storm *storm, bool resize, bool cede)
 {
 	unsigned long end = jiffies + 120 * HZ;
 	u32 i;
@@ -331,6 +379,8 @@ static void run_storm(struct kunit *test, struct storm *storm, bool resize)
 	storm->sealer = start(test, sealer_thread, storm);
 	if (resize)
 		storm->resizer = start(test, resizer_thread, storm);
+	if (cede)
+		storm->ceder = start(test, ceder_thread, storm);
 	for (i = 0; i < WRITERS; i++)
 		storm->writers[i].task = start(test, writer_thread, &storm->writers[i]);
 	while (!writers_done(storm) && time_before(jiffies, end))
@@ -340,6 +390,7 @@ static void run_storm(struct kunit *test, struct storm *storm, bool resize)
 		stop(storm->writers[i].task);
 	stop(storm->sealer);
 	stop(storm->resizer);
+	stop(storm->ceder);
 	stop(storm->feeder);
 }
 
@@ -393,31 +444,43 @@ static void check_storm(struct kunit *test, struct storm *storm)
 	for (i = 0; i < c->nr_lanes; i++)
 		ready += READ_ONCE(c->lanes->lane[i]->nr_ready) + 1;
 	KUNIT_EXPECT_LE(test, lc_pool_used(c->pool), ready);
-	kunit_info(test, "%llu records, %d slots, %u flushes", last,
-		   atomic_read(&storm->nr_used), storm->fake->nr_flushes);
+	kunit_info(test, "%llu records, %d slots, %u flushes, %d segments ceded", last,
+		   atomic_read(&storm->nr_used), storm->fake->nr_flushes,
+		   atomic_read(&storm->nr_ceded));
 }
 
-static void storm_of(struct kunit *test, u32 lanes, bool resize)
+static void storm_of(struct kunit *test, u32 lanes, bool resize, bool cede)
 {
 	struct storm *storm = storm_create(test, lanes);
 
-	run_storm(test, storm, resize);
+	run_storm(test, storm, resize, cede);
 	check_storm(test, storm);
+	KUNIT_EXPECT_EQ(test, atomic_read(&storm->nr_ceded) > 0, cede);
 }
 
 static void storm(struct kunit *test)
 {
-	storm_of(test, 1, false);
+	storm_of(test, 1, false, false);
 }
 
 static void storm_resize(struct kunit *test)
 {
-	storm_of(test, 1, true);
+	storm_of(test, 1, true, false);
 }
 
 static void storm_lanes(struct kunit *test)
 {
-	storm_of(test, 3, true);
+	storm_of(test, 3, true, false);
+}
+
+static void storm_cede(struct kunit *test)
+{
+	storm_of(test, 1, false, true);
+}
+
+static void storm_cede_lanes(struct kunit *test)
+{
+	storm_of(test, 3, true, true);
 }
 
 /* --- one moment of it ------------------------------------------------------------ */
@@ -503,6 +566,8 @@ static struct kunit_case lane_cases[] = {
 	KUNIT_CASE_SLOW(storm),
 	KUNIT_CASE_SLOW(storm_resize),
 	KUNIT_CASE_SLOW(storm_lanes),
+	KUNIT_CASE_SLOW(storm_cede),
+	KUNIT_CASE_SLOW(storm_cede_lanes),
 	{}
 };
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Several lanes, one writer at a time: seqs over lanes, blocks that another lane has open, rounds
- * and boundaries, FLUSH, tombstones.  lane_kunit.c has many writers at once.
+ * and boundaries, FLUSH, tombstones, segments that are ceded.  lane_kunit.c has many writers at
+ * once.
  */
 #include <kunit/test.h>
+#include <linux/nodemask.h>
 
 #include "fake.h"
 
@@ -336,6 +338,266 @@ static void joined(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, lc_cursor_join(c->lanes, slots[i], &cur));
 }
 
+/* --- segments that are ceded ------------------------------------------------- */
+
+/* Of this lane, wherever the task runs. */
+static int cede(struct fake *fake, u32 lane, u32 least, struct lc_region *region)
+{
+	struct lc_lanes *lanes = fake->c.lanes;
+	u32 node;
+
+	lanes->by_task = false;
+	for (node = 0; node < nr_node_ids; node++)
+		lanes->lane_of_node[node] = lane;
+	return lc_lanes_cede(lanes, least, region);
+}
+
+static void expect_region(struct kunit *test, const struct lc_region *region, u64 segment,
+			  u32 next)
+{
+	KUNIT_EXPECT_EQ(test, region->segment, segment);
+	KUNIT_EXPECT_EQ(test, region->next, next);
+	KUNIT_EXPECT_EQ(test, region->end, SEG);
+}
+
+/* Of a ring that has not gone round. */
+static u32 slot_of(u64 segment, u32 in_segment)
+{
+	return segment * SEG + in_segment;
+}
+
+static bool in_ram(struct fake *fake, u32 slot)
+{
+	struct lc_buffer *buf = lc_buffer_pin(fake->c.ring, slot);
+
+	if (buf)
+		lc_buffer_unpin(buf);
+	return buf;
+}
+
+/* A record that says nothing, in the first slot: so the segment is one to replay. */
+static void expect_nothing(struct fake *fake, u64 seq, u64 segment)
+{
+	struct bio *bio = fake_take(fake, seq);
+	struct lc_record_info info = {};
+	struct lc_entry_info entry;
+
+	KUNIT_EXPECT_EQ(fake->test, fake_decode(fake, bio, &info), 0);
+	KUNIT_EXPECT_EQ(fake->test, info.type, LC_RECORD_RANGE);
+	KUNIT_EXPECT_EQ(fake->test, info.segment, segment);
+	KUNIT_EXPECT_EQ(fake->test, info.first_slot, 0);
+	KUNIT_EXPECT_EQ(fake->test, info.nr_entries, 1);
+	KUNIT_EXPECT_EQ(fake->test, bio_sectors(bio), LC_BLOCK_SECTORS);
+	lc_entry_decode(fake_header(bio), 0, &entry);
+	KUNIT_EXPECT_EQ(fake->test, entry.type, LC_ENTRY_NONE);
+	fake_end(bio, BLK_STS_OK);
+}
+
+/* The region is behind the last record; its slots are not in RAM; writers go on elsewhere. */
+static void ceded(struct kunit *test)
+{
+	struct fake *fake = several(test, 1, 0);
+	struct lc_cache *c = &fake->c;
+	struct lc_region region;
+	u32 i;
+
+	put(fake, 0, 1, 1);
+	lc_lane_seal(c->lanes->lane[0], false, false);
+	put(fake, 0, 2, 2);
+	put(fake, 0, 3, 3);
+	KUNIT_ASSERT_EQ(test, cede(fake, 0, 8, &region), 0);
+	expect_region(test, &region, 1, 5);
+	KUNIT_EXPECT_TRUE(test, c->ring->segments[1].filling);
+	KUNIT_EXPECT_EQ(test, lc_lanes_used(c->lanes), 2);
+	for (i = 0; i < SEG; i++)
+		KUNIT_EXPECT_EQ_MSG(test, in_ram(fake, slot_of(1, i)), i < 5, "slot %u", i);
+	KUNIT_EXPECT_EQ(test, put(fake, 0, 4, 4), slot_of(2, 1));
+	KUNIT_EXPECT_TRUE(test, in_ram(fake, slot_of(2, SEG - 1)));
+	expect_place(fake, 1, 1, 0);
+	expect_place(fake, 2, 1, 0);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(c->lanes->lane[0], false, false), 3);
+	expect_place(fake, 3, 2, 0);
+	lc_ring_filled(c->ring, region.segment);
+	KUNIT_EXPECT_FALSE(test, c->ring->segments[1].filling);
+}
+
+/* Nothing was put into the segment, neither by a writer nor by one who gave all back. */
+static void ceded_without_record(struct kunit *test)
+{
+	struct fake *fake = several(test, 1, 0);
+	struct lc_cursor cur = {};
+	struct lc_region region;
+
+	KUNIT_ASSERT_TRUE(test, fake_feed(fake));
+	KUNIT_ASSERT_EQ(test, cede(fake, 0, SEG - 1, &region), 0);
+	expect_region(test, &region, 1, 1);
+	KUNIT_EXPECT_EQ(test, lc_lanes_used(fake->c.lanes), 2);
+	reserve(fake, 0, 5, &cur);
+	lc_cursor_release(&cur);
+	KUNIT_EXPECT_NOT_NULL(test, fake->c.lanes->lane[0]->open);
+	KUNIT_ASSERT_EQ(test, cede(fake, 0, SEG - 1, &region), 0);
+	expect_region(test, &region, 2, 1);
+	expect_nothing(fake, 1, 1);
+	expect_nothing(fake, 2, 2);
+	/* No FLUSH is due for them. */
+	fake_expect_flushes(fake, 0);
+	KUNIT_EXPECT_EQ(test, put(fake, 0, 4, 4), slot_of(3, 1));
+	KUNIT_EXPECT_EQ(test, lc_log_last_seq(fake->c.log), 2);
+}
+
+/* The buffer is of a whole segment again when it is used next. */
+static void buffer_after_ceding(struct kunit *test)
+{
+	const struct fake_options options = { .buffers = 1 };
+	struct fake *fake = fake_create(test, &options);
+	struct lc_region region;
+	struct lc_buffer *buf;
+
+	fake_pass(fake);
+	put(fake, 0, 1, 1);
+	buf = fake->c.lanes->lane[0]->buf;
+	KUNIT_ASSERT_EQ(test, cede(fake, 0, 4, &region), 0);
+	KUNIT_EXPECT_FALSE(test, in_ram(fake, slot_of(1, region.next)));
+	lc_log_want_durable(fake->c.log, 1);
+	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 1), 0);
+	flush_workqueue(fake->c.env.wq);
+	KUNIT_EXPECT_FALSE(test, in_ram(fake, slot_of(1, 1)));
+	put(fake, 0, 2, 2);
+	KUNIT_ASSERT_PTR_EQ(test, fake->c.lanes->lane[0]->buf, buf);
+	KUNIT_EXPECT_TRUE(test, in_ram(fake, slot_of(2, SEG - 1)));
+}
+
+/*
+ * What is mapped in the region counts as later than the records below it: a writer that is still in
+ * one of these has to take another slot.  To all other records it is older, and nobody joins it.
+ */
+static void order_of_ceded(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 8);
+	struct lc_cursor before = {}, after = {}, elsewhere = {}, other = {};
+	struct lc_region region;
+	u32 slot;
+
+	reserve(fake, 0, 3, &before);
+	fake_put_block(fake, &before, 1, 1);
+	reserve(fake, 1, 1, &elsewhere);
+	KUNIT_ASSERT_EQ(test, cede(fake, 0, 4, &region), 0);
+	/* Behind all slots that were reserved. */
+	expect_region(test, &region, 1, 4);
+	reserve(fake, 0, 1, &after);
+	KUNIT_ASSERT_EQ(test, after.rec->buf->segment, 3);
+	for (slot = slot_of(1, region.next); slot < slot_of(1, region.end); slot++) {
+		KUNIT_EXPECT_EQ(test, lc_cursor_compare(&before, slot, &other), LC_ORDER_NEWER);
+		KUNIT_EXPECT_EQ(test, lc_cursor_compare(&after, slot, &other), LC_ORDER_OLDER);
+		KUNIT_EXPECT_EQ(test, lc_cursor_compare(&elsewhere, slot, &other), LC_ORDER_OLDER);
+		KUNIT_EXPECT_FALSE(test, lc_cursor_join(fake->c.lanes, slot, &other));
+		KUNIT_EXPECT_NULL(test, other.rec);
+	}
+	/* What it has of the segment is still its own. */
+	KUNIT_EXPECT_EQ(test, lc_cursor_compare(&before, slot_of(1, 1), &other), LC_ORDER_OWN);
+	KUNIT_EXPECT_FALSE(test, lc_cursor_join(fake->c.lanes, slot_of(1, 1), &other));
+	lc_lane_seal(fake->c.lanes->lane[1], false, false);
+	KUNIT_EXPECT_EQ(test, lc_cursor_compare(&elsewhere, slot_of(1, region.next), &other),
+			LC_ORDER_NEWER);
+	lc_cursor_release(&elsewhere);
+	lc_cursor_release(&after);
+	fake_settle(fake);
+	KUNIT_EXPECT_EQ(test, fake->nr_records, 1);	/* not the one that is held */
+	lc_cursor_release(&before);
+	expect_place(fake, 1, 1, 1);
+}
+
+/* A segment with too little left is closed, and the next one is ceded. */
+static void cede_next(struct kunit *test)
+{
+	struct fake *fake = several(test, 1, 0);
+	struct lc_region region;
+	u32 i;
+
+	for (i = 0; i < 11; i++)
+		put(fake, 0, i, i);
+	KUNIT_ASSERT_EQ(test, cede(fake, 0, SEG - 12, &region), 0);
+	expect_region(test, &region, 1, 12);	/* just enough */
+	for (i = 0; i < 11; i++)
+		put(fake, 0, i, i);
+	/* Nothing is ready; what was open is closed nevertheless. */
+	KUNIT_EXPECT_EQ(test, cede(fake, 0, SEG - 11, &region), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, lc_log_last_seq(fake->c.log), 2);
+	KUNIT_ASSERT_TRUE(test, fake_feed(fake));
+	KUNIT_ASSERT_EQ(test, cede(fake, 0, SEG - 11, &region), 0);
+	expect_region(test, &region, 3, 1);
+	KUNIT_EXPECT_FALSE(test, fake->c.ring->segments[2].filling);
+	expect_place(fake, 1, 1, 0);
+	expect_place(fake, 2, 2, 0);
+	expect_nothing(fake, 3, 3);
+}
+
+/* B5, and not after the lanes were stopped.  What is open stays open. */
+static void cede_refused(struct kunit *test)
+{
+	struct fake *fake = several(test, 1, 0);
+	struct lc_cache *c = &fake->c;
+	struct lc_region region;
+
+	KUNIT_EXPECT_EQ(test, cede(fake, 0, 4, &region), -EAGAIN);
+	flush_workqueue(c->env.wq);
+	KUNIT_EXPECT_GT(test, atomic_read(&fake->refills), 0);
+	put(fake, 0, 1, 1);
+	KUNIT_ASSERT_TRUE(test, fake_feed(fake));
+	WRITE_ONCE(c->alloc->writers_held, true);
+	KUNIT_EXPECT_EQ(test, cede(fake, 0, 4, &region), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, cede(fake, 0, SEG - 1, &region), -EAGAIN);
+	WRITE_ONCE(c->alloc->writers_held, false);
+	KUNIT_EXPECT_EQ(test, put(fake, 0, 2, 2), slot_of(1, 2));
+	KUNIT_EXPECT_EQ(test, lc_log_last_seq(c->log), 0);
+	KUNIT_EXPECT_FALSE(test, c->ring->segments[1].filling);
+	lc_lanes_stop(c->lanes);
+	KUNIT_EXPECT_EQ(test, cede(fake, 0, 4, &region), -EAGAIN);
+	KUNIT_EXPECT_FALSE(test, c->ring->segments[1].filling);
+	KUNIT_EXPECT_EQ(test, c->alloc->next, 2);
+	KUNIT_EXPECT_EQ(test, lc_log_last_seq(c->log), 1);
+}
+
+/* AL2: the last segment of the round has too little left, so the next round begins. */
+static void cede_begins_round(struct kunit *test)
+{
+	struct fake *fake = several(test, 2, 2);
+	struct lc_cache *c = &fake->c;
+	struct lc_region region;
+
+	put(fake, 1, 1, 1);
+	fill(fake, 0);
+	KUNIT_ASSERT_EQ(test, c->alloc->next, 3);
+	KUNIT_ASSERT_TRUE(test, fake_feed_lane(fake, 0));
+	KUNIT_ASSERT_EQ(test, cede(fake, 0, 4, &region), 0);
+	expect_region(test, &region, 3, 1);
+	KUNIT_EXPECT_EQ(test, c->alloc->boundary, 3);
+	KUNIT_EXPECT_EQ(test, c->alloc->boundary_seq, 3);
+	KUNIT_EXPECT_NULL(test, c->lanes->lane[1]->buf);
+	expect_place(fake, 1, 2, 1);
+	expect_place(fake, 2, 1, 1);
+	expect_nothing(fake, 3, 3);
+}
+
+/* N4: a discard drops what is in a region that was ceded before it. */
+static void tombstone_after_ceding(struct kunit *test)
+{
+	const struct lc_entry_info range = { .nr_blocks = 9, .type = LC_ENTRY_RANGE_TOMBSTONE };
+	struct fake *fake = several(test, 2, 8);
+	const struct lc_bound *bounds = fake->c.lanes->bounds;
+	struct lc_region region[2];
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		put(fake, i, i, 1);
+		KUNIT_ASSERT_EQ(test, cede(fake, i, 4, &region[i]), 0);
+	}
+	KUNIT_ASSERT_TRUE(test, fake_feed_lane(fake, 0));
+	KUNIT_ASSERT_EQ(test, lc_lanes_append_ranges(fake->c.lanes, &range, 1), 0);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_GT(test, bounds[i].segment, region[i].segment);
+}
+
 /* Each lane keeps its share of the buffers. */
 static void lane_pools(struct kunit *test)
 {
@@ -363,6 +625,14 @@ static struct kunit_case lanes_cases[] = {
 	KUNIT_CASE(tombstone),
 	KUNIT_CASE(relogging),
 	KUNIT_CASE(joined),
+	KUNIT_CASE(ceded),
+	KUNIT_CASE(ceded_without_record),
+	KUNIT_CASE(buffer_after_ceding),
+	KUNIT_CASE(order_of_ceded),
+	KUNIT_CASE(cede_next),
+	KUNIT_CASE(cede_refused),
+	KUNIT_CASE(cede_begins_round),
+	KUNIT_CASE(tombstone_after_ceding),
 	KUNIT_CASE(lane_pools),
 	{}
 };

@@ -106,6 +106,8 @@ static bool do_user(const struct life *life, const struct action *a)
 		return do_write(a);
 	case ACTION_HOLE:
 		return user_hole(a->a % nr_lanes());
+	case ACTION_CEDE:
+		return user_cede(a->a % nr_lanes());
 	case ACTION_FLUSH:
 		if (!user_can_start())
 			return false;
@@ -311,6 +313,8 @@ void plan_draw(struct plan *p, const struct theme *theme, struct rng *rng, u64 h
 		p->flushes += 4;
 		p->fails = 0;
 	}
+	if (chance(rng, 30))
+		p->cedes = 1 + rnd(rng, 4);
 }
 
 /*
@@ -378,7 +382,7 @@ static bool draw_user(struct action *a)
 	struct rng *rng = &world->rng;
 	u32 weights[] = {
 		plan.writes, plan.fuas, plan.flushes, plan.seals, plan.discards, 1, plan.batches,
-		plan.meets,
+		plan.meets, plan.cedes,
 	};
 	u32 total = 0, i, pick;
 
@@ -416,8 +420,11 @@ static bool draw_user(struct action *a)
 	case 6:
 		*a = (struct action) { .kind = ACTION_WRITEBACK, .a = chance(rng, 30) };
 		break;
-	default:
+	case 7:
 		draw_write(a, ACTION_MEET);
+		break;
+	default:
+		*a = (struct action) { .kind = ACTION_CEDE, .a = rnd(rng, nr_lanes()) };
 	}
 	return true;
 }

@@ -26,6 +26,7 @@
 	ACTION(FUA, write-fua, 3) \
 	ACTION(MEET, write-meet, 3)	/* of those that are committed together */ \
 	ACTION(HOLE, hole, 0)		/* user: a slot that stays empty */ \
+	ACTION(CEDE, cede, 1)		/* worker: the rest of a lane's segment is given away */ \
 	ACTION(FLUSH, flush, 0)		/* user */ \
 	ACTION(SEAL, seal, 1)		/* nobody wrote for a while; 1: close the segment */ \
 	ACTION(DISCARD, discard, 2)	/* user: first block, blocks */ \
@@ -64,7 +65,7 @@ struct plan {
 	u32 eager;		/* percent: failed records are written again before all else */
 	u32 bad_segments;	/* in a row, refuse every write */
 	u64 bad_first;
-	u32 writes, fuas, meets, flushes, discards, seals, batches;	/* weights */
+	u32 writes, fuas, meets, flushes, discards, seals, batches, cedes;	/* weights */
 	u32 max_blocks;
 	u32 most_parked;	/* blocks, then no more writes are sent */
 	u32 whole;		/* percent of writes that are of whole blocks */

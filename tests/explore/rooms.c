@@ -218,6 +218,12 @@ void lc_stats_batch(struct lc_stats *stats)
 	(void)stats;
 }
 
+void lc_stats_promoted(struct lc_stats *stats, u32 nr)
+{
+	(void)stats;
+	(void)nr;
+}
+
 void lc_stats_sent(struct lc_stats *stats, bool ssd, blk_opf_t opf, u32 bytes)
 {
 	(void)stats;

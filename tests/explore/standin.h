@@ -122,6 +122,7 @@ bool user_can_start(void);
 void user_write(u32 lane, u32 block, u32 nr, u8 mask, blk_opf_t flags, bool meets);
 void user_flush(void);
 bool user_hole(u32 lane);
+bool user_cede(u32 lane);
 bool user_discard(u32 first, u32 nr);
 bool user_wants_drain(void);
 bool user_can_drain(bool all);

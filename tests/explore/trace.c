@@ -100,6 +100,8 @@ static void note_entries(struct rec *rec, const struct lc_record *record)
 	}
 	for (rec->nr_ranges = 0; rec->nr_ranges < record->nr_ranges; rec->nr_ranges++) {
 		lc_entry_decode(raw, rec->nr_ranges, &entry);
+		if (!lc_entry_is_range(entry.type))
+			break;	/* one that says nothing: lc_lane_cede() */
 		rec->ranges[rec->nr_ranges].first = entry.block;
 		rec->ranges[rec->nr_ranges].nr = entry.nr_blocks;
 	}
@@ -129,6 +131,14 @@ void __wrap_lc_log_append(struct lc_log *log, struct lc_record *record, bool wan
 }
 
 /* --- writes ------------------------------------------------------------------------- */
+
+void lc_io_copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *from, u32 len)
+{
+	(void)bio;
+	(void)from;
+	iter->bi_sector += len >> SECTOR_SHIFT;
+	iter->bi_size -= len;
+}
 
 /* The bytes of a user's write are made here. */
 void lc_io_copy_from_bio(struct bio *bio, struct bvec_iter *iter, void *to, u32 len)

@@ -168,6 +168,24 @@ bool user_hole(u32 lane)
 	return found;
 }
 
+/*
+ * Blocks that are read take the rest of a segment.  What is in it concerns no log, and need not be
+ * there.  The ring is not blocked for longer than this.
+ */
+bool user_cede(u32 lane)
+{
+	struct lc_cache *c = &world->vol->c;
+	struct lc_region region;
+
+	shim_current.pid = lane;
+	/* As where blocks are promoted: see plenty_of_space(). */
+	if (!lc_ring_spares(c->ring) ||
+	    lc_lanes_cede(c->lanes, SEG_SLOTS / 2, &region))
+		return false;
+	lc_ring_filled(c->ring, region.segment);
+	return true;
+}
+
 /* --- writeback ------------------------------------------------------------------ */
 
 /* Is no more than a quarter of the log free? */

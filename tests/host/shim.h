@@ -312,6 +312,9 @@ struct page;
 #define page_address(p)		((void *)(p))
 #define __get_free_pages(gfp, order) ((unsigned long)shim_alloc(PAGE_SIZE << (order), gfp))
 #define free_pages(p, order)	shim_free((void *)(p))
+#define __get_free_page(gfp)	__get_free_pages(gfp, 0)
+#define free_page(p)		free_pages(p, 0)
+#define offset_in_page(p)	((void)(p), 0u)	/* virt_to_page() is the address itself */
 #define __free_pages(p, order)	shim_free(p)
 #define alloc_page(gfp)		alloc_pages(gfp, 0)
 #define __free_page(p)		shim_free(p)

@@ -14,6 +14,7 @@
 #define REQ_PRIO	128u
 #define REQ_SYNC	256u
 #define REQ_SWAP	512u
+#define REQ_RAHEAD	1024u
 #define REQ_IDLE	0u
 #define SECTOR_SHIFT	9
 
@@ -74,6 +75,7 @@ struct bio {
 	blk_opf_t bi_opf;
 	blk_status_t bi_status;
 	unsigned short bi_vcnt, bi_max_vecs;
+	unsigned short bi_ioprio;
 	struct bvec_iter bi_iter;
 	bio_end_io_t *bi_end_io;
 	void *bi_private;
@@ -99,6 +101,7 @@ struct bio_set {
 #define bio_set_dev(bio, bdev)	((bio)->bi_bdev = (bdev))
 #define bio_put(bio)		shim_free(bio)
 #define bio_uninit(bio)		((void)(bio))
+#define bio_clone_blkg_association(to, from) ((void)(to), (void)(from))
 #define bio_wouldblock_error(bio) shim_bio_end(bio, BLK_STS_AGAIN)
 #define bio_io_error(bio)	shim_bio_end(bio, BLK_STS_IOERR)
 
