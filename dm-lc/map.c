@@ -41,7 +41,7 @@ int lc_map_bio(struct lc_volume *vol, struct bio *bio, bool alone)
 		return lc_flush_map(vol->flush, bio, alone);
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
-		return lc_read_map(&vol->c, bio);
+		return lc_read_map(&vol->c, vol->promote, bio);
 	case REQ_OP_WRITE:
 		return lc_intake_map(vol->intake, bio);
 	case REQ_OP_DISCARD:

@@ -65,7 +65,7 @@ static void print_row(FILE *out, const struct volume_view *view)
 static void print_all(FILE *out, const struct dm_facts *facts, const struct lc_status *status)
 {
 	static const char * const in_blocks[] = {
-		"dirty", "cached", "capacity", "lost", "relogged",
+		"dirty", "cached", "capacity", "lost", "relogged", "promoted",
 	};
 	unsigned int i, k;
 	u64 n;

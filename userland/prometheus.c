@@ -41,6 +41,8 @@ static const struct number numbers[] = {
 	  "Writes that had to wait for a buffer or a segment.", 1 },
 	{ "batches", "lc_writeback_batches_total", NULL, "counter",
 	  "Batches of writeback that freed segments.", 1 },
+	{ "promoted", "lc_promoted_bytes_total", NULL, "counter",
+	  "Data brought to the SSD because it was read.", BLOCK },
 	{ "ssd_writes", "lc_device_writes_total", "device=\"ssd\"", "counter",
 	  "Writes that dm-lc has sent to a device, not those of users past the cache.", 1 },
 	{ "hdd_writes", "lc_device_writes_total", "device=\"hdd\"", "counter", NULL, 1 },

@@ -5,7 +5,7 @@
  * The bio is cut to the longest run that comes from one place:
  *  - RAM: copied under the bucket locks;
  *  - SSD: remapped; if the segment was reused by the end of the read, read again (H1);
- *  - HDD: remapped;
+ *  - HDD: remapped, or promoted as well (promote.h);
  *  - nowhere: lost sectors are an error until they are overwritten.
  *
  * A run is found sector by sector, because a slot may hold part of a block.  A bio of
@@ -20,11 +20,13 @@
 #include <linux/bio.h>
 #include <linux/mempool.h>
 
+#include "bio/promote.h"
 #include "bio/read.h"
 #include "format/mask.h"
 #include "log/cache.h"
 #include "log/pool.h"
 #include "log/request.h"
+#include "store/admit.h"
 #include "store/fit.h"
 #include "store/index.h"
 #include "store/io.h"
@@ -81,6 +83,19 @@ static void enter_segment(struct lc_cache *c, u32 bucket, struct run *run, u32 s
 	run->slot = slot;
 }
 
+/* [bucket locked] The policy learns that the copy is of use. */
+static void note_hit(struct lc_cache *c, u32 bucket, u64 block, const struct lc_mapping *map)
+{
+	u8 use = lc_admit_hit(map->use, lc_ring_half_a_lap(c->ring, map->slot));
+	/* Pairs with lc_promote_enable(). */
+	struct lc_admit *admit = smp_load_acquire(&c->admit);
+
+	if (use != map->use)
+		lc_index_hit(c->index, bucket, map->slot, use);
+	if (admit && lc_admit_counts(block, jiffies))
+		lc_admit_hits(admit);
+}
+
 /*
  * Look one block up and add it to the run if it comes from the same place.
  * Return: sectors added; fewer than @nr end the run.
@@ -113,8 +128,11 @@ static u32 extend_run(struct lc_cache *c, struct bio *bio, struct bvec_iter *ite
 			enter_segment(c, bucket, run, map.slot);
 		run->next_slot = map.slot + 1;
 	}
-	if (n)
+	if (n) {
 		run->place = place;
+		if (place <= PLACE_SSD && READ_ONCE(c->env.params.read_cache))
+			note_hit(c, bucket, block, &map);
+	}
 	lc_index_unlock(c->index, bucket);
 	if (buf)
 		lc_buffer_unpin(buf);
@@ -352,12 +370,11 @@ static void verify_work(struct work_struct *work)
 
 /* --- entry points ------------------------------------------------------- */
 
-static int map_to_hdd(struct lc_cache *c, struct bio *bio)
+static int map_to_hdd(struct lc_cache *c, struct lc_promote *promote, struct bio *bio)
 {
-	lc_bio_request(bio)->on_hdd = true;
-	lc_stamp(&c->env.last_hdd_read);
-	bio_set_dev(bio, c->env.backing);
-	bio->bi_iter.bi_sector = lc_place_sector(&c->env.place, bio->bi_iter.bi_sector);
+	if (READ_ONCE(c->env.params.read_cache) && lc_promote_map(promote, bio))
+		return DM_MAPIO_SUBMITTED;
+	lc_request_aim_at_hdd(&c->env, bio);
 	return DM_MAPIO_REMAPPED;
 }
 
@@ -393,14 +410,14 @@ static bool all_absent(struct lc_cache *c, const struct bio *bio)
 	return block > last;
 }
 
-int lc_read_map(struct lc_cache *c, struct bio *bio)
+int lc_read_map(struct lc_cache *c, struct lc_promote *promote, struct bio *bio)
 {
 	struct lc_request *io = lc_bio_request(bio);
 	struct run run = { .verify = READ_ONCE(c->env.params.verify_reads) };
 
 	if (all_absent(c, bio)) {
 		trace_lc_read(c->env.dev, bio->bi_iter.bi_sector, bio_sectors(bio), PLACE_HDD);
-		return map_to_hdd(c, bio);
+		return map_to_hdd(c, promote, bio);
 	}
 	find_run(c, bio, &run);
 	if (run.place == PLACE_SSD && run.verify)
@@ -416,7 +433,7 @@ int lc_read_map(struct lc_cache *c, struct bio *bio)
 	case PLACE_SSD:
 		return map_to_ssd(c, bio, io, &run);
 	case PLACE_HDD:
-		return map_to_hdd(c, bio);
+		return map_to_hdd(c, promote, bio);
 	default:
 		lc_err_limit_atomic(&c->env, "read of lost sector %llu",
 				    (unsigned long long)bio->bi_iter.bi_sector);

@@ -12,15 +12,17 @@
 
 struct bio;
 struct lc_cache;
+struct lc_promote;
 
 /**
  * lc_read_map() - map a read
  * @c: the cache
+ * @promote: for what is read from the HDD
  * @bio: device mapper's clone
  *
  * From map(): does not sleep.  Return: as lc_map_bio().
  */
-int lc_read_map(struct lc_cache *c, struct bio *bio);
+int lc_read_map(struct lc_cache *c, struct lc_promote *promote, struct bio *bio);
 
 /**
  * lc_read_end() - end_io of a read

@@ -46,6 +46,7 @@ static const struct option options[] = {
 	SWITCH(verify_reads, 0),
 	OPTION(lanes, 0, 128, 0, true),
 	SWITCH(stats, 0),
+	SWITCH(read_cache, 0),
 };
 
 static u32 *value_of(struct lc_params *params, const struct option *o)

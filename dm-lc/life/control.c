@@ -3,6 +3,7 @@
 #include <linux/lockdep.h>
 #include <linux/string.h>
 
+#include "bio/promote.h"
 #include "life/control.h"
 #include "life/lc.h"
 #include "life/rescue.h"
@@ -27,6 +28,17 @@ void lc_volume_drain(struct lc_volume *vol)
 	lc_writeback_drain(vol->wb);
 }
 
+/* Allocate what options need that are switched on.  Return: 0 or -ENOMEM. */
+static int enable(struct lc_volume *vol, bool verify_reads, bool read_cache)
+{
+	int ret = verify_reads ? lc_sums_enable(&vol->c.sums) : 0;
+
+	lockdep_assert_not_held(&vol->life_lock);	/* lc_sums_enable() */
+	if (!ret && read_cache)
+		ret = lc_promote_enable(vol->promote);
+	return ret;
+}
+
 int lc_volume_set(struct lc_volume *vol, struct lc_params *params, const char *key,
 		  const char *value)
 {
@@ -36,11 +48,10 @@ int lc_volume_set(struct lc_volume *vol, struct lc_params *params, const char *k
 	int ret;
 
 	/* Before the lock: it may take long to find so much memory. */
-	if (!strcmp(key, "verify_reads") && !strcmp(value, "on")) {
-		ret = lc_sums_enable(&vol->c.sums);
-		if (ret)
-			return ret;
-	}
+	ret = !strcmp(value, "on") ? enable(vol, !strcmp(key, "verify_reads"),
+					    !strcmp(key, "read_cache")) : 0;
+	if (ret)
+		return ret;
 	mutex_lock(&vol->life_lock);
 	/* Memory must not be reclaimed through this volume: a rescue may wait for the lock. */
 	noio = lc_noio_save();
@@ -68,10 +79,9 @@ int lc_volume_alloc_spare(struct lc_volume *vol, const struct lc_params *params,
 	u32 have = READ_ONCE(vol->c.pool->nr);
 	int ret;
 
-	lockdep_assert_not_held(&vol->life_lock);	/* lc_sums_enable() */
-	ret = params->verify_reads ? lc_sums_enable(&vol->c.sums) : 0;
+	ret = enable(vol, params->verify_reads, params->read_cache);
 	if (ret) {
-		*error = "Cannot allocate memory for verify_reads";
+		*error = "Cannot allocate memory for verify_reads or read_cache";
 		return ret;
 	}
 	if (params->buffers <= have)

@@ -12,6 +12,8 @@
  *   super->lock (mutex)  superblock and mark updates
  *   name->look_lock (mutex)  asking for the volume's name
  *   index bucket lock (spin)  one block's mapping and its bytes in RAM
+ *   groups->lock (spin)  groups of promoted blocks
+ *   promote->lock (spin)  reads of promoted blocks that are not in use
  *   lanes->all_lock (spin)  all lanes are about to be locked
  *   lane->lock (spin)  closing a record, opening the next; several only under all_lock
  *   alloc->lock (spin)  numbers of new segments
@@ -42,6 +44,9 @@ struct lc_writeback;
 struct lc_bypass;
 struct lc_discards;
 struct lc_flush;
+struct lc_groups;
+struct lc_keep;
+struct lc_promote;
 struct lc_rescue;
 struct lc_intake;
 
@@ -66,6 +71,9 @@ struct lc_volume {
 	struct lc_rescue *rescue;
 	struct lc_flush *flush;
 	struct lc_intake *intake;
+	struct lc_groups *groups;
+	struct lc_promote *promote;
+	struct lc_keep *keep;
 	struct workqueue_struct *event_wq;	/* mode events, and nothing they could wait for */
 
 	struct mutex life_lock;		/* start, stop, suspend, resume, options */

@@ -110,7 +110,8 @@ void lc_stop_clean(struct lc_cache *c)
 		ret = lc_checkpoint_write(c, &entries);
 	if (!ret)
 		ret = lc_super_end_clean(c->super, lc_log_last_seq(c->log) + 1,
-					 lc_lanes_used(c->lanes), entries, &print);
+					 lc_lanes_used(c->lanes), entries, &print,
+					 READ_ONCE(c->promoted));
 	if (ret)
 		lc_warn(&c->env, "no clean stop, error %d: the next start replays the log", ret);
 }

@@ -14,6 +14,7 @@
 #include "bio/bypass.h"
 #include "bio/discard.h"
 #include "bio/flush.h"
+#include "bio/group.h"
 #include "bio/intake.h"
 #include "life/lc.h"
 #include "life/rescue.h"
@@ -111,6 +112,7 @@ int lc_volume_resume(struct lc_volume *vol, struct dm_table *table, struct lc_pa
 	WRITE_ONCE(vol->c.env.last_write, jiffies);
 	lc_refill_resume(vol->c.refill);
 	lc_flush_resume(vol->flush);
+	lc_groups_resume(vol->groups);
 	lc_writeback_resume(vol->wb);
 unlock:
 	mutex_unlock(&vol->life_lock);
@@ -142,6 +144,8 @@ void lc_volume_postsuspend(struct lc_volume *vol, bool removing)
 	mutex_lock(&vol->life_lock);
 	if (!vol->running)
 		goto unlock;
+	/* Before the log is made durable: it uses segments.  All reads have ended. */
+	lc_groups_quiesce(vol->groups);
 	lc_writeback_pause(vol->wb);
 	lc_discard_settle(vol->discards);
 	lc_flush_quiesce(vol->flush);

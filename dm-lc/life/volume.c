@@ -5,7 +5,9 @@
  * Teardown.  When the last reference is dropped no table with this volume is left, so no bio,
  * message or status call can come.  postsuspend has run for the live table, or no bio ever came
  * (lc_volume_teardown()), and device mapper has waited for its bios.  Only workers may still be
- * queued.  Each is cancelled or flushed, in the order in which they can queue one another: idle ->
+ * queued.  Groups of promoted blocks have ended, and hold no segment (lc_groups_quiesce()).  Each
+ * is cancelled or flushed, in the order in which they can queue one
+ * another: idle ->
  * pace -> log -> rescue -> patient -> refill -> throttle -> unpark -> commit.  A patient worker
  * parks a write, and another worker may end that write before the first has queued unpark.  Refill
  * can ask for a FLUSH in turn, but not once the log is stopped.  Unpark and commit find no bio by
@@ -26,7 +28,10 @@
 #include "bio/bypass.h"
 #include "bio/discard.h"
 #include "bio/flush.h"
+#include "bio/group.h"
 #include "bio/intake.h"
+#include "bio/keep.h"
+#include "bio/promote.h"
 #include "life/lc.h"
 #include "life/rescue.h"
 #include "life/volume.h"
@@ -256,13 +261,28 @@ static int create_rooms(struct lc_volume *vol, u32 nr_lanes)
 	vol->discards = lc_discard_create(c);
 	if (!vol->discards)
 		goto destroy_queues;
+	vol->groups = lc_groups_create(c);
+	if (!vol->groups)
+		goto destroy_discards;
+	vol->promote = lc_promote_create(c, vol->groups);
+	if (!vol->promote)
+		goto destroy_groups;
+	vol->keep = lc_keep_create(c, vol->groups);
+	if (!vol->keep)
+		goto destroy_promote;
 	vol->wb = lc_writeback_create(c);
 	if (!vol->wb)
-		goto destroy_discards;
+		goto destroy_keep;
 	vol->rescue = lc_rescue_create(vol);
 	if (vol->rescue)
 		return 0;
 	lc_writeback_destroy(vol->wb);
+destroy_keep:
+	lc_keep_destroy(vol->keep);
+destroy_promote:
+	lc_promote_destroy(vol->promote);
+destroy_groups:
+	lc_groups_destroy(vol->groups);
 destroy_discards:
 	lc_discard_destroy(vol->discards);
 destroy_queues:
@@ -290,6 +310,7 @@ void lc_volume_teardown(struct lc_volume *vol)
 		lc_writeback_pause(vol->wb);
 		WRITE_ONCE(vol->running, false);
 	}
+	lc_groups_quiesce(vol->groups);
 	lc_flush_quiesce(vol->flush);
 	lc_refill_quiesce(c->refill);
 	/* The refill worker may still ask for a FLUSH. */
@@ -306,6 +327,8 @@ void lc_volume_teardown(struct lc_volume *vol)
 	lc_writeback_destroy(vol->wb);
 	lc_discard_destroy(vol->discards);
 	destroy_queues(vol);
+	/* Its workers end groups, and refill has queued its work. */
+	lc_groups_destroy(vol->groups);
 	/* After all workers that may have queued its works. */
 	lc_flush_destroy(vol->flush);
 	/* All tasks that log lines of the volume have ended. */
@@ -314,6 +337,8 @@ void lc_volume_teardown(struct lc_volume *vol)
 	lc_submit_destroy(c->submit);
 	destroy_workqueue(c->env.wq);
 	/* From here on there is only memory. */
+	lc_keep_destroy(vol->keep);
+	lc_promote_destroy(vol->promote);
 	lc_intake_destroy(vol->intake);
 	lc_bypass_destroy(vol->bypass);
 	lc_claims_destroy(c->claims);

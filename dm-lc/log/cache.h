@@ -33,6 +33,7 @@ struct lc_alloc;
 struct lc_lanes;
 struct lc_log;
 struct lc_submit;
+struct lc_admit;
 struct lc_refill;
 struct lc_super;
 struct lc_hdd_mark;
@@ -59,12 +60,15 @@ struct lc_cache {
 	struct lc_submit *submit;
 	struct lc_refill *refill;
 	struct lc_claims *claims;
+	struct lc_admit *admit;		/* or NULL; set once by promote.c; smp_load_acquire() */
 	struct lc_stats stats;
 
+	/* Blocks of groups may be mapped; by checkpoint.c and group.c; READ_ONCE() */
+	bool promoted;
 	bool bypassed;			/* clean copies are outdated; by rescue.c; READ_ONCE() */
 	mempool_t slot_pages;		/* two pages each, to read a slot and its header into */
 	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
-	struct workqueue_struct *verify_wq;	/* reads to be checked */
+	struct workqueue_struct *verify_wq;	/* reads to be checked, and promotion */
 };
 
 /*

@@ -16,6 +16,7 @@
 #include "log/pool.h"
 #include "log/refill.h"
 #include "log/submit.h"
+#include "store/admit.h"
 #include "store/index.h"
 #include "store/ring.h"
 
@@ -25,6 +26,8 @@ struct lc_refill {
 	struct lc_cache *c;
 	const struct lc_refill_ops *ops;	/* constant once they are set, as owner */
 	void *owner;
+	const struct lc_refill_keeper *keeper;	/* or NULL; constant, as keeper_owner */
+	void *keeper_owner;
 	bool running;			/* the clock may be started; READ_ONCE() */
 	struct work_struct work;
 	struct delayed_work pace_work;	/* queues the work while writes are slowed down */
@@ -35,24 +38,66 @@ struct lc_refill {
 	unsigned long last;		/* jiffies when a segment was taken */
 };
 
-/* Forget the old content of a segment that is about to be written again. */
-static void evict(struct lc_cache *c, u64 position)
+/* [bucket locked] Forget a block of a segment that is about to be written again. */
+static void evict_block(struct lc_cache *c, u32 bucket, u64 block, const struct lc_mapping *map)
 {
-	u64 slot = position << c->ring->slot_shift, end = slot + c->sb.geo.seg_slots, block;
+	struct lc_mapping old;
+
+	lc_index_assert_locked(c->index, bucket);
+	/* The tail passed it, so it cannot be: a bug, and data at stake. */
+	if (WARN_ON_ONCE(map->dirty))
+		lc_health_fail(&c->health, "a dirty block was about to be overwritten");
+	else
+		lc_index_remove(c->index, bucket, block, &old);
+}
+
+/* Forget the block, if it is still there.  Return: whether it was. */
+static bool evict_slot(struct lc_cache *c, u64 block, u32 slot)
+{
 	struct lc_mapping map;
+	bool found;
 	u32 bucket;
 
+	found = lc_index_lock_slot(c->index, block, slot, &bucket, &map);
+	if (found)
+		evict_block(c, bucket, block, &map);
+	lc_index_unlock(c->index, bucket);
+	return found;
+}
+
+/* The same for a block that the policy knows: it may be logged again. */
+static void evict_or_keep(struct lc_refill *refill, struct lc_admit *admit, u64 block, u32 slot,
+			  const struct lc_mapping *map)
+{
+	const struct lc_refill_keeper *keeper = refill->keeper;
+
+	if (lc_admit_keep(admit, map->use) && keeper &&
+	    keeper->keep(refill->keeper_owner, block, slot, lc_admit_kept(map->use)))
+		return;
+	if (evict_slot(refill->c, block, slot))
+		lc_admit_evicted(admit, block, map->use);
+}
+
+/* Forget the old content of the segment. */
+static void evict(struct lc_refill *refill, u64 position)
+{
+	struct lc_cache *c = refill->c;
+	u64 slot = position << c->ring->slot_shift, end = slot + c->sb.geo.seg_slots, block;
+	/* Pairs with lc_promote_enable(). */
+	struct lc_admit *admit = smp_load_acquire(&c->admit);
+	struct lc_mapping map;
+
+	if (admit)
+		lc_admit_reuse(admit, false);
 	for (; lc_index_next(c->index, &slot, end, &block, &map); slot++) {
-		if (lc_index_lock_slot(c->index, block, slot, &bucket, &map)) {
-			/* The tail passed it, so it cannot be: a bug, and data at stake. */
-			if (WARN_ON_ONCE(map.dirty))
-				lc_health_fail(&c->health,
-					       "a dirty block was about to be overwritten");
-			else
-				lc_index_remove(c->index, bucket, block, &map);
-		}
-		lc_index_unlock(c->index, bucket);
+		/* What was peeked at is a hint: the slot may not be the block's any more. */
+		if (admit)
+			evict_or_keep(refill, admit, block, slot, &map);
+		else
+			evict_slot(c, block, slot);
 	}
+	if (admit && refill->keeper)
+		refill->keeper->evicted(refill->keeper_owner);
 }
 
 /* Have a buffer ready for the lane.  Return: whether there was one. */
@@ -75,11 +120,14 @@ static bool refill_segment(struct lc_refill *refill)
 	if (!refill->taken) {
 		u64 keep = lc_alloc_lends(alloc) ? 0 : READ_ONCE(c->ring->reserve);
 
-		if (!lc_ring_take(c->ring, keep, &refill->number))
+		if (!lc_ring_take(c->ring, keep, &refill->number)) {
+			if (lc_ring_blocked(c->ring))
+				lc_kick(&c->env.fill);
 			return false;
+		}
 		refill->taken = true;
 		refill->last = jiffies;
-		evict(c, lc_ring_position(c->ring, refill->number));
+		evict(refill, lc_ring_position(c->ring, refill->number));
 	}
 	if (lc_mode(&c->health) != LC_MODE_RW)
 		return false;
@@ -204,6 +252,13 @@ void lc_refill_attach(struct lc_refill *refill, const struct lc_refill_ops *ops,
 {
 	refill->owner = owner;
 	refill->ops = ops;
+}
+
+void lc_refill_attach_keeper(struct lc_refill *refill, const struct lc_refill_keeper *keeper,
+			     void *owner)
+{
+	refill->keeper_owner = owner;
+	refill->keeper = keeper;
 }
 
 void lc_refill_wait(struct lc_refill *refill)

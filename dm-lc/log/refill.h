@@ -23,6 +23,17 @@ struct lc_refill_ops {
 	void (*ran)(void *owner);
 };
 
+/* Operations of the room that logs clean blocks again.  By the worker; neither sleeps. */
+struct lc_refill_keeper {
+	/*
+	 * A clean block of a segment that is being evicted is to be logged again, with these
+	 * LC_ADMIT_*.  No lock is held.  Return: whether the slot is not mapped any more.
+	 */
+	bool (*keep)(void *owner, u64 block, u32 slot, u8 use);
+	/* All of a segment was evicted. */
+	void (*evicted)(void *owner);
+};
+
 /*
  * @c: env.wq exists.  Sets env.refill, which must not be kicked before the rooms up to the log
  * exist and lc_refill_attach() was called.  May sleep.  Return: the refill worker or NULL.
@@ -33,6 +44,10 @@ void lc_refill_destroy(struct lc_refill *refill);
 
 /* Before the first kick, from any context.  @ops and @owner stay until the last one. */
 void lc_refill_attach(struct lc_refill *refill, const struct lc_refill_ops *ops, void *owner);
+
+/* The same; perhaps never. */
+void lc_refill_attach_keeper(struct lc_refill *refill, const struct lc_refill_keeper *keeper,
+			     void *owner);
 
 /* Wait until the worker has done what it was kicked for before.  May sleep. */
 void lc_refill_wait(struct lc_refill *refill);

@@ -11,6 +11,8 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
+#include "store/env.h"
+
 enum lc_class {
 	LC_CLASS_COMMIT,	/* journals, metadata, and all that is to be durable at once */
 	LC_CLASS_SYNC,		/* others that a task waits for, and swap */
@@ -72,6 +74,15 @@ static inline void lc_request_end(struct lc_request *io, blk_status_t status)
 
 	bio->bi_status = status;
 	bio_endio(bio);
+}
+
+/* A read goes to the hard disk as it is.  Any context; the caller has it submitted. */
+static inline void lc_request_aim_at_hdd(struct lc_env *env, struct bio *bio)
+{
+	lc_bio_request(bio)->on_hdd = true;
+	lc_stamp(&env->last_hdd_read);
+	bio_set_dev(bio, env->backing);
+	bio->bi_iter.bi_sector = lc_place_sector(&env->place, bio->bi_iter.bi_sector);
 }
 
 #endif /* LC_REQUEST_H */

@@ -42,6 +42,7 @@ struct lc_env {
 	struct workqueue_struct *wq;	/* refill, parked bios */
 	struct lc_kick unpark;		/* writes that wait for space may go on */
 	struct lc_kick refill;		/* buffers, segments or space for them have come back */
+	struct lc_kick fill;		/* a segment is wanted whose place is being filled */
 	struct lc_health *health;	/* to be told of failures */
 	struct lc_stats *stats;		/* NULL until they exist, while the volume is loaded */
 	unsigned long last_write;	/* jiffies, approximate, for idle detection; READ_ONCE() */

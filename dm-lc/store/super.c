@@ -203,6 +203,7 @@ static int write_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 nr_
 	sb->lane_limit = max(sb->lane_limit, 2 * nr_lanes);
 	lc_replay_next_life(sb, first_seq);
 	sb->flags &= ~LC_SB_CLEAN;
+	sb->incompat &= ~LC_INCOMPAT_PROMOTED;	/* it is about the checkpoint */
 	sb->opened_at = ktime_get_real_ns();
 	strscpy(sb->opener_host, init_utsname()->nodename, sizeof(sb->opener_host));
 	ret = write_super(super, true);
@@ -256,7 +257,7 @@ int lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq)
 }
 
 int lc_super_end_clean(struct lc_super *super, u64 next_seq, u64 head_segment, u64 ckpt_entries,
-		       const struct lc_fingerprint *print)
+		       const struct lc_fingerprint *print, bool promoted)
 {
 	struct lc_sb *sb = super->sb;
 	int ret;
@@ -269,6 +270,8 @@ int lc_super_end_clean(struct lc_super *super, u64 next_seq, u64 head_segment, u
 	sb->clean_epoch = sb->epoch;
 	memcpy(sb->samples, print->samples, sizeof(sb->samples));
 	sb->flags |= LC_SB_CLEAN;
+	if (promoted)
+		sb->incompat |= LC_INCOMPAT_PROMOTED;
 	set_mark_epoch(super);
 	ret = write_super(super, true);
 	if (ret)

@@ -110,11 +110,12 @@ int lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq);
  * @head_segment: number of the first segment without a record
  * @ckpt_entries: blocks in the checkpoint
  * @print: fingerprint of the HDD
+ * @promoted: the checkpoint has blocks of groups, and uses
  *
  * Nothing is written in this life afterwards.  Return: 0, or a negative errno: the life is not
  * clean.
  */
 int lc_super_end_clean(struct lc_super *super, u64 next_seq, u64 head_segment, u64 ckpt_entries,
-		       const struct lc_fingerprint *print);
+		       const struct lc_fingerprint *print, bool promoted);
 
 #endif /* LC_SUPER_H */

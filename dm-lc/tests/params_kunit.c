@@ -45,6 +45,8 @@ static const struct line good_lines[] = {
 	{ "2 hdd_patience_ms 86400000", "2 hdd_patience_ms 86400000" },
 	{ "2 verify_reads on", "2 verify_reads on" },
 	{ "4 verify_reads off writeback on", "4 writeback on verify_reads off" },
+	{ "2 read_cache on", "2 read_cache on" },
+	{ "4 read_cache off stats on", "4 stats on read_cache off" },
 	{ "2 writeback_batch 1048576", "2 writeback_batch 1048576" },
 	{ "2 writeback_depth 1", "2 writeback_depth 1" },
 	{ "4 low_watermark 98 high_watermark 99", "4 high_watermark 99 low_watermark 98" },
@@ -119,6 +121,7 @@ static const struct line bad_lines[] = {
 	{ "2 writeback ON", "writeback must be on or off" },
 	{ "2 writeback of", "writeback must be on or off" },
 	{ "2 verify_reads 1", "verify_reads must be on or off" },
+	{ "2 read_cache 1", "read_cache must be on or off" },
 };
 
 KUNIT_ARRAY_PARAM_DESC(bad_lines, bad_lines, in);

@@ -239,10 +239,10 @@ static void clean_end(struct kunit *test)
 	struct lc_fingerprint print = { .sum = 0x1234, .samples = { 5, 6 } };
 
 	pair->failing = 1;
-	KUNIT_EXPECT_EQ(test, lc_super_end_clean(pair->super, 40, 9, 3, &print), -EIO);
+	KUNIT_EXPECT_EQ(test, lc_super_end_clean(pair->super, 40, 9, 3, &print, true), -EIO);
 	KUNIT_EXPECT_FALSE(test, pair->sb.flags & LC_SB_CLEAN);
 	pair_story(pair);
-	KUNIT_EXPECT_EQ(test, lc_super_end_clean(pair->super, 40, 9, 3, &print), 0);
+	KUNIT_EXPECT_EQ(test, lc_super_end_clean(pair->super, 40, 9, 3, &print, true), 0);
 	KUNIT_EXPECT_STREQ(test, pair_story(pair), "s0 s1 s2");
 	KUNIT_EXPECT_EQ(test, pair_restart(pair), 0);
 	KUNIT_EXPECT_TRUE(test, pair->sb.flags & LC_SB_CLEAN);
@@ -253,6 +253,33 @@ static void clean_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair->sb.samples[1], 6);
 	KUNIT_EXPECT_EQ(test, pair->sb.clean_epoch, 3);
 	KUNIT_EXPECT_EQ(test, pair->sb.mark_epoch, 3);
+}
+
+/* A checkpoint with promoted blocks is called so until the next life begins. */
+static void promoted_is_remembered(struct kunit *test)
+{
+	struct lc_fingerprint print = {};
+	u32 promoted;
+
+	for (promoted = 0; promoted < 2; promoted++) {
+		struct pair *pair = started(test, LAYOUT_FRONT);
+
+		pair->failing = 1;
+		KUNIT_EXPECT_EQ(test, lc_super_end_clean(pair->super, 40, 9, 3, &print, promoted),
+				-EIO);
+		pair_story(pair);
+		KUNIT_EXPECT_EQ(test, lc_super_end_clean(pair->super, 40, 9, 3, &print, promoted),
+				0);
+		KUNIT_EXPECT_EQ(test, pair_restart(pair), 0);
+		KUNIT_EXPECT_EQ(test, pair->sb.incompat & LC_INCOMPAT_PROMOTED,
+				promoted ? LC_INCOMPAT_PROMOTED : 0);
+		KUNIT_EXPECT_TRUE(test, pair->sb.incompat & LC_INCOMPAT_SHORT_SUMS);
+		KUNIT_EXPECT_EQ(test, lc_super_begin_epoch(pair->super, pair->mark, 1, 40, 10), 0);
+		KUNIT_EXPECT_EQ(test, pair_restart(pair), 0);
+		KUNIT_EXPECT_EQ(test, pair->sb.epoch, 4);
+		KUNIT_EXPECT_FALSE(test, pair->sb.incompat & LC_INCOMPAT_PROMOTED);
+		KUNIT_EXPECT_TRUE(test, pair->sb.incompat & LC_INCOMPAT_SHORT_SUMS);
+	}
 }
 
 /* --- unchanged? -------------------------------------------------------------- */
@@ -328,6 +355,7 @@ static struct kunit_case super_cases[] = {
 	KUNIT_CASE(lanes_are_remembered),
 	KUNIT_CASE(empty_log_begins_at_the_next_segment),
 	KUNIT_CASE(clean_end),
+	KUNIT_CASE(promoted_is_remembered),
 	KUNIT_CASE(used_since),
 	{}
 };

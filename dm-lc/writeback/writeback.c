@@ -107,6 +107,9 @@ static bool wants_to_run(struct lc_writeback *wb)
 		return true;
 	if (lc_ring_free(c->ring) <= min_free_segments(c))
 		return true;
+	/* What is clean need not keep segments from promoted blocks (GR4). */
+	if (READ_ONCE(c->env.params.read_cache) && !lc_ring_spares(c->ring) && !worth_draining(wb))
+		return true;
 	if (!READ_ONCE(c->env.params.writeback))
 		return false;
 	used = used_percent(c);
@@ -352,7 +355,7 @@ static void relog_wait(struct lc_writeback *wb)
 	lc_refill_wait(c->refill);
 	/* While a device is slow or fails, there may be space later. */
 	if (lc_log_in_trouble(c->log) || lc_ssd_failed(&c->health) ||
-	    READ_ONCE(c->ring->waiting))
+	    READ_ONCE(c->ring->waiting) || lc_ring_blocked(c->ring))
 		lc_patience_relogged(&wb->patience);
 	if (lc_patience_relog(&wb->patience))
 		lc_health_fail(&c->health, "no room to log lost blocks again");

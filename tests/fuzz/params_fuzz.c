@@ -18,7 +18,7 @@
 
 /* --- the second reading -------------------------------------------------- */
 
-enum { NR_OPTIONS = 12 };
+enum { NR_OPTIONS = 13 };
 
 #define AT(field)	offsetof(struct lc_params, field)
 
@@ -41,6 +41,7 @@ static const struct {
 	{ "verify_reads", AT(verify_reads), 0, 1, false, true },
 	{ "lanes", AT(lanes), 0, 128, true, false },
 	{ "stats", AT(stats), 0, 1, false, true },
+	{ "read_cache", AT(read_cache), 0, 1, false, true },
 };
 
 /* Besides `given` all of it is options: one that is missing here would be taken for a bug. */

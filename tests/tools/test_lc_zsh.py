@@ -111,6 +111,7 @@ def test_completes(zsh):
                         ("lc format --force=hdd", "lc format --force=hdd-signature "),
                         ("lc-format --backing=hd", "lc-format --backing=hdd "),
                         ("lc-resume -o verif", "lc-resume -o verify_reads="),
+                        ("lc-resume -o rea", "lc-resume -o read_cache="),
                         ("lc-resume --option=hdd_p", "lc-resume --option=hdd_patience_ms="),
                         ("lc-resume --wait=inf", "lc-resume --wait=infinity "),
                         ("lc-dump ss", "lc-dump ssd ")):

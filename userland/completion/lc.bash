@@ -33,7 +33,8 @@ fs-at-end same-disk other-path roles" -- "$3" ;;
 	detach:--force | detach:-f) compgen -W "cache-missing lost-blocks other-path" -- "$3" ;;
 	resume:--wait) compgen -W "30 90 300 infinity" -- "$3" ;;
 	*:--option | *:-o) compgen -S = -W "buffers high_watermark low_watermark writeback_batch \
-writeback_depth idle_seal_ms writeback ssd_patience_ms hdd_patience_ms verify_reads lanes stats" -- "$3" ;;
+writeback_depth idle_seal_ms writeback ssd_patience_ms hdd_patience_ms verify_reads lanes stats \
+read_cache" -- "$3" ;;
 	*) return 1 ;;
 	esac
 }

@@ -20,7 +20,7 @@ NUMBERS = {"buffers": (4, 65536, 8), "high_watermark": (1, 99, 99),
            "low_watermark": (0, 98, 98), "writeback_batch": (64, 1048576, 200),
            "writeback_depth": (1, 256, 4), "idle_seal_ms": (0, 3600000, 3600000),
            "ssd_patience_ms": (0, 3600000, 3600000)}
-SWITCHES = ("writeback", "verify_reads")
+SWITCHES = ("writeback", "verify_reads", "read_cache")
 # Bytes that are in no name and no number, and that device mapper splits no words at.
 STRANGE = "".join(chr(n) for n in (*range(1, 9), *range(14, 32), 127)) + "%$`'\"*;#&|<>(){}~é語"
 NO_DEVICE = ("/dev/nothing", "/dev/null", "/", "999:999", "-1:0", "0:0", ":", "%s%n",
@@ -205,8 +205,8 @@ def make_message(rng):
                            f"writeback_depth {rng.randint(1, 4)}",
                            f"idle_seal_ms {rng.randint(0, 3600000)}",
                            f"ssd_patience_ms {rng.randint(0, 3600000)}", "writeback on",
-                           "verify_reads on", "verify_reads off", "  flush  ",
-                           "writeback\toff", "\\flush")), None
+                           "verify_reads on", "verify_reads off", "read_cache on",
+                           "read_cache off", "  flush  ", "writeback\toff", "\\flush")), None
     if kind == 1:
         name, value, reason = bad_option(rng)
         return f"{name} {value}", "by loading a table" if name == "buffers" else re.escape(reason)
