@@ -5,7 +5,7 @@ import random
 
 from lclib import Disk, case, dm, sh, wait
 from lclib.disk import MIB, commands
-from lclib.faulty import BLOCK, Breakable, Holding, check, content, fill, rot
+from lclib.faulty import BLOCK, Breakable, Holding, check, content, fill
 from lclib.lc import LcStack
 
 from .data import run_model
@@ -249,27 +249,6 @@ def often_read_blocks_stay(ctx):
         assert sum(stayed[20:]) > 20 * len(hot) * 3 // 4, stayed
         check(raw, range(1000, 5000), "cold")
         check(raw, range(40), "hot")
-
-
-@case(kernels=("stock",), disks=(Disk("ssd", "8M"), Disk("hdd", "128M")), timeout=180)
-def rotten_block_is_not_logged_again(ctx):
-    """A block that is read often has rotted on the SSD when its segment is reused: it does not get
-    a new checksum, and is read from the hard disk afterwards.
-    """
-    lc = LcStack(ctx.hdd, ctx.ssd, format=SMALL, read_cache="on", buffers=8)
-    lc.format()
-    on_hdd(ctx, 0, 40, "hot")
-    with lc, lc.open() as raw:
-        hot = promote(ctx, lc, raw, range(40), "hot")
-        for turn in range(30):
-            fill(raw, 1000 + 100 * turn, 100, "cold")
-            hits(ctx, raw, hot, "hot")
-        rotten = hits(ctx, raw, hot, "hot")
-        for block in rotten:
-            rot(ctx.ssd, b"hot %d\n" % block)
-        for turn in range(25):
-            fill(raw, 4000 + 100 * turn, 100, "cold")
-        check(raw, hot, "hot")
 
 
 @case(disks=PAIR, timeout=120)
