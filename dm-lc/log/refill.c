@@ -88,7 +88,7 @@ static void evict(struct lc_refill *refill, u64 position)
 	struct lc_mapping map;
 
 	if (admit)
-		lc_admit_reuse(admit, false);
+		lc_admit_reuse(admit);
 	for (; lc_index_next(c->index, &slot, end, &block, &map); slot++) {
 		/* What was peeked at is a hint: the slot may not be the block's any more. */
 		if (admit)

@@ -155,10 +155,10 @@ void lc_admit_hits(struct lc_admit *admit)
 	earn(admit, (s64)EARNS * LC_ADMIT_SAMPLE);
 }
 
-void lc_admit_reuse(struct lc_admit *admit, bool promote)
+void lc_admit_reuse(struct lc_admit *admit)
 {
 	admit->kept = 0;
-	earn(admit, -(s64)admit->seg_slots * (promote ? COSTS : COSTS_WRITES));
+	earn(admit, -(s64)admit->seg_slots * COSTS_WRITES);
 }
 
 void lc_admit_ceded(struct lc_admit *admit, u32 nr_slots)

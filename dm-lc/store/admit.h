@@ -107,16 +107,16 @@ static inline bool lc_admit_counts(u64 block, unsigned long now)
 void lc_admit_hits(struct lc_admit *admit);
 
 /**
- * lc_admit_reuse() - a segment is taken from the ring
+ * lc_admit_reuse() - a segment is taken from the ring, for writes as far as is known
  * @admit: of the volume
- * @promote: for promoted blocks and those that are logged again; not for writes
  *
  * By the worker that evicts, for each segment, before its first block.
  */
-void lc_admit_reuse(struct lc_admit *admit, bool promote);
+void lc_admit_reuse(struct lc_admit *admit);
 
 /*
- * Slots of a segment that was taken for writes are for promoted blocks after all.  Any context.
+ * So many slots of a segment that was taken are for promoted blocks and those that are logged again
+ * after all.  Any context.
  */
 void lc_admit_ceded(struct lc_admit *admit, u32 nr_slots);
 

@@ -108,7 +108,9 @@ static void evict(struct ring *r, u32 base, bool promote)
 	u32 slot;
 
 	if (r->admit)
-		lc_admit_reuse(r->admit, promote);
+		lc_admit_reuse(r->admit);
+	if (r->admit && promote)
+		lc_admit_ceded(r->admit, SEGMENT);
 	for (slot = base; slot < base + SEGMENT; slot++) {
 		u32 id = r->block_in[slot];
 
