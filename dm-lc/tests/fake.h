@@ -210,6 +210,22 @@ static inline void fake_finish(struct fake *fake, u64 seq, blk_status_t status)
 	fake_end(fake_take(fake, seq), status);
 }
 
+/* Take a RANGE record, which is to be at this place, with so many entries. */
+static inline struct bio *fake_take_range(struct fake *fake, u64 seq, u64 segment, u32 first_slot,
+					  u32 nr_entries)
+{
+	struct bio *bio = fake_take(fake, seq);
+	struct lc_record_info info = {};
+
+	KUNIT_EXPECT_EQ(fake->test, fake_decode(fake, bio, &info), 0);
+	KUNIT_EXPECT_EQ(fake->test, info.type, LC_RECORD_RANGE);
+	KUNIT_EXPECT_EQ(fake->test, info.segment, segment);
+	KUNIT_EXPECT_EQ(fake->test, info.first_slot, first_slot);
+	KUNIT_EXPECT_EQ(fake->test, info.nr_entries, nr_entries);
+	KUNIT_EXPECT_EQ(fake->test, bio_sectors(bio), LC_BLOCK_SECTORS);
+	return bio;
+}
+
 /* End all that is held and, from now on, all that comes. */
 static inline void fake_pass(struct fake *fake)
 {

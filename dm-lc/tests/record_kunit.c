@@ -533,16 +533,9 @@ static int append(struct fake *fake, u64 block)
 
 static void expect_range(struct fake *fake, u64 seq, u64 segment, u32 first_slot, u64 block)
 {
-	struct bio *bio = fake_take(fake, seq);
-	struct lc_record_info info = {};
+	struct bio *bio = fake_take_range(fake, seq, segment, first_slot, 2);
 	struct lc_entry_info entry;
 
-	KUNIT_EXPECT_EQ(fake->test, fake_decode(fake, bio, &info), 0);
-	KUNIT_EXPECT_EQ(fake->test, info.type, LC_RECORD_RANGE);
-	KUNIT_EXPECT_EQ(fake->test, info.segment, segment);
-	KUNIT_EXPECT_EQ(fake->test, info.first_slot, first_slot);
-	KUNIT_EXPECT_EQ(fake->test, info.nr_entries, 2);
-	KUNIT_EXPECT_EQ(fake->test, bio_sectors(bio), LC_BLOCK_SECTORS);
 	lc_entry_decode(fake_header(bio), 0, &entry);
 	KUNIT_EXPECT_EQ(fake->test, entry.type, LC_ENTRY_RANGE_TOMBSTONE);
 	KUNIT_EXPECT_EQ(fake->test, entry.block, block);
