@@ -121,10 +121,8 @@ static void read_end(struct bio *bio)
  * The policy hears of each block.  If it would promote half of them, all are: what is read together
  * once is likely to be read together again.  Return: LC_ADMIT_* of the blocks, or 0.
  */
-static u8 ask(struct lc_promote *promote, struct lc_admit *admit, const struct bio *bio, u64 block,
-	      u32 nr)
+static u8 ask(struct lc_admit *admit, u32 stream, u64 block, u32 nr)
 {
-	u32 stream = lc_stream_note(&promote->streams, bio->bi_iter.bi_sector, bio_sectors(bio));
 	u8 use = LC_ADMIT_PROMOTED | LC_ADMIT_FIRST, answer;
 	u32 yes = 0, i;
 
@@ -210,10 +208,14 @@ bool lc_promote_map(struct lc_promote *promote, struct bio *bio)
 	u64 block = bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
 	u64 end = DIV_ROUND_UP_ULL(bio_end_sector(bio), LC_BLOCK_SECTORS);
 	struct promoted_read *read;
-	u32 nr, i;
+	u32 stream, nr, i;
 	u8 use;
 
-	if (!admit || end - block > READ_BLOCKS ||
+	if (!admit)
+		return false;
+	/* Also of those that are too long: what follows them belongs to their stream. */
+	stream = lc_stream_note(&promote->streams, bio->bi_iter.bi_sector, bio_sectors(bio));
+	if (end - block > READ_BLOCKS ||
 	    end << LC_BLOCK_SHIFT > c->sb.volume_sectors ||
 	    lc_mode(&c->health) != LC_MODE_RW || lc_ssd_failed(&c->health) ||
 	    !time_after_eq(jiffies, READ_ONCE(promote->paused)))
@@ -221,7 +223,7 @@ bool lc_promote_map(struct lc_promote *promote, struct bio *bio)
 	nr = end - block;
 	if (any_cached(c, block, nr))
 		return false;
-	use = ask(promote, admit, bio, block, nr);
+	use = ask(admit, stream, block, nr);
 	if (!use)
 		return false;
 	read = take_read(promote);
