@@ -7,6 +7,7 @@ import pathlib
 import random
 import re
 import sys
+import zlib
 
 import pytest
 
@@ -14,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from lib import guests, host, times  # noqa: E402
 
+EITHER = ("stock", "debug")
 KERNELS = ("server", "stock", "debug", "kcsan")  # the longest cases first
 
 
@@ -34,6 +36,8 @@ def pytest_configure(config):
     os.environ["LC_SEED"] = os.environ["DM_LC_SEED"] = str(seed)
     config.seed = seed
     config.addinivalue_line("markers", "long: only with --long")
+    config.addinivalue_line("markers", "sampled(n): one of n, drawn by the seed; all of them with "
+                                       "--long or --match")
 
 
 def pytest_report_header(config):
@@ -61,13 +65,34 @@ def case_of(item):
     return params["guest_case"] if isinstance(params["guest_case"], tuple) else ()
 
 
+def draw(config, name, count):
+    """A number below `count`, by the seed."""
+    return zlib.crc32(f"{config.seed}/{name}".encode()) % count
+
+
+def left_out(item, config):
+    """Is an item left to other seeds, because nothing asks for it or for all?
+
+    A sampled one, or a case that runs on both kernels on one of them.
+    """
+    if any(config.getoption(name) for name in ("--long", "--match", "--kernel")):
+        return False
+    if case_of(item):
+        kernel, case = case_of(item)
+        return (kernel in EITHER and set(EITHER) <= set(guests.kernels_of(case, None, False))
+                and kernel != EITHER[draw(config, case.name, len(EITHER))])
+    mark = item.get_closest_marker("sampled")
+    return bool(mark) and draw(config, item.nodeid, mark.args[0]) != 0
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     """Those that match; guests of one kind behind each other, host tests before them."""
     match = config.getoption("--match") or ""
     long = config.getoption("--long")
     dropped = [item for item in items if not re.search(match, item.nodeid)
-               or (item.get_closest_marker("long") and not long) or case_of(item) == ()]
+               or (item.get_closest_marker("long") and not long) or case_of(item) == ()
+               or left_out(item, config)]
     if dropped:
         items[:] = [item for item in items if item not in dropped]
         config.hook.pytest_deselected(items=dropped)

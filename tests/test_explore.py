@@ -22,9 +22,9 @@ MEMORY_MUTANTS = mutation.records(EXPLORE / "mutants/memory")
 CORPUS = sorted((EXPLORE / "corpus").glob("*.path"))
 # What the module does not get right yet: replayed so that it is noticed when it does.
 GAPS = "gap-"
-STATES = 200_000
+STATES = 100_000
 STATES_LONG = 20_000_000
-STATES_SANITIZED = 20_000
+STATES_SANITIZED = 5_000
 # Most are found within some thousands, two take some hundred thousands.
 STATES_MUTANT = 1_000_000
 SEEDS_APART = 1 << 40
@@ -167,6 +167,7 @@ def tree(explorer, tmp_path_factory):
     return top
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", MUTANTS, ids=lambda path: path.stem)
 def test_mutants(tree, path, tmp_path):
     """With the rule left out, the explorer finds a violation."""

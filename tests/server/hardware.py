@@ -38,7 +38,7 @@ def typed(ctx, line):
     return printed
 
 
-@case(kernels=("server",), disks=DISKS, timeout=1500, module="", memory="2G")
+@case(kernels=("server",), disks=DISKS, timeout=1500, module="", memory="2G", long=True)
 def readme_from_make_to_mount(ctx):
     """Every line of README.md's section "On real hardware" does what it says, from the packages
     and `make` to a mounted volume, on a machine that had neither module nor tools.
