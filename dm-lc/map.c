@@ -3,6 +3,7 @@
 #include <linux/bio.h>
 #include <linux/device-mapper.h>
 
+#include "bio/around.h"
 #include "bio/bypass.h"
 #include "bio/discard.h"
 #include "bio/flush.h"
@@ -33,12 +34,14 @@ int lc_map_bio(struct lc_volume *vol, struct bio *bio, bool alone)
 	io->on_hdd = false;
 	io->hdd_becomes_valid = false;
 	io->in_flight = 0;
+	io->around = false;
 	if (bio_sectors(bio))
 		split_at_seam(vol, bio);
 	if (lc_mode(&vol->c.health) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
 		return lc_bypass_map(vol->bypass, bio);
 	if (bio->bi_opf & REQ_PREFLUSH)
-		return lc_flush_map(vol->flush, bio, alone);
+		return lc_around_map_flush(vol->around, bio) ?
+			       DM_MAPIO_REMAPPED : lc_flush_map(vol->flush, bio, alone);
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
 		return lc_read_map(&vol->c, vol->promote, bio);
@@ -53,9 +56,17 @@ int lc_map_bio(struct lc_volume *vol, struct bio *bio, bool alone)
 
 int lc_map_end(struct lc_volume *vol, struct bio *bio, blk_status_t *error)
 {
-	if (bio_op(bio) != REQ_OP_READ)
-		return lc_bypass_end(vol->bypass, bio, error);
-	return lc_read_end(&vol->c, bio, error);
+	struct lc_request *io = lc_bio_request(bio);
+	int ret;
+
+	if (bio_op(bio) == REQ_OP_READ)
+		return lc_read_end(&vol->c, bio, error);
+	if (io->around) {
+		ret = lc_around_end(vol->around, bio, error);
+		if (ret != DM_ENDIO_DONE)
+			return ret;
+	}
+	return lc_bypass_end(vol->bypass, bio, error);
 }
 
 void lc_map_resume(struct lc_volume *vol)

@@ -2,7 +2,7 @@
 /*
  * The way of a bio: which room it goes to, by its operation and the mode of the volume.
  *
- * Below target.c; above read, write, discard and bypass, which do not know it.
+ * Below target.c; above read, write, discard, around and bypass, which do not know it.
  */
 #ifndef LC_MAP_H
 #define LC_MAP_H

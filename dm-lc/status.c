@@ -69,6 +69,7 @@ void lc_status_info(struct lc_volume *vol, char *result, unsigned int maxlen)
 	DMEMIT(" parked_blocks %llu", lc_intake_blocks(vol->intake));
 	DMEMIT(" batches %llu", sum.batches);
 	DMEMIT(" promoted %llu", sum.promoted);
+	DMEMIT(" bypassed_bytes %llu", sum.around);
 	DMEMIT(" ssd_writes %llu", sum.ssd.writes);
 	DMEMIT(" ssd_written_bytes %llu", sum.ssd.written);
 	DMEMIT(" ssd_read_bytes %llu", sum.ssd.read);

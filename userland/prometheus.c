@@ -43,6 +43,8 @@ static const struct number numbers[] = {
 	  "Batches of writeback that freed segments.", 1 },
 	{ "promoted", "lc_promoted_bytes_total", NULL, "counter",
 	  "Data brought to the SSD because it was read.", BLOCK },
+	{ "bypassed_bytes", "lc_bypassed_bytes_total", NULL, "counter",
+	  "Data that went around the log, straight to the hard disk.", 1 },
 	{ "ssd_writes", "lc_device_writes_total", "device=\"ssd\"", "counter",
 	  "Writes that dm-lc has sent to a device, not those of users past the cache.", 1 },
 	{ "hdd_writes", "lc_device_writes_total", "device=\"hdd\"", "counter", NULL, 1 },

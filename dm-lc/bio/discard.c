@@ -209,7 +209,7 @@ static void below_put(struct discard *one)
 {
 	if (!atomic_dec_and_test(&one->pending))
 		return;
-	lc_doubt_discarded(&one->d->c->doubt, one->claim.first, one->claim.last);
+	lc_doubt_changed(&one->d->c->doubt, one->claim.first, one->claim.last);
 	discard_end(one, READ_ONCE(one->error));
 }
 
@@ -253,7 +253,7 @@ static void send_below(struct discard *one)
 		return;
 	}
 	one->error = 0;
-	lc_doubt_discarded(&c->doubt, claim->first, claim->last);
+	lc_doubt_changed(&c->doubt, claim->first, claim->last);
 	atomic_set(&one->pending, 1);
 	send_piece(one, sector, n);
 	if (n < nr)

@@ -42,6 +42,7 @@
 #include <linux/slab.h>
 #include <linux/wait.h>
 
+#include "bio/around.h"
 #include "bio/bypass.h"
 #include "bio/flush.h"
 #include "bio/intake.h"
@@ -67,6 +68,7 @@ struct lc_intake {
 	struct lc_cache *c;
 	struct lc_flush *flush;
 	struct lc_bypass *bypass;
+	struct lc_around *around;
 	struct lc_merge merge;
 	/* Not in a line with what every write reads. */
 	spinlock_t lock ____cacheline_aligned_in_smp;	/* guards these three */
@@ -298,6 +300,19 @@ static bool may_sleep(const struct bio *bio)
 	       !(current->flags & (PF_MEMALLOC | PF_WQ_WORKER));
 }
 
+/*
+ * Send a long write around the log, if that is allowed.  It does not overtake one that is parked
+ * (Q2).  io->iter is all of it.  Return: whether the bio is taken care of.
+ */
+static bool try_around(struct lc_intake *intake, struct lc_request *io)
+{
+	if (!lc_around_follows(intake->around, lc_request_bio(io)))
+		return false;
+	if (READ_ONCE(intake->queue.nr) && overlaps(intake, io))
+		return false;
+	return lc_around_map(intake->around, io);
+}
+
 int lc_intake_map(struct lc_intake *intake, struct bio *bio)
 {
 	struct lc_request *io = lc_bio_request(bio);
@@ -306,6 +321,8 @@ int lc_intake_map(struct lc_intake *intake, struct bio *bio)
 	if (lc_mode(&intake->c->health) == LC_MODE_FAIL)
 		return DM_MAPIO_KILL;
 	io->iter = bio->bi_iter;
+	if (lc_around_wants(intake->c, bio) && try_around(intake, io))
+		return DM_MAPIO_SUBMITTED;
 	if (!must_park(intake, io))
 		ret = lc_write_run(intake->c, io, false, NULL);
 	if (ret && bio->bi_opf & REQ_NOWAIT && io->iter.bi_size == bio->bi_iter.bi_size) {
@@ -512,7 +529,7 @@ void lc_intake_stop(struct lc_intake *intake)
 }
 
 struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
-				   struct lc_bypass *bypass)
+				   struct lc_bypass *bypass, struct lc_around *around)
 {
 	struct lc_intake *intake = kzalloc(sizeof(*intake), GFP_KERNEL);
 	u32 i;
@@ -525,6 +542,7 @@ struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
 	intake->c = c;
 	intake->flush = flush;
 	intake->bypass = bypass;
+	intake->around = around;
 	intake->merge = (struct lc_merge){ c, merged };
 	spin_lock_init(&intake->lock);
 	lc_queue_init(&intake->queue);

@@ -4,7 +4,7 @@
  *
  * Writes that find no space are parked, up to a limit, and one worker continues them in their turn.
  * The intake decides which writes wait and how many; queue.h says whose turn it is, throttle.h at
- * which rate.  write.h, merge.h, flush.h and bypass.h do the work.
+ * which rate.  write.h, merge.h, flush.h, around.h and bypass.h do the work.
  */
 #ifndef LC_INTAKE_H
 #define LC_INTAKE_H
@@ -13,17 +13,18 @@
 
 struct bio;
 struct dm_target;
+struct lc_around;
 struct lc_bypass;
 struct lc_cache;
 struct lc_flush;
 struct lc_intake;
 
 /*
- * @c: set up to the log.  @flush and @bypass outlive the intake.  Sets env.unpark.  May sleep.
+ * @c: set up to the log.  The other three outlive the intake.  Sets env.unpark.  May sleep.
  * Return: the intake or NULL.
  */
 struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
-				   struct lc_bypass *bypass);
+				   struct lc_bypass *bypass, struct lc_around *around);
 /* After lc_intake_stop().  @intake or NULL.  May sleep. */
 void lc_intake_destroy(struct lc_intake *intake);
 

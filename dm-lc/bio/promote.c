@@ -208,14 +208,15 @@ bool lc_promote_map(struct lc_promote *promote, struct bio *bio)
 	u64 block = bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
 	u64 end = DIV_ROUND_UP_ULL(bio_end_sector(bio), LC_BLOCK_SECTORS);
 	struct promoted_read *read;
-	u32 stream, nr, i;
+	u32 stream, kb, nr, i;
 	u8 use;
 
 	if (!admit)
 		return false;
 	/* Also of those that are too long: what follows them belongs to their stream. */
 	stream = lc_stream_note(&promote->streams, bio->bi_iter.bi_sector, bio_sectors(bio));
-	if (end - block > READ_BLOCKS ||
+	kb = READ_ONCE(c->env.params.bypass_kb);
+	if (end - block > READ_BLOCKS || (kb && stream / 2 > kb) ||
 	    end << LC_BLOCK_SHIFT > c->sb.volume_sectors ||
 	    lc_mode(&c->health) != LC_MODE_RW || lc_ssd_failed(&c->health) ||
 	    !time_after_eq(jiffies, READ_ONCE(promote->paused)))

@@ -47,6 +47,7 @@ static const struct option options[] = {
 	OPTION(lanes, 0, 128, 0, true),
 	SWITCH(stats, 0),
 	SWITCH(read_cache, 0),
+	OPTION(bypass_kb, 0, 1048576, 0, false),
 };
 
 static u32 *value_of(struct lc_params *params, const struct option *o)

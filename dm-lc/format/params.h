@@ -22,6 +22,7 @@ struct lc_params {
 	u32 lanes;			/* open segments; 0: as many as memory nodes */
 	u32 stats;			/* 0: off; 1: counters count */
 	u32 read_cache;			/* 1: what is read from the HDD is cached, too */
+	u32 bypass_kb;			/* longer sequential writes go around the log; 0: none */
 	u32 given;			/* bit i: option i was set by hand and is printed */
 };
 

@@ -41,6 +41,7 @@
 #include "log/cache.h"
 
 struct lc_writeback;
+struct lc_around;
 struct lc_bypass;
 struct lc_discards;
 struct lc_flush;
@@ -67,6 +68,7 @@ struct lc_volume {
 	struct lc_cache c;
 	struct lc_writeback *wb;
 	struct lc_discards *discards;
+	struct lc_around *around;
 	struct lc_bypass *bypass;
 	struct lc_rescue *rescue;
 	struct lc_flush *flush;

@@ -62,6 +62,24 @@ static int load_log(struct lc_cache *c, u64 *next_seq, u64 *next_segment)
 	return ret ? ret : lc_recovery_run(c, next_seq, next_segment);
 }
 
+/*
+ * What an earlier life wrote around the log may still be in the HDD's cache, after a warm reboot
+ * (AR4).  The mark was written with a FLUSH.
+ */
+static int flush_hdd(struct lc_cache *c)
+{
+	int ret = 0;
+
+	if (c->sb.mark_offset != LC_NO_MARK)
+		lc_doubt_marked(&c->doubt);
+	else
+		ret = lc_doubt_flush(&c->doubt, &c->env);
+	if (ret)
+		lc_err(&c->env, "the backing device failed a FLUSH, error %d: see its messages",
+		       ret);
+	return ret;
+}
+
 int lc_start(struct lc_cache *c)
 {
 	u64 next_seq, next_segment;
@@ -85,8 +103,9 @@ int lc_start(struct lc_cache *c)
 	ret = lc_super_begin_epoch(c->super, c->mark, c->nr_lanes, next_seq, next_segment);
 	if (ret)
 		return ret;
-	if (c->sb.mark_offset != LC_NO_MARK)
-		lc_doubt_marked(&c->doubt);
+	ret = flush_hdd(c);
+	if (ret)
+		return ret;
 	lc_info(&c->env, "epoch %llu: %llu blocks cached, %llu dirty", c->sb.epoch,
 		lc_index_cached(c->index), lc_index_dirty(c->index));
 	return 0;

@@ -25,6 +25,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include "bio/around.h"
 #include "bio/bypass.h"
 #include "bio/discard.h"
 #include "bio/flush.h"
@@ -253,9 +254,12 @@ static int create_rooms(struct lc_volume *vol, u32 nr_lanes)
 	vol->flush = lc_flush_create(c);
 	if (!vol->flush)
 		goto destroy_bypass;
-	vol->intake = lc_intake_create(c, vol->flush, vol->bypass);
-	if (!vol->intake)
+	vol->around = lc_around_create(c, vol->flush);
+	if (!vol->around)
 		goto destroy_flush;
+	vol->intake = lc_intake_create(c, vol->flush, vol->bypass, vol->around);
+	if (!vol->intake)
+		goto destroy_around;
 	if (create_queues(vol))
 		goto destroy_intake;
 	vol->discards = lc_discard_create(c);
@@ -289,6 +293,8 @@ destroy_queues:
 	destroy_queues(vol);
 destroy_intake:
 	lc_intake_destroy(vol->intake);
+destroy_around:
+	lc_around_destroy(vol->around);
 destroy_flush:
 	lc_flush_destroy(vol->flush);
 destroy_bypass:
@@ -340,6 +346,7 @@ void lc_volume_teardown(struct lc_volume *vol)
 	lc_keep_destroy(vol->keep);
 	lc_promote_destroy(vol->promote);
 	lc_intake_destroy(vol->intake);
+	lc_around_destroy(vol->around);
 	lc_bypass_destroy(vol->bypass);
 	lc_claims_destroy(c->claims);
 	lc_refill_destroy(c->refill);

@@ -37,6 +37,7 @@ struct lc_log {
 	struct lc_submit *submit;
 	spinlock_t lock;		/* in completion context too */
 	struct list_head pending;	/* records not durable, in seq order; lock */
+	u64 first_seq;			/* of this life; constant once it has begun */
 	u64 last_seq;			/* lock */
 	u64 written_seq;		/* lock */
 	u64 durable_seq;		/* lock */
@@ -90,6 +91,11 @@ u64 lc_log_durable_seq(struct lc_log *log)
 	seq = log->durable_seq;
 	spin_unlock_irqrestore(&log->lock, flags);
 	return seq;
+}
+
+bool lc_log_life_durable(struct lc_log *log)
+{
+	return lc_log_durable_seq(log) >= log->first_seq;
 }
 
 void lc_log_append(struct lc_log *log, struct lc_record *rec, bool want_durable)
@@ -662,6 +668,7 @@ void lc_log_start(struct lc_log *log, u64 next_seq)
 
 	/* Somebody may ask for the status. */
 	spin_lock_irqsave(&log->lock, flags);
+	log->first_seq = next_seq;
 	log->last_seq = next_seq - 1;
 	log->written_seq = log->last_seq;
 	log->durable_seq = log->last_seq;

@@ -181,6 +181,9 @@ bool lc_log_in_trouble(const struct lc_log *log);
 /* The last seq that was given.  Any context. */
 u64 lc_log_last_seq(struct lc_log *log);
 
+/* Is a record of this life durable?  Any context. */
+bool lc_log_life_durable(struct lc_log *log);
+
 /* The last seq that is durable.  Any context. */
 u64 lc_log_durable_seq(struct lc_log *log);
 

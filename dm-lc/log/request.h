@@ -11,6 +11,7 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
+#include "store/claims.h"
 #include "store/env.h"
 
 enum lc_class {
@@ -42,18 +43,23 @@ struct lc_request {
 	void *owner;			/* of queued work: the worker finds its state there */
 	struct bvec_iter iter;		/* write: what is left; read: as submitted */
 	union {
-		struct work_struct work;
+		struct {
+			struct work_struct work;
+			struct lc_claim claim;	/* of a write around the log */
+		};
 		struct lc_waiting waiting;	/* while parked; owned by the intake */
 	};
 	union {
-		u64 target;		/* flush: seq that must be durable */
+		/* flush: seq that must be durable; before, on the HDD: see around.c */
+		u64 target;
 		u64 segment;		/* read of the SSD: number of the segment */
 	};
-	u32 position;			/* read of the SSD: a slot of it */
+	u32 position;			/* read of the SSD: a slot of it; flush: see around.c */
 	bool on_ssd;			/* read: mapped there */
 	bool verify;			/* and to be checked when it has ended */
 	bool on_hdd;			/* read: mapped there */
 	bool hdd_becomes_valid;		/* bypassed write: covers what the HDD does not hold */
+	bool around;			/* write or FLUSH of the HDD, of around.c */
 	u8 in_flight;			/* bypassed write: 1 + generation, or 0: not counted */
 };
 

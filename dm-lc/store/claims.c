@@ -41,15 +41,34 @@ void lc_claims_destroy(struct lc_claims *claims)
 	kfree(claims);
 }
 
+/* [lock] */
+static void add(struct lc_claims *claims, struct lc_claim *claim)
+{
+	lockdep_assert_held(&claims->lock);
+	claim->ticket = claims->next_ticket++;
+	claim->added = true;
+	tree_insert(claim, &claims->trees[claim->kind]);
+}
+
 void lc_claims_add(struct lc_claims *claims, struct lc_claim *claim)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&claims->lock, flags);
-	claim->ticket = claims->next_ticket++;
-	claim->added = true;
-	tree_insert(claim, &claims->trees[claim->kind]);
+	add(claims, claim);
 	spin_unlock_irqrestore(&claims->lock, flags);
+}
+
+bool lc_claims_try(struct lc_claims *claims, struct lc_claim *claim)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&claims->lock, flags);
+	if (!tree_iter_first(&claims->trees[LC_CLAIM_COPY], claim->first, claim->last) &&
+	    !tree_iter_first(&claims->trees[LC_CLAIM_DISCARD], claim->first, claim->last))
+		add(claims, claim);
+	spin_unlock_irqrestore(&claims->lock, flags);
+	return claim->added;
 }
 
 bool lc_claims_turn(struct lc_claims *claims, const struct lc_claim *claim)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Claims of blocks on the HDD, by discards and by the runs that writeback copies.
+ * Claims of blocks on the HDD, by discards, by the runs that writeback copies, and by writes that
+ * go around the log.
  *
  * A claim is for a range of blocks, of one of the two kinds.  It is added, gets its turn, and is
- * dropped.  Claims of one kind do not exclude each other.
+ * dropped.  Claims of one kind do not exclude each other.  To a copy, a write around the log is the
+ * same as a discard: it changes what the HDD holds.  So it has that kind.
  *
  * Invariants
  *  CL1 A copy and a discard with overlapping ranges never have their turns at the same time.  The
@@ -14,6 +16,8 @@
  *      after the discard.  So no write that was sent after that end is taken for older (D26).
  *  CL4 A copy whose claim is dropped kicks the discards if any is claimed, under the lock.  A
  *      discard is claimed before it finds that it is not its turn: so it misses no end of a copy.
+ *  CL5 lc_claims_try() adds a claim only while no other one overlaps it.  So it has its turn at
+ *      once, and whatever came before it has ended on the HDD.
  */
 #ifndef LC_CLAIMS_H
 #define LC_CLAIMS_H
@@ -27,7 +31,7 @@
 
 enum lc_claim_kind {
 	LC_CLAIM_COPY,
-	LC_CLAIM_DISCARD,
+	LC_CLAIM_DISCARD,		/* and writes around the log */
 };
 
 /*
@@ -84,6 +88,15 @@ static inline void lc_claim_init(struct lc_claim *claim, enum lc_claim_kind kind
  * Any context.  Nothing may be done in the range before lc_claims_turn().
  */
 void lc_claims_add(struct lc_claims *claims, struct lc_claim *claim);
+
+/**
+ * lc_claims_try() - claim a range that nobody has claimed
+ * @claims: the claims
+ * @claim: initialised, not added
+ *
+ * Any context.  Return: whether it was added; then it has its turn (CL5).
+ */
+bool lc_claims_try(struct lc_claims *claims, struct lc_claim *claim);
 
 /**
  * lc_claims_turn() - has a claim its turn?
@@ -148,7 +161,7 @@ void lc_claims_let(struct lc_claims *claims, struct lc_claim *claim);
 bool lc_claims_held(struct lc_claims *claims, u64 first, u64 last);
 
 /**
- * lc_claims_discards() - does a discard claim any of these blocks?
+ * lc_claims_discards() - does a discard, or a write around the log, claim any of these blocks?
  * @claims: the claims
  * @first: block number
  * @last: the last of them

@@ -38,7 +38,7 @@ void lc_doubt_sent(struct lc_doubt *doubt, u64 block, u8 mask)
 		add(doubt, doubt->sent, i, mask);
 }
 
-void lc_doubt_discarded(struct lc_doubt *doubt, u64 first, u64 last)
+void lc_doubt_changed(struct lc_doubt *doubt, u64 first, u64 last)
 {
 	u32 i;
 
@@ -75,14 +75,38 @@ void lc_doubt_end(struct lc_doubt *doubt, bool well)
 
 	spin_lock_irqsave(&doubt->lock, flags);
 	for (i = 0; i < LC_SB_SAMPLES; i++) {
+		u8 left = doubt->doubtful[i];
+
 		if (well)
-			doubt->doubtful[i] &= ~doubt->taken[i];	/* DB2 */
+			left &= ~doubt->taken[i];	/* DB2 */
 		else
-			doubt->doubtful[i] |= doubt->covered[i];
+			left |= doubt->covered[i];
+		WRITE_ONCE(doubt->doubtful[i], left);
 	}
 	memset(doubt->covered, 0, sizeof(doubt->covered));
 	memset(doubt->taken, 0, sizeof(doubt->taken));
+	if (!well)
+		WRITE_ONCE(doubt->failures, doubt->failures + 1);
 	spin_unlock_irqrestore(&doubt->lock, flags);
+}
+
+void lc_doubt_flush_failed(struct lc_doubt *doubt)
+{
+	unsigned long flags;
+	u32 i;
+
+	spin_lock_irqsave(&doubt->lock, flags);
+	for (i = 0; i < LC_SB_SAMPLES; i++)
+		WRITE_ONCE(doubt->doubtful[i],
+			   doubt->doubtful[i] | doubt->sent[i] | doubt->covered[i]);
+	memset(doubt->taken, 0, sizeof(doubt->taken));
+	WRITE_ONCE(doubt->failures, doubt->failures + 1);
+	spin_unlock_irqrestore(&doubt->lock, flags);
+}
+
+u32 lc_doubt_failures(const struct lc_doubt *doubt)
+{
+	return READ_ONCE(doubt->failures);
 }
 
 bool lc_doubt_any(struct lc_doubt *doubt)
@@ -90,7 +114,7 @@ bool lc_doubt_any(struct lc_doubt *doubt)
 	u32 i;
 
 	for (i = 0; i < lc_samples(doubt->nr_blocks); i++) {
-		if (doubt->doubtful[i])
+		if (READ_ONCE(doubt->doubtful[i]))
 			return true;
 	}
 	return false;

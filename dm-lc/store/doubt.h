@@ -21,12 +21,18 @@
  *      a tail that has passed the failed batch.  In each case the block may not have been
  *      written to the HDD again: it was overwritten in the cache, discarded, lost or refused.
  *
+ *  DB3 A FLUSH of the HDD that fails, whoever sent it, counts as one that has failed for all that
+ *     was written before it, by whomever.  So those who wrote compare the number of failures:
+ *     writeback before its first write of a batch and after its FLUSH, and the FLUSH of a user
+ *     after writes around the log (around.h).  If it has changed, nothing of that is believed.
+ *
  * The HDD may return anything for a discarded block, and something else the next time.  So a
  * discard adds its sectors to `sent`, before it is sent and again when it has ended, and takes none
- * out of `doubtful`.
+ * out of `doubtful`.  A write around the log does the same.
  *
- * One FLUSH of the HDD at a time: from writeback under batch_lock, which lc_wb_flush() asserts, or
- * while writeback is paused.
+ * One FLUSH of the HDD of our own at a time: from writeback under batch_lock, which lc_wb_flush()
+ * asserts, or while writeback is paused.  Those of users are sent at any time.  If one succeeds,
+ * that changes nothing here.
  */
 #ifndef LC_DOUBT_H
 #define LC_DOUBT_H
@@ -47,7 +53,9 @@ struct lc_doubt {
 	u8 sent[LC_SB_SAMPLES];
 	u8 covered[LC_SB_SAMPLES];
 	u8 taken[LC_SB_SAMPLES];	/* by writes begun after the last FLUSH, without an error */
-	u8 doubtful[LC_SB_SAMPLES];	/* its writer, the sender of FLUSHes, reads it without */
+	/* The sender of our own FLUSHes reads it without: READ_ONCE() */
+	u8 doubtful[LC_SB_SAMPLES];
+	u32 failures;			/* FLUSHes that failed, see DB3; READ_ONCE() */
 };
 
 /*
@@ -73,15 +81,15 @@ void lc_doubt_marked(struct lc_doubt *doubt);
 void lc_doubt_sent(struct lc_doubt *doubt, u64 block, u8 mask);
 
 /**
- * lc_doubt_discarded() - these blocks are discarded on the HDD
+ * lc_doubt_changed() - these blocks are discarded, or written around the log
  * @doubt: of the volume
  * @first: block of the volume
  * @last: block of the volume
  *
- * Any context.  Called before the discard is sent, and again when it has ended: a FLUSH that
- * begins in between may cover the discard or not.
+ * Any context.  Called before the bio is sent to the HDD, and again when it has ended: a FLUSH that
+ * begins in between may cover it or not.
  */
-void lc_doubt_discarded(struct lc_doubt *doubt, u64 first, u64 last);
+void lc_doubt_changed(struct lc_doubt *doubt, u64 first, u64 last);
 
 /**
  * lc_doubt_taken() - the HDD has taken a write of these sectors
@@ -105,6 +113,17 @@ void lc_doubt_end(struct lc_doubt *doubt, bool well);
  * sender of the FLUSHes, so that none begins or ends at the same time.
  */
 bool lc_doubt_any(struct lc_doubt *doubt);
+
+/**
+ * lc_doubt_flush_failed() - a FLUSH or a FUA write of a user, which went to the HDD, has failed
+ * @doubt: of the volume
+ *
+ * Any context, before the bio ends.
+ */
+void lc_doubt_flush_failed(struct lc_doubt *doubt);
+
+/* How many FLUSHes of the HDD have failed (DB3)?  Any context. */
+u32 lc_doubt_failures(const struct lc_doubt *doubt);
 
 /**
  * lc_doubt_flush() - send a FLUSH to the HDD, with lc_doubt_begin() and lc_doubt_end()

@@ -116,11 +116,16 @@ void lc_io_batch_wait(struct lc_io_batch *batch)
 	wait_for_completion_io(&batch->done);
 }
 
-void lc_io_end_again(struct bio *bio)
+void lc_io_renew(struct bio *bio)
 {
 	bio_clear_flag(bio, BIO_QOS_THROTTLED);
 	bio_clear_flag(bio, BIO_QOS_MERGED);
 	atomic_set(&bio->__bi_remaining, 1);
+}
+
+void lc_io_end_again(struct bio *bio)
+{
+	lc_io_renew(bio);
 	bio_endio(bio);
 }
 

@@ -102,11 +102,18 @@ void lc_io_batch_read(struct lc_io_batch *batch, struct lc_io_read *read,
 void lc_io_batch_wait(struct lc_io_batch *batch);
 
 /**
+ * lc_io_renew() - prepare a bio that has ended for ending again
+ * @bio: an end_io function returned DM_ENDIO_INCOMPLETE for it
+ *
+ * Any context.  What the block layer counted at the first end must not be counted again.
+ */
+void lc_io_renew(struct bio *bio);
+
+/**
  * lc_io_end_again() - end a bio whose completion was interrupted
  * @bio: an end_io function returned DM_ENDIO_INCOMPLETE for it, or it never started
  *
- * Process context.  It goes through bio_endio() a second time: what the block layer
- * counted there the first time must not be counted again.
+ * Process context.  It goes through bio_endio() a second time, as lc_io_renew() allows.
  */
 void lc_io_end_again(struct bio *bio);
 

@@ -64,6 +64,11 @@ void lc_stats_promoted(struct lc_stats *stats, u32 nr)
 	this_cpu_add(stats->counts->promoted, nr);
 }
 
+void lc_stats_around(struct lc_stats *stats, u32 bytes)
+{
+	this_cpu_add(stats->counts->around, bytes);
+}
+
 void lc_stats_sent(struct lc_stats *stats, bool ssd, blk_opf_t opf, u32 bytes)
 {
 	struct lc_sent __percpu *sent = ssd ? &stats->counts->ssd : &stats->counts->hdd;

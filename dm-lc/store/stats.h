@@ -26,6 +26,7 @@ struct lc_counts {
 	u64 parked;		/* writes that found no buffer or segment */
 	u64 batches;		/* of writeback that moved the tail */
 	u64 promoted;		/* blocks that became valid on the SSD because they were read */
+	u64 around;		/* bytes written around the log */
 	struct lc_sent ssd, hdd;
 };
 
@@ -56,6 +57,9 @@ void lc_stats_batch(struct lc_stats *stats);
 
 /* So many blocks were promoted.  Any context. */
 void lc_stats_promoted(struct lc_stats *stats, u32 nr);
+
+/* A write of so many bytes goes around the log.  Any context. */
+void lc_stats_around(struct lc_stats *stats, u32 bytes);
 
 /**
  * lc_stats_sent() - dm-lc sends a bio

@@ -70,6 +70,32 @@ static void free_way(struct kunit *test)
 	claims_destroy(claims);
 }
 
+/* CL5: beside a claim of either kind there is none, and a copy waits for it as for a discard. */
+static void only_alone(struct kunit *test)
+{
+	struct lc_claims *claims = claims_create(test);
+	struct lc_claim copy, discard, around, late;
+
+	add(claims, &copy, LC_CLAIM_COPY, 10, 10);
+	add(claims, &discard, LC_CLAIM_DISCARD, 30, 10);
+	lc_claim_init(&around, LC_CLAIM_DISCARD, 19, 5);
+	KUNIT_EXPECT_FALSE(test, lc_claims_try(claims, &around));
+	lc_claim_init(&around, LC_CLAIM_DISCARD, 25, 6);
+	KUNIT_EXPECT_FALSE(test, lc_claims_try(claims, &around));
+	lc_claims_drop(claims, &around);
+	lc_claim_init(&around, LC_CLAIM_DISCARD, 20, 10);
+	KUNIT_EXPECT_TRUE(test, lc_claims_try(claims, &around));
+	KUNIT_EXPECT_TRUE(test, lc_claims_turn(claims, &around));
+	add(claims, &late, LC_CLAIM_COPY, 29, 1);
+	KUNIT_EXPECT_FALSE(test, lc_claims_turn(claims, &late));
+	lc_claims_drop(claims, &around);
+	KUNIT_EXPECT_TRUE(test, lc_claims_turn(claims, &late));
+	lc_claims_drop(claims, &late);
+	lc_claims_drop(claims, &copy);
+	lc_claims_drop(claims, &discard);
+	claims_destroy(claims);
+}
+
 /* A copy that waits for a discard comes before a discard that was added after it. */
 static void first_come(struct kunit *test)
 {
@@ -215,6 +241,7 @@ static void discards_of(struct kunit *test)
 
 static struct kunit_case claims_cases[] = {
 	KUNIT_CASE(free_way),
+	KUNIT_CASE(only_alone),
 	KUNIT_CASE(first_come),
 	KUNIT_CASE(random_claims),
 	KUNIT_CASE(holding),

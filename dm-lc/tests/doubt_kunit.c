@@ -111,20 +111,43 @@ static void discards(struct kunit *test)
 {
 	begin_life();
 	/* Between two samples. */
-	lc_doubt_discarded(&doubt, lc_sample_block(BLOCKS, 17) + 1,
-			   lc_sample_block(BLOCKS, 18) - 1);
+	lc_doubt_changed(&doubt, lc_sample_block(BLOCKS, 17) + 1,
+			 lc_sample_block(BLOCKS, 18) - 1);
 	flush(false);
 	KUNIT_EXPECT_FALSE(test, lc_doubt_any(&doubt));
-	lc_doubt_discarded(&doubt, 5, 5);
+	lc_doubt_changed(&doubt, 5, 5);
 	lc_doubt_begin(&doubt);
-	lc_doubt_discarded(&doubt, 5, 5);
+	lc_doubt_changed(&doubt, 5, 5);
 	lc_doubt_end(&doubt, true);
 	flush(false);
 	KUNIT_EXPECT_TRUE(test, lc_doubt_any(&doubt));
-	lc_doubt_discarded(&doubt, 5, 5);
+	lc_doubt_changed(&doubt, 5, 5);
 	flush(true);
 	KUNIT_EXPECT_TRUE(test, lc_doubt_any(&doubt));
 	put(5, 0xff);
+	flush(true);
+	KUNIT_EXPECT_FALSE(test, lc_doubt_any(&doubt));
+}
+
+/* DB3: it covers what was sent, what our own FLUSH has covered, and what was taken. */
+static void flush_of_a_user(struct kunit *test)
+{
+	u32 before;
+
+	begin_life();
+	before = lc_doubt_failures(&doubt);
+	put(3, 0xff);
+	lc_doubt_begin(&doubt);
+	lc_doubt_flush_failed(&doubt);
+	lc_doubt_end(&doubt, true);
+	KUNIT_EXPECT_TRUE(test, lc_doubt_any(&doubt));
+	KUNIT_EXPECT_NE(test, lc_doubt_failures(&doubt), before);
+	/* Written before it failed: that write counts for nothing. */
+	put(3, 0xff);
+	lc_doubt_flush_failed(&doubt);
+	flush(true);
+	KUNIT_EXPECT_TRUE(test, lc_doubt_any(&doubt));
+	put(3, 0xff);
 	flush(true);
 	KUNIT_EXPECT_FALSE(test, lc_doubt_any(&doubt));
 }
@@ -147,6 +170,7 @@ static struct kunit_case doubt_cases[] = {
 	KUNIT_CASE(written_again),
 	KUNIT_CASE(in_part),
 	KUNIT_CASE(discards),
+	KUNIT_CASE(flush_of_a_user),
 	KUNIT_CASE(earlier_life),
 	{}
 };

@@ -54,7 +54,10 @@ int lc_wb_flush(struct lc_writeback *wb)
 		if (item->done && item->result == LC_WB_COPIED)
 			lc_doubt_taken(doubt, item->block, item->mask);
 	}
-	return lc_doubt_flush(doubt, &wb->c->env) ? -EIO : 0;
+	if (lc_doubt_flush(doubt, &wb->c->env))
+		return -EIO;
+	/* A FLUSH of a user may have dropped what the batch has copied (DB3). */
+	return lc_doubt_failures(doubt) == wb->hdd_failures ? 0 : -EIO;
 }
 
 static void clean_item(struct lc_cache *c, const struct lc_wb_item *item)

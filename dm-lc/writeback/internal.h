@@ -41,6 +41,7 @@ struct lc_writeback {
 	struct lc_wbcopy *copy;
 	struct workqueue_struct *wq;	/* of each copier: kept when that is replaced */
 
+	u32 hdd_failures;	/* before the batch was copied (DB3); owned as above */
 	bool paused;		/* the thread must do no I/O; READ_ONCE() */
 	bool quiesced;		/* it has seen that, and does none; READ_ONCE() */
 	bool filling;		/* between the watermarks: drain on; thread only */

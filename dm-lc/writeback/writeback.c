@@ -329,6 +329,7 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 		lc_kick(&c->env.refill);
 	}
 	begun = jiffies;
+	wb->hdd_failures = lc_doubt_failures(&c->doubt);
 	how.max_row = lc_patience_row(&wb->patience, wb->list.nr);
 	ret = lc_wbcopy_run(wb->copy, wb->list.items, wb->list.nr, &how);
 	if (ret == -EINTR || ret == -EREMOTEIO || ret == -ENODATA) {

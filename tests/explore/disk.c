@@ -141,7 +141,7 @@ static void cmd_tell(const struct cmd *cmd, const char *how)
 		[OWNER_SYNC] = "metadata", [OWNER_READ] = "read", [OWNER_RECORD] = "record",
 		[OWNER_LOG_FLUSH] = "log",
 		[OWNER_WRITEBACK] = "writeback", [OWNER_WRITEBACK_FLUSH] = "writeback",
-		[OWNER_DISCARD] = "discard",
+		[OWNER_DISCARD] = "discard", [OWNER_AROUND] = "around",
 	};
 
 	say("%6u %s of %u:%u (%s, %s page %u) %s", world->life->now,

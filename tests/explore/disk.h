@@ -52,6 +52,7 @@ enum cmd_owner {
 	OWNER_WRITEBACK,
 	OWNER_WRITEBACK_FLUSH,
 	OWNER_DISCARD,
+	OWNER_AROUND,			/* a user's write around the log, or its FLUSH */
 };
 
 struct bio;
@@ -69,7 +70,8 @@ struct cmd {
 	u32 voided;			/* by a FLUSH that failed: volatile for ever */
 	u32 nr_pieces;
 	struct piece *pieces;
-	u32 rec;			/* OWNER_RECORD: index, place; OWNER_DISCARD: which one */
+	/* OWNER_RECORD: index, place; OWNER_DISCARD: which one; OWNER_AROUND: first operation, how many */
+	u32 rec;
 	u32 place;
 	struct bio *bio;		/* or NULL */
 };

@@ -52,7 +52,7 @@ static struct {
 	KIND(cuts) KIND(old_cuts) KIND(old_hdd) KIND(old_ssd) KIND(old_taken) KIND(unreadable) \
 	KIND(moved_head) KIND(cut_runs) KIND(cut_discards) KIND(direct) KIND(waits) KIND(met) \
 	KIND(left_open) KIND(again) KIND(merges) KIND(solid) KIND(through) KIND(parked) \
-	KIND(slept) KIND(relogged) KIND(reading) KIND(settled)
+	KIND(slept) KIND(relogged) KIND(reading) KIND(settled) KIND(around)
 
 static struct {
 	u64 states, seeds;
@@ -129,6 +129,7 @@ static void params_draw(struct params *p, struct rng *rng)
 {
 	struct rng lanes = { .state = ~rng->state };
 	struct rng head = { .state = rng->state ^ 1ULL << 63 };
+	struct rng around = { .state = rng->state ^ 1ULL << 62 };
 
 	/* Recovery reads 32 segments at a time: what it does behind them wants larger rings. */
 	p->segments = chance(rng, 75) ? 16 : 16 + rnd(rng, MAX_SEGMENTS - 15);
@@ -160,6 +161,7 @@ static void params_draw(struct params *p, struct rng *rng)
 	/* The same; the seam is often within the blocks that are written to most. */
 	if (chance(&head, 25))
 		p->layout = LAYOUT_MOVED_HEAD;
+	p->around = chance(&around, 30);
 	p->head = 1 + rnd(&head, chance(&head, 50) ? 4 : p->blocks - 1);
 }
 
@@ -215,6 +217,7 @@ static void count_life(const struct life *life)
 	seen.solid += world->standin->nr_solid;
 	seen.parked += world->standin->nr_parked;
 	seen.slept += world->standin->nr_slept;
+	seen.around += world->standin->nr_around;
 	seen.relogged += lc_writeback_relogged(world->vol->wb);
 }
 
@@ -275,6 +278,7 @@ static bool explore_life(struct life *life, u64 seed, u64 *state)
 		return false;
 	}
 	step_take(&path.steps[path.nr_steps++], life, &crash);
+	history_around(&crash, judge_saw);
 	history_cut(life, crash.at, life_other(life), life_other(life)->start_seq);
 	return true;
 }

@@ -19,6 +19,7 @@ void history_reset(void)
 	world->last_seq = 0;
 	world->base_seq = 0;
 	world->base_op = world->nr_ops;
+	world->around_op = world->nr_ops + 1;
 	memset(&world->base, 0, sizeof(world->base));
 	memset(world->base_map, 0xff, sizeof(world->base_map));
 }
@@ -38,7 +39,7 @@ u32 op_add(u32 block, u32 nr, u8 mask, u32 rec)
 	}
 	world->ops[++world->nr_ops] = (struct op) {
 		.block = block, .nr = nr, .mask = mask, .rec = rec, .time = world->life->now,
-		.acked = NEVER,
+		.acked = NEVER, .ended = NEVER,
 	};
 	if (rec != NONE)
 		world->recs[rec].last_op = world->nr_ops;
@@ -111,6 +112,22 @@ bool op_survives(u32 n, u32 last_write, u64 last_seq)
 	return seq && seq <= last_seq;
 }
 
+/* A write around the log, if it is one and was promised: newer ones stay. */
+static void around_apply(struct content *content, u32 n, u32 at)
+{
+	const struct op *op = &world->ops[n];
+	u32 first = op->block * PAGE_SECTORS, s;
+
+	if (!op->around || op->dead || op->acked > at)
+		return;
+	for (s = 0; s < PAGE_SECTORS; s++) {
+		if (!(op->mask & 1u << s) || content->op[first + s] > n)
+			continue;
+		content->op[first + s] = n;
+		content->weak[first + s] = false;
+	}
+}
+
 /**
  * content_apply() - what operations make of the volume
  * @content: before, and after
@@ -119,16 +136,25 @@ bool op_survives(u32 n, u32 last_write, u64 last_seq)
  * @last_write: writes only up to here: a later discard may be in force although writes
  *	between were lost, for it also acts on the HDD
  * @last_seq: and in records up to here
+ * @at: writes around the log that were promised until then; of others nothing is said
  */
-void content_apply(struct content *content, u32 from, u32 to, u32 last_write, u64 last_seq)
+void content_apply(struct content *content, u32 from, u32 to, u32 last_write, u64 last_seq,
+		   u32 at)
 {
 	u32 n, s;
 
+	/* Written before, and promised since. */
+	for (n = max(world->around_op, 1u); n <= from; n++)
+		around_apply(content, n, at);
 	for (n = from + 1; n <= to; n++) {
 		const struct op *op = &world->ops[n];
 
 		if (op->dead)
 			continue;
+		if (op->around) {
+			around_apply(content, n, at);
+			continue;
+		}
 		if (op->nr) {
 			for (s = op->block * PAGE_SECTORS;
 			     s < (op->block + op->nr) * PAGE_SECTORS; s++) {
@@ -229,6 +255,40 @@ u32 rec_find_place(const struct rec *rec, const struct kept *kept, u32 at)
 	return NONE;
 }
 
+/* May it still be promised, or come back? */
+static bool around_open(u32 n)
+{
+	return world->ops[n].around && !world->ops[n].dead && world->ops[n].acked;
+}
+
+/**
+ * history_around() - a crash ended the life: what is known of writes around the log
+ * @crash: the crash
+ * @saw: how many sectors of an operation are read now, and of how many an older one
+ *
+ * Before history_cut(), which changes times.  A power cut decides: what is there whole is durable,
+ * and where nothing of it is, it must not come back.  A newer copy in the log may hide it.  After a warm crash what had ended is in the cache.
+ */
+void history_around(const struct crash *crash, void (*saw)(u32 op, u32 *same, u32 *older))
+{
+	u32 n, same, older, all;
+
+	for (n = max(world->around_op, 1u); n <= ops_until(crash->at); n++) {
+		struct op *op = &world->ops[n];
+
+		if (!op->around || op->dead)
+			continue;
+		saw(n, &same, &older);
+		all = hweight8(op->mask);
+		if (op->acked <= crash->at || (!crash->warm && same == all))
+			op->acked = 0;
+		else
+			op->acked = NEVER;
+		op->dead = !crash->warm && older == all && op->acked;
+		op->ended = crash->warm && op->ended <= crash->at ? 0 : NEVER;
+	}
+}
+
 /**
  * history_cut() - a crash ended the life, the next one has started: forget what is lost
  * @life: the life that ended
@@ -248,6 +308,8 @@ void history_cut(const struct life *life, u32 at, struct life *next, u64 last_se
 		const struct rec *rec = op->rec == NONE ? NULL : &world->recs[op->rec];
 
 		op->time = 0;		/* times are those of the life at hand */
+		if (op->around)
+			continue;
 		op->acked = op->acked > at ? NEVER : 0;
 		if (rec && (!rec->seq || rec->seq > last_seq ||
 			    world->hist[rec->seq] != op->rec))
@@ -265,7 +327,9 @@ void history_cut(const struct life *life, u32 at, struct life *next, u64 last_se
 			rec->places[i].time = rec->places[i].time > at ? NEVER : 0;
 		rec->rewrite = false;
 	}
-	content_apply(&world->base, world->base_op, floor_op, floor_op, last_seq);
+	content_apply(&world->base, world->base_op, floor_op, floor_op, last_seq, 0);
+	while (world->around_op < floor_op && !around_open(world->around_op))
+		world->around_op++;
 	map_apply(world->base_map, world->base_seq, floor_seq);
 	world->base_op = floor_op;
 	world->base_seq = floor_seq;

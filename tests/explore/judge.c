@@ -7,7 +7,8 @@
  *     and the index is exactly what the records up to the last of them say.
  *  3. By what a user reads: every sector holds what was written there (P3), all of it is
  *     what the first n operations leave (P2), and all that was acknowledged is among them
- *     (P1).  Blocks that were discarded may read as anything they held before, or zeros.
+ *     (P1).  Blocks that were discarded may read as anything they held before, or zeros.  A write
+ *     around the log may be there or not, until a FLUSH has promised it; then it or a newer one is.
  *
  * With rot, recovery may refuse; if it goes on, everything must be there that any header
  * left tells of (L4), or everything at all if it is not a header that rotted (L9).
@@ -250,15 +251,17 @@ static void judge_user(const struct trial *t)
 	u32 first = world->first_block * PAGE_SECTORS, end = world->end_block * PAGE_SECTORS;
 	u32 last = 0, s, n;
 
-	for (s = first; s < end; s++)
-		last = max(last, t->seen[s]);
+	for (s = first; s < end; s++) {
+		if (!world->ops[t->seen[s]].around)
+			last = max(last, t->seen[s]);
+	}
 	/* Of several lanes each has its own order: what is there the log says (L11). */
 	if (world->params.lanes > 1)
 		last = t->nr_ops;
 	for (n = world->base_op + 1; n <= t->floor_op && !world->trouble; n++) {
 		const struct op *op = &world->ops[n];
 
-		if (op_survives(n, last, t->last_seq))
+		if (op->around || op_survives(n, last, t->last_seq))
 			continue;
 		/* Of several lanes a FLUSH closes what needs it: others may still wait (G7). */
 		if (op->fua && op->acked > t->crash->at)
@@ -267,7 +270,7 @@ static void judge_user(const struct trial *t)
 			trouble(BAD_P1, "write %u to block %u was acknowledged and is gone", n,
 				op->block);
 	}
-	content_apply(&expected, world->base_op, t->nr_ops, last, t->last_seq);
+	content_apply(&expected, world->base_op, t->nr_ops, last, t->last_seq, t->crash->at);
 	for (s = first; s < end && !world->trouble; s++) {
 		if (expected.weak[s] && world->ops[expected.op[s]].acked <= t->crash->at &&
 		    t->seen[s] && !world->ops[t->seen[s]].stays)
@@ -276,9 +279,28 @@ static void judge_user(const struct trial *t)
 		if (expected.weak[s] ? t->seen[s] < expected.op[s] :
 				       t->seen[s] == expected.op[s])
 			continue;
+		/* What nobody was promised may be there, or not. */
+		if (t->seen[s] > expected.op[s] && world->ops[t->seen[s]].around)
+			continue;
 		trouble(expected.op[s] <= t->floor_op ? BAD_P1 : BAD_P2,
 			"block %u sector %u: write %u is gone, %u is there, write %u survived",
 			s / PAGE_SECTORS, s % PAGE_SECTORS, expected.op[s], t->seen[s], last);
+	}
+}
+
+static struct trial t;
+
+void judge_saw(u32 op, u32 *same, u32 *older)
+{
+	u32 first = world->ops[op].block * PAGE_SECTORS, s;
+
+	*same = 0;
+	*older = 0;
+	for (s = 0; s < PAGE_SECTORS; s++) {
+		if (!(world->ops[op].mask & 1u << s))
+			continue;
+		*same += t.seen[first + s] == op;
+		*older += t.seen[first + s] < op;
 	}
 }
 
@@ -295,8 +317,6 @@ static void judge_user(const struct trial *t)
 enum verdict judge(const struct life *life, const struct crash *crash, const struct life *next,
 		   int ret, bool bytes)
 {
-	static struct trial t;
-
 	if (ret) {
 		if (next->nr_meta)
 			trouble(BAD_MEDIA, "recovery refused, but wrote");

@@ -165,6 +165,7 @@ enum verdict path_run(const struct path *path, bool bytes)
 		}
 		if (judge(life, &crash, life_other(life), ret, bytes) || ret)
 			break;
+		history_around(&crash, judge_saw);
 		history_cut(life, crash.at, life_other(life), life_other(life)->start_seq);
 		life = life_other(life);
 	}

@@ -224,6 +224,12 @@ void lc_stats_promoted(struct lc_stats *stats, u32 nr)
 	(void)nr;
 }
 
+void lc_stats_around(struct lc_stats *stats, u32 bytes)
+{
+	(void)stats;
+	(void)bytes;
+}
+
 void lc_stats_sent(struct lc_stats *stats, bool ssd, blk_opf_t opf, u32 bytes)
 {
 	(void)stats;

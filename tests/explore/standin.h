@@ -33,6 +33,8 @@ struct user_bio {
 	u32 first_op;		/* that it may have written */
 	u64 seq;		/* it ends when that is durable, and ... */
 	u32 op;			/* all that had completed by then, up to this one */
+	u32 came;		/* when */
+	u32 around_op;		/* first operation of a write around the log, or 0 */
 };
 
 /* A discard that has claimed its blocks. */
@@ -88,6 +90,7 @@ struct standin {
 	u32 nr_merges;		/* writes that had to read an old slot */
 	u32 nr_solid;		/* records that FUA made durable */
 	u32 nr_parked;		/* writes that found no room, and those of them ... */
+	u32 nr_around;		/* writes that went around the log */
 	u32 nr_slept;		/* whose task slept because too many waited */
 	/* Everything above is zeroed for a life. */
 	struct user_bio bios[MAX_BIOS];
@@ -127,6 +130,9 @@ bool user_discard(u32 first, u32 nr);
 bool user_wants_drain(void);
 bool user_can_drain(bool all);
 void user_drain(bool all);
+bool user_owns(const struct bio *bio);
+u32 user_around_op(const struct bio *bio);
+void user_around_ended(struct cmd *cmd);
 u32 discard_sent(const void *owner);
 u64 discard_seq(u32 block);
 

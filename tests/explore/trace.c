@@ -293,6 +293,28 @@ static void write_back(struct life *life, struct bio *bio)
 	}
 }
 
+/* A user's write straight to the HDD.  Its bytes are made here. */
+static void write_around(struct life *life, struct bio *bio)
+{
+	struct cmd *cmd = cmd_new(life, HDD, OWNER_AROUND);
+	u32 page = bio->bi_iter.bi_sector / PAGE_SECTORS, i, s;
+	u32 nr = DIV_ROUND_UP(bio_end_sector(bio), PAGE_SECTORS) - page;
+	struct dpage *data;
+
+	cmd->bio = bio;
+	cmd->rec = user_around_op(bio);
+	cmd->place = nr;
+	for (i = 0; i < nr; i++) {
+		const struct op *op = &world->ops[cmd->rec + i];
+
+		data = dpage_new();
+		op_stamp(data->bytes, cmd->rec + i, op->mask);
+		for (s = 0; s < PAGE_SECTORS; s++)
+			data->tags[s] = op->mask & 1u << s ? cmd->rec + i : 0;
+		cmd_add_piece(life, cmd, page + i, op->mask, data);
+	}
+}
+
 static void discard_below(struct life *life, struct bio *bio)
 {
 	static const struct dpage zeros;
@@ -341,6 +363,12 @@ void submit_bio(struct bio *bio)
 		read_ended(bio);
 	} else if (!(bio->bi_opf & REQ_OP_WRITE)) {
 		cmd_new(life, disk, OWNER_READ)->bio = bio;
+	} else if (user_owns(bio) && bio->bi_opf & REQ_PREFLUSH) {
+		cmd = cmd_new(life, HDD, OWNER_AROUND);
+		cmd->flush = true;
+		cmd->bio = bio;
+	} else if (user_owns(bio)) {
+		write_around(life, bio);
 	} else if (disk == HDD) {
 		write_back(life, bio);
 	} else if (bio->bi_vcnt) {
@@ -364,6 +392,8 @@ void bio_ended(struct cmd *cmd)
 		world->standin->discards[cmd->rec].flying--;
 	if (cmd->owner == OWNER_READ)
 		read_ended(bio);
+	else if (cmd->owner == OWNER_AROUND)
+		user_around_ended(cmd);
 	else
 		bio_endio(bio);
 	rewrite_look();

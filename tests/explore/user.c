@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Users of the volume: their bios, and when they end. */
+#include "bio/around.h"
 #include "bio/discard.h"
 #include "bio/flush.h"
 #include "bio/intake.h"
@@ -30,6 +31,31 @@ void lc_io_disown(struct bio *bio)
 	(void)bio;
 }
 
+/*
+ * A FLUSH has ended: what went around the log and had ended before it came is promised, or, with an
+ * error, can never be.
+ */
+static void around_flushed(const struct user_bio *user, bool well)
+{
+	u32 n;
+
+	for (n = max(world->around_op, 1u); n <= world->nr_ops; n++) {
+		struct op *op = &world->ops[n];
+
+		if (!op->around || op->ended > user->came)
+			continue;
+		if (well && op->acked == NEVER)
+			op->acked = world->life->now;
+		op->ended = NEVER;
+	}
+}
+
+/* May a FLUSH fail?  If one of the HDD has, and users write there. */
+static bool flush_may_fail(void)
+{
+	return world->params.around && lc_doubt_failures(&world->vol->c.doubt);
+}
+
 static void user_end(struct bio *bio)
 {
 	struct user_bio *user = container_of(bio, struct user_bio, bio);
@@ -40,6 +66,10 @@ static void user_end(struct bio *bio)
 	/* It has left nothing in a record. */
 	if (bio->bi_status == BLK_STS_AGAIN && bio->bi_opf & REQ_NOWAIT &&
 	    user->first_op > world->nr_ops)
+		return;
+	if (bio->bi_opf & REQ_PREFLUSH)
+		around_flushed(user, !bio->bi_status);
+	if (bio->bi_opf & REQ_PREFLUSH && bio->bi_status && flush_may_fail())
 		return;
 	if (bio->bi_status) {
 		trouble(BAD_WARNING, "a bio ended with an error");
@@ -104,11 +134,53 @@ static struct user_bio *user_new(blk_opf_t opf)
 	return user;
 }
 
+/*
+ * The operations of a write around the log, one for each block; they follow each other.  They are in
+ * the order of the calls of map(), although a worker may send the bio later.
+ */
+u32 user_around_op(const struct bio *bio)
+{
+	struct user_bio *user = container_of((struct bio *)bio, struct user_bio, bio);
+	u32 block = user->io.claim.first, left = bio_sectors(bio), nr, op;
+	u32 first = bio->bi_iter.bi_sector % PAGE_SECTORS;
+
+	if (user->around_op)
+		return user->around_op;
+	user->around_op = world->nr_ops + 1;
+	for (; left; left -= nr, first = 0) {
+		nr = min(left, PAGE_SECTORS - first);
+		op = op_add(block++, 0, ((1u << nr) - 1) << first, NONE);
+		world->ops[op].around = true;
+		world->ops[op].stays = true;
+	}
+	return user->around_op;
+}
+
+/* As map.c and intake.c: bios end at the seam there, and only long ones go around. */
+static bool map_around(struct bio *bio)
+{
+	struct lc_request *io = lc_bio_request(bio);
+
+	if (!world->params.around || bio->bi_opf & (REQ_FUA | REQ_META) ||
+	    lc_place_run(&world->vol->c.env.place, bio->bi_iter.bi_sector, bio_sectors(bio)) !=
+	    bio_sectors(bio))
+		return false;
+	io->iter = bio->bi_iter;
+	if (!lc_around_map(world->vol->around, io))
+		return false;
+	user_around_op(bio);
+	world->standin->nr_around++;
+	return true;
+}
+
 /* If too much is parked, it sleeps (D15). */
 static int map_write(void *user)
 {
+	struct bio *bio = &((struct user_bio *)user)->bio;
+
 	world->standin->nr_in_map++;
-	lc_intake_map(world->vol->intake, &((struct user_bio *)user)->bio);
+	if (!map_around(bio))
+		lc_intake_map(world->vol->intake, bio);
 	world->standin->nr_in_map--;
 	return 0;
 }
@@ -139,12 +211,39 @@ void user_write(u32 lane, u32 block, u32 nr, u8 mask, blk_opf_t flags, bool meet
 	shim_current.flags = 0;
 }
 
+bool user_owns(const struct bio *bio)
+{
+	const struct user_bio *bios = world->standin->bios;
+
+	return bio >= &bios[0].bio && bio <= &bios[MAX_BIOS - 1].bio;
+}
+
+/* What map.c does when device mapper tells it of an end. */
+void user_around_ended(struct cmd *cmd)
+{
+	struct bio *bio = cmd->bio;
+	blk_status_t status = bio->bi_status;
+	u32 i;
+
+	for (i = 0; i < cmd->place; i++)
+		world->ops[cmd->rec + i].ended = world->life->now;
+	if (lc_around_end(world->vol->around, bio, &status) != DM_ENDIO_DONE)
+		return;
+	bio->bi_status = status;
+	bio_endio(bio);
+}
+
 void user_flush(void)
 {
 	const struct lc_lanes *lanes = world->vol->c.lanes;
+	struct user_bio *user = user_new(REQ_OP_WRITE | REQ_PREFLUSH);
 	u32 i;
 
-	lc_flush_map(world->vol->flush, &user_new(REQ_OP_WRITE | REQ_PREFLUSH)->bio, true);
+	user->came = world->life->now;
+	if (lc_around_map_flush(world->vol->around, &user->bio))
+		submit_bio(&user->bio);
+	else
+		lc_flush_map(world->vol->flush, &user->bio, true);
 	for (i = 0; i < lanes->nr; i++)
 		world->standin->nr_left_open += lanes->lane[i]->open &&
 						lc_record_used(lanes->lane[i]->open);
@@ -247,14 +346,15 @@ int __real_lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_
 int __wrap_lc_lanes_append_ranges(struct lc_lanes *lanes, const struct lc_entry_info *ranges,
 				  u32 nr);
 
-/* NULL: one that is free. */
+/* NULL: one that is free.  Return: NULL for the claim of a write around the log. */
 static struct user_discard *discard_of(const struct lc_claim *claim)
 {
 	struct user_discard *one = world->standin->discards;
+	const struct user_discard *end = one + MAX_DISCARDS;
 
-	while (one->claim != claim)
+	while (one < end && one->claim != claim)
 		one++;
-	return one;
+	return one < end ? one : NULL;
 }
 
 static u32 discard_add(const struct lc_claim *claim, u32 rec)
@@ -300,8 +400,8 @@ void __wrap_lc_claims_drop(struct lc_claims *claims, struct lc_claim *claim)
 {
 	struct user_discard *one;
 
-	if (claim->kind == LC_CLAIM_DISCARD && claim->added) {
-		one = discard_of(claim);
+	one = claim->kind == LC_CLAIM_DISCARD && claim->added ? discard_of(claim) : NULL;
+	if (one) {
 		if (!one->flying)
 			world->ops[one->op].acked = world->life->now;
 		one->claim = NULL;

@@ -88,6 +88,7 @@
 	PARAM(direct)		/* the task that waits for a small record sends it itself */ \
 	PARAM(fast)		/* the SSD is known to be fast when a life begins */ \
 	PARAM(reading)		/* reads in a life are commands, which take their time */ \
+	PARAM(around)		/* writes go around the log, if they may */ \
 	PARAM(tick)		/* microseconds from one action to the next */
 
 struct params {
@@ -104,9 +105,11 @@ struct op {
 	u32 nr;			/* blocks of a discard; 0: a write */
 	u32 rec;		/* the record that holds it, or NONE: no record needed */
 	u32 time;
-	u32 acked;		/* a discard or FUA write completed */
+	u32 acked;		/* a discard or FUA write completed, or a FLUSH promised it: around */
 	u8 mask;
 	u8 fua;			/* of a FUA write: number of its bio, from 1 */
+	bool around;		/* went around the log */
+	u32 ended;		/* then: when it had ended, if a FLUSH may still promise it */
 	bool dead;		/* lost in a crash, must not come back */
 	bool stays;		/* a later discard need not take it away: it is on the HDD, ... */
 };
@@ -286,6 +289,7 @@ struct world {
 
 	/* All that is known to survive, and what it amounts to. */
 	u32 base_op;
+	u32 around_op;		/* no operation below it went around the log and is not promised */
 	struct content base;
 	u64 base_seq;
 	u32 base_map[MAX_VOLUME];

@@ -18,7 +18,7 @@
 
 /* --- the second reading -------------------------------------------------- */
 
-enum { NR_OPTIONS = 13 };
+enum { NR_OPTIONS = 14 };
 
 #define AT(field)	offsetof(struct lc_params, field)
 
@@ -42,6 +42,7 @@ static const struct {
 	{ "lanes", AT(lanes), 0, 128, true, false },
 	{ "stats", AT(stats), 0, 1, false, true },
 	{ "read_cache", AT(read_cache), 0, 1, false, true },
+	{ "bypass_kb", AT(bypass_kb), 0, 1048576, false, false },
 };
 
 /* Besides `given` all of it is options: one that is missing here would be taken for a bug. */

@@ -13,6 +13,11 @@ int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void 
 	return ret;
 }
 
+void lc_io_renew(struct bio *bio)
+{
+	(void)bio;
+}
+
 void lc_io_end_again(struct bio *bio)
 {
 	bio_endio(bio);

@@ -19,7 +19,7 @@ PAIR = (Disk("ssd", "64M"), Disk("hdd", "128M"))
 NUMBERS = {"buffers": (4, 65536, 8), "high_watermark": (1, 99, 99),
            "low_watermark": (0, 98, 98), "writeback_batch": (64, 1048576, 200),
            "writeback_depth": (1, 256, 4), "idle_seal_ms": (0, 3600000, 3600000),
-           "ssd_patience_ms": (0, 3600000, 3600000)}
+           "ssd_patience_ms": (0, 3600000, 3600000), "bypass_kb": (0, 1048576, 1048576)}
 SWITCHES = ("writeback", "verify_reads", "read_cache")
 # Bytes that are in no name and no number, and that device mapper splits no words at.
 STRANGE = "".join(chr(n) for n in (*range(1, 9), *range(14, 32), 127)) + "%$`'\"*;#&|<>(){}~é語"

@@ -51,14 +51,17 @@ class Life:
         self.volume = Volume.drawn(ctx, self.rng, **options)
         self.ledger = Ledger(FOLDER / f"ledger.life{number}", ctx.clock)
         self.trace = Trace(f"life{number}", self.volume, self.ledger, disks)
+        self.max_sectors = 256 if "bypass_kb" in options else 64
+        self.bypassed = 0   # bytes that went around the log in the last start
         self.promised = []  # moments at which all that was written was synced, too
 
     @contextlib.contextmanager
     def load(self, ops, jobs=4, sync_every=10, **more):
         """A load of the usual kind, half of it from memory in odd pieces."""
         with partly_odd(self.volume.path, self.rng.randrange(1 << 32)) as path, \
-                self.ledger.running(path, self.rng, ops=ops, jobs=jobs, max_sectors=64,
-                                    sync_every=sync_every, **more):
+                self.ledger.running(path, self.rng, ops=ops, jobs=jobs,
+                                    max_sectors=self.max_sectors, sync_every=sync_every,
+                                    **more):
             yield
 
     def old(self):
@@ -185,6 +188,7 @@ class Life:
     def end(self):
         """All is brought to the hard disk, and stopped."""
         self.volume.drain()
+        self.bypassed = self.volume.stack.fields()["bypassed_bytes"]
         self.volume.stop()
 
 
@@ -212,11 +216,14 @@ def explorer(ctx, **options):
 def explore(ctx, lives, states, **options):
     """So many states of each of so many lives."""
     lanes = options.get("lanes", 1)
-    # With several lanes the order is kept across a FLUSH only (L11).
-    with explorer(ctx, ordered=lanes == 1) as found:
+    around = "bypass_kb" in options
+    # With several lanes the order is kept across a FLUSH only (L11), and around the log, too.
+    with explorer(ctx, ordered=lanes == 1 and not around) as found:
         for number in range(lives):
             found.disks.journal_drop()
-            found.explore(Life(ctx, found.disks, number, **options).record(), states)
+            life = Life(ctx, found.disks, number, **options)
+            found.explore(life.record(), states)
+            assert life.bypassed or not around, "no write has gone around the log"
         missed = [phase for phase in PHASES if not found.seen[f"phase {phase}"]]
         assert not missed, f"no state of {missed}"
         wanted = ["deeper", "warm", "dropped", "torn", "area log"]
@@ -232,6 +239,18 @@ def explore(ctx, lives, states, **options):
 def three_hundred(ctx):
     """300 crash states of two lives: each comes back as promised, and lives on."""
     explore(ctx, lives=2, states=150)
+
+
+@case(kernels=("stock",), disks=DISKS, timeout=600)
+def around_the_log(ctx):
+    """Crash states of a life in which every second write goes around the log, if it may."""
+    explore(ctx, lives=1, states=100, bypass_kb=16)
+
+
+@case(kernels=("stock",), disks=DISKS, timeout=14400, long=True)
+def around_the_log_often(ctx):
+    """5,000 crash states of such lives."""
+    explore(ctx, lives=20, states=250, bypass_kb=16)
 
 
 @case(kernels=("stock",), disks=DISKS, timeout=14400, long=True)

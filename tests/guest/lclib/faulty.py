@@ -59,7 +59,7 @@ class Breakable(dm.Device):
 
 
 class Holding(Breakable):
-    """A linear device that can keep reads of a range waiting.
+    """A linear device that can keep reads or writes of a range waiting.
 
     By dm-delay, and not by a rule of the emulated disks: QEMU's NBD client (7.2) may act on a reply
     only when the next one comes, and while a command is held perhaps none does.
@@ -81,10 +81,28 @@ class Holding(Breakable):
             dm.Target("delay", count, self.under, first, self.FOR_EVER, self.under, first, 0),
             dm.linear(self.under, dm.sectors(self.under) - behind, behind))
 
+    def hold_writes(self, start, length):
+        """The same for writes, but for flushes."""
+        first, count = start // 512, length // 512
+        behind = first + count
+        under = self.under, first
+        self.swap(
+            *([dm.linear(self.under, first)] if first else []),
+            dm.Target("delay", count, *under, 0, *under, self.FOR_EVER, *under, 0),
+            dm.linear(self.under, dm.sectors(self.under) - behind, behind))
+
+    def waiting(self):
+        """What dm-delay says: how many reads, writes and flushes wait."""
+        line = next(line.split() for line in self.status().splitlines() if " delay " in line)
+        return [int(word) for word in line[3:]]
+
     def held(self):
         """How many reads wait."""
-        line = next(line.split() for line in self.status().splitlines() if " delay " in line)
-        return int(line[3])
+        return self.waiting()[0]
+
+    def held_writes(self):
+        """How many writes wait."""
+        return self.waiting()[1]
 
 
 @contextlib.contextmanager

@@ -136,7 +136,8 @@ def messages(name, seed):
              "writeback off", "high_watermark 80", "high_watermark 50", "low_watermark 10",
              "low_watermark 30", "writeback_batch 512", "writeback_batch 4096",
              "writeback_depth 2", "writeback_depth 8", "idle_seal_ms 10", "idle_seal_ms 1000",
-             "verify_reads on", "verify_reads off", "read_cache on", "read_cache off")
+             "verify_reads on", "verify_reads off", "read_cache on", "read_cache off",
+             "bypass_kb 0", "bypass_kb 32")
 
     def ask():
         control.message(name, rng.choice(texts))
@@ -170,6 +171,7 @@ def step(lc, rng):
                                      {"writeback_depth": rng.randint(1, 16)},
                                      {"verify_reads": rng.choice(("on", "off"))},
                                      {"read_cache": rng.choice(("on", "off"))},
+                                     {"bypass_kb": rng.choice((0, 16))},
                                      {"writeback_batch": rng.choice((512, 2048, 8192))})))
 
 

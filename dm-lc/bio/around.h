@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Writes that go around the log, straight to the HDD, while the SSD works.
+ *
+ * A long sequential write gains nothing from the SSD: the HDD is as fast, and everything would be
+ * written twice.  With option bypass_kb, what follows the first so many KiB of a sequential stream
+ * goes around the log, if replay cannot bring an older copy of it back.  If it could, or if
+ * anything else is in the way, the write goes into the log as all others do.  So nothing ever waits
+ * for a write around the log but a copy of the same blocks, and a FLUSH.
+ *
+ * Invariants
+ *  AR1 Replay, whenever the power goes, finds no copy of a block that a write goes around the log
+ *      for, but one that was written later.  The block is absent from the index, or its copy is
+ *      clean and either below the durable tail or in a group, which replay does not see.  A block
+ *      that is absent is in no record that replay would use (discard.c).
+ *  AR2 From before AR1 is looked at until the write has ended, its blocks are claimed, with no
+ *      other claim beside it (CL5).  So no copy of them is on its way to the HDD, nor begins, and
+ *      no discard of them that was sent before is still to come there.  A write of the blocks that
+ *      comes meanwhile goes into the log.  It is the newer one, and stays dirty until this one
+ *      has ended.
+ *  AR3 When the HDD has ended the write, well or not, clean and pending copies of its blocks leave
+ *      the index before its bio ends and before the claim goes.  A dirty copy is newer and stays.
+ *  AR4 A FLUSH ends well only if a FLUSH of the HDD has ended well that was sent after the end of
+ *      each write around the log that had ended before it came.  A start flushes the HDD, too: an
+ *      earlier life may have left some in its cache.  If any FLUSH of the HDD has failed since the
+ *      last time that no such write was on its way or volatile, of writeback or of another user,
+ *      the next one ends with an error: the HDD may have dropped those writes (DB3).
+ *  AR5 The room neither sleeps nor allocates, and holds no lock while a bio is on its way.  A write
+ *      around the log that has a claim is not held back on account of its sender, as in S-g.
+ *  AR6 No write goes around the log before a record of this life is durable.  So an old copy of the
+ *      HDD, which lacks such writes, is told by its mark (T2).
+ */
+#ifndef LC_AROUND_H
+#define LC_AROUND_H
+
+#include <linux/bio.h>
+#include <linux/blk_types.h>
+#include <linux/types.h>
+
+#include "log/cache.h"
+
+struct lc_around;
+struct lc_flush;
+struct lc_request;
+
+/*
+ * Shorter writes always go into the log.  What they cost there is a seek that the HDD is spared,
+ * and so no write of a page pays for this room.
+ */
+#define LC_AROUND_LEAST		64u	/* sectors */
+
+/* @c and @flush outlive it.  May sleep.  Return: the room or NULL. */
+struct lc_around *lc_around_create(struct lc_cache *c, struct lc_flush *flush);
+/* No bio is left.  @around or NULL.  May sleep. */
+void lc_around_destroy(struct lc_around *around);
+
+/**
+ * lc_around_wants() - is a write long enough to be looked at?
+ * @c: the cache
+ * @bio: a write
+ *
+ * Any context.  All that other writes pay.  A commit is short, and durable sooner in the log.
+ */
+static inline bool lc_around_wants(const struct lc_cache *c, const struct bio *bio)
+{
+	return bio_sectors(bio) >= LC_AROUND_LEAST && READ_ONCE(c->env.params.bypass_kb) &&
+	       !(bio->bi_opf & (REQ_FUA | REQ_META | REQ_PRIO));
+}
+
+/**
+ * lc_around_follows() - is a write far enough in a sequential stream to go around the log?
+ * @around: the room
+ * @bio: a write that lc_around_wants()
+ *
+ * Any context.  Once for each of them: the streams are told of it.
+ */
+bool lc_around_follows(struct lc_around *around, const struct bio *bio);
+
+/**
+ * lc_around_map() - send a write around the log, if that is allowed
+ * @around: the room
+ * @io: the write: nothing of it is in the log, io->work is not in use, and io->iter is all of it
+ *
+ * From map(), mode rw.  Sleeps only as submit_bio() does, and not with REQ_NOWAIT.
+ * Return: whether it takes care of the bio; else the bio is as it was.
+ */
+bool lc_around_map(struct lc_around *around, struct lc_request *io);
+
+/**
+ * lc_around_map_flush() - does the HDD have to be flushed, too?
+ * @around: the room
+ * @bio: an empty FLUSH, device mapper's clone
+ *
+ * From map(), mode rw; does not sleep.  If so, the bio is for the HDD, and goes to lc_flush_map()
+ * when it has ended there (AR4).  Return: whether that is so.
+ */
+bool lc_around_map_flush(struct lc_around *around, struct bio *bio);
+
+/**
+ * lc_around_end() - end_io of a bio for which io->around is set
+ * @around: the room
+ * @bio: device mapper's clone
+ * @error: its status; may be changed
+ *
+ * Completion context.  Return: as lc_map_end().
+ */
+int lc_around_end(struct lc_around *around, struct bio *bio, blk_status_t *error);
+
+#endif /* LC_AROUND_H */
