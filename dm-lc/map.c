@@ -34,14 +34,16 @@ int lc_map_bio(struct lc_volume *vol, struct bio *bio, bool alone)
 	io->on_hdd = false;
 	io->hdd_becomes_valid = false;
 	io->in_flight = 0;
-	io->around = false;
+	io->around = LC_AROUND_NOTHING;
 	if (bio_sectors(bio))
 		split_at_seam(vol, bio);
+	/* In mode degraded, too: what went around the log before is still to be promised. */
+	if (bio->bi_opf & REQ_PREFLUSH && lc_around_map_flush(vol->around, bio))
+		return DM_MAPIO_REMAPPED;
 	if (lc_mode(&vol->c.health) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
 		return lc_bypass_map(vol->bypass, bio);
 	if (bio->bi_opf & REQ_PREFLUSH)
-		return lc_around_map_flush(vol->around, bio) ?
-			       DM_MAPIO_REMAPPED : lc_flush_map(vol->flush, bio, alone);
+		return lc_flush_map(vol->flush, bio, alone);
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
 		return lc_read_map(&vol->c, vol->promote, bio);
@@ -61,12 +63,13 @@ int lc_map_end(struct lc_volume *vol, struct bio *bio, blk_status_t *error)
 
 	if (bio_op(bio) == REQ_OP_READ)
 		return lc_read_end(&vol->c, bio, error);
-	if (io->around) {
-		ret = lc_around_end(vol->around, bio, error);
-		if (ret != DM_ENDIO_DONE)
-			return ret;
-	}
-	return lc_bypass_end(vol->bypass, bio, error);
+	if (!io->around)
+		return lc_bypass_end(vol->bypass, bio, error);
+	ret = lc_around_end(vol->around, bio, error);
+	/* While an SSD is salvaged, that wants to know of FLUSHes that failed. */
+	if (ret == DM_ENDIO_DONE && lc_mode(&vol->c.health) == LC_MODE_DEGRADED)
+		ret = lc_bypass_end(vol->bypass, bio, error);
+	return ret;
 }
 
 void lc_map_resume(struct lc_volume *vol)

@@ -55,15 +55,21 @@
 #include "store/ring.h"
 #include "store/stats.h"
 
+#define MOST_BLOCKS	4096u	/* longer bios, which few senders have, go into the log */
+#define LOOK_BLOCKS	256u	/* so many are looked at in completion context */
+
 struct lc_around {
 	struct lc_cache *c;
 	struct lc_flush *flush;
+	struct lc_around_failed failed;
 	struct lc_streams streams;	/* of long writes */
 	atomic64_t begun;		/* writes around the log */
 	atomic64_t ended;		/* so many of them have ended */
 	atomic64_t flushed;		/* so many of them are durable */
-	u32 failures;			/* of FLUSHes of the HDD, that users know of; READ_ONCE() */
+	atomic64_t known;		/* FLUSHes of the HDD that failed, as far as users know */
 	bool told;			/* AR6 holds from now on; READ_ONCE() */
+	/* Sends what a task may not send.  Workers wait for the HDD, which the log's must not. */
+	struct workqueue_struct *wq;
 };
 
 /* --- when it has ended -------------------------------------------------------- */
@@ -88,6 +94,7 @@ static void forget_copies(struct lc_cache *c, u64 block, u64 last)
 		if (lc_index_lookup(c->index, bucket, block, &map) && !map.dirty && !map.lost)
 			lc_index_remove(c->index, bucket, block, &map);
 		lc_index_unlock(c->index, bucket);
+		cond_resched();
 	}
 }
 
@@ -97,19 +104,30 @@ static void forget_work(struct work_struct *work)
 	struct lc_around *around = io->owner;
 	struct lc_cache *c = around->c;
 
+	struct bio *bio = lc_request_bio(io);
+
 	forget_copies(c, io->claim.first, io->claim.last);
 	lc_claims_drop(c->claims, &io->claim);
-	lc_io_end_again(lc_request_bio(io));
+	if (!bio->bi_status || bio->bi_status == BLK_STS_AGAIN) {
+		lc_io_end_again(bio);
+		return;
+	}
+	/* The HDD may have written any part of it.  The log has all of it, and is the newer one. */
+	bio->bi_iter = io->iter;
+	bio->bi_status = BLK_STS_OK;
+	lc_io_renew(bio);
+	around->failed.log(around->failed.owner, io);
 }
 
-static int write_ended(struct lc_around *around, struct lc_request *io)
+static int write_ended(struct lc_around *around, struct lc_request *io, blk_status_t error)
 {
 	struct lc_cache *c = around->c;
 
 	lc_doubt_changed(&c->doubt, io->claim.first, io->claim.last);
 	/* Before the bio ends: a FLUSH that comes afterwards must find it (AR4). */
 	atomic64_inc(&around->ended);
-	if (any_copy(c, io->claim.first, io->claim.last)) {
+	if (error || io->claim.last - io->claim.first >= LOOK_BLOCKS ||
+	    any_copy(c, io->claim.first, io->claim.last)) {
 		io->owner = around;
 		INIT_WORK(&io->work, forget_work);
 		queue_work(c->env.wq, &io->work);
@@ -130,21 +148,44 @@ static void hdd_flushed_work(struct work_struct *work)
 	lc_flush_map(around->flush, bio, false);
 }
 
-static int flush_ended(struct lc_around *around, struct lc_request *io, blk_status_t *error)
+/* Of two that end at the same time the higher number counts. */
+static void users_know(struct lc_around *around, u32 failures)
 {
-	s64 flushed = atomic64_read(&around->flushed), target = io->target;
+	s64 known = atomic64_read(&around->known);
+
+	while ((int)(failures - (u32)known) > 0 &&
+	       !atomic64_try_cmpxchg(&around->known, &known, failures))
+		;
+}
+
+/* A FLUSH of the HDD has ended that was begun().  Return: its status, or an error (DB3). */
+static blk_status_t flush_result(struct lc_around *around, const struct lc_hdd_flush *hdd,
+				 blk_status_t error)
+{
+	s64 flushed = atomic64_read(&around->flushed);
 	u32 failures;
 
-	if (*error)
+	if (error)
 		lc_doubt_flush_failed(&around->c->doubt);
 	failures = lc_doubt_failures(&around->c->doubt);
-	WRITE_ONCE(around->failures, failures);
-	if (failures != io->position)
-		*error = BLK_STS_IOERR;
+	/*
+	 * What failed after this one had come, those who come later must hear of; but as on a bare
+	 * disk, of the FLUSH of a user only its sender does.
+	 */
+	users_know(around, error && failures == hdd->seen + 1 ? failures : hdd->seen);
+	if (error || failures != hdd->known)
+		return BLK_STS_IOERR;
+	while (flushed < hdd->ended &&
+	       !atomic64_try_cmpxchg(&around->flushed, &flushed, hdd->ended))
+		;
+	return BLK_STS_OK;
+}
+
+static int flush_ended(struct lc_around *around, struct lc_request *io, blk_status_t *error)
+{
+	*error = flush_result(around, &io->hdd, *error);
 	if (*error)
 		return DM_ENDIO_DONE;
-	while (flushed < target && !atomic64_try_cmpxchg(&around->flushed, &flushed, target))
-		;
 	io->owner = around;
 	INIT_WORK(&io->work, hdd_flushed_work);
 	queue_work(around->c->env.wq, &io->work);
@@ -154,10 +195,10 @@ static int flush_ended(struct lc_around *around, struct lc_request *io, blk_stat
 int lc_around_end(struct lc_around *around, struct bio *bio, blk_status_t *error)
 {
 	struct lc_request *io = lc_bio_request(bio);
+	bool flush = io->around == LC_AROUND_FLUSH;
 
-	io->around = false;
-	return bio->bi_opf & REQ_PREFLUSH ? flush_ended(around, io, error) :
-					    write_ended(around, io);
+	io->around = LC_AROUND_NOTHING;
+	return flush ? flush_ended(around, io, error) : write_ended(around, io, *error);
 }
 
 /* --- when it comes --------------------------------------------------------------- */
@@ -219,7 +260,7 @@ static void submit_work(struct work_struct *work)
 }
 
 /* Device mapper would put what map() hands back into its sender's cgroup again (AR5). */
-static void send(struct lc_cache *c, struct bio *bio, struct lc_request *io)
+static void send(struct lc_around *around, struct bio *bio, struct lc_request *io)
 {
 	lc_io_disown(bio);
 	if (lc_io_may_send(bio)) {
@@ -228,7 +269,20 @@ static void send(struct lc_cache *c, struct bio *bio, struct lc_request *io)
 		return;
 	}
 	INIT_WORK(&io->work, submit_work);
-	queue_work(c->env.wq, &io->work);
+	queue_work(around->wq, &io->work);
+}
+
+/* If no write is on its way or volatile, what has failed took none away. */
+static void look_at_failures(struct lc_around *around)
+{
+	u32 failures = lc_doubt_failures(&around->c->doubt);
+
+	if ((u32)atomic64_read(&around->known) == failures)
+		return;
+	/* A write that begins after this was looked at is not touched by these failures. */
+	smp_mb();
+	if (atomic64_read(&around->begun) <= atomic64_read(&around->flushed))
+		users_know(around, failures);
 }
 
 bool lc_around_map(struct lc_around *around, struct lc_request *io)
@@ -238,7 +292,7 @@ bool lc_around_map(struct lc_around *around, struct lc_request *io)
 	u64 first = bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
 	u64 last = (bio_end_sector(bio) - 1) >> LC_BLOCK_SHIFT;
 
-	if (lc_ssd_failed(&c->health) || !life_is_told(around))
+	if (last - first >= MOST_BLOCKS || lc_ssd_failed(&c->health) || !life_is_told(around))
 		return false;
 	lc_claim_init(&io->claim, LC_CLAIM_DISCARD, first, last - first + 1);
 	if (!lc_claims_try(c->claims, &io->claim))
@@ -247,47 +301,66 @@ bool lc_around_map(struct lc_around *around, struct lc_request *io)
 		lc_claims_drop(c->claims, &io->claim);
 		return false;
 	}
+	look_at_failures(around);
 	atomic64_inc(&around->begun);
 	lc_doubt_changed(&c->doubt, first, last);
 	lc_stats_around(&c->stats, bio->bi_iter.bi_size);
 	lc_stamp(&c->env.last_write);
-	io->around = true;
+	io->around = LC_AROUND_WRITE;
 	bio_set_dev(bio, c->env.backing);
 	bio->bi_iter.bi_sector = lc_place_sector(&c->env.place, bio->bi_iter.bi_sector);
-	send(c, bio, io);
+	send(around, bio, io);
 	return true;
 }
 
-/* Nothing is to be flushed.  If no write has begun either, what has failed took none away. */
-static void look_at_failures(struct lc_around *around)
+/*
+ * A FLUSH comes.  Return: whether the HDD has to be flushed.  Those that have ended before are counted
+ * by now.
+ */
+static bool begin(struct lc_around *around, struct lc_hdd_flush *hdd)
 {
-	u32 failures = lc_doubt_failures(&around->c->doubt);
-
-	if (READ_ONCE(around->failures) == failures)
-		return;
-	/* A write that begins after this was looked at is not touched by these failures. */
-	smp_mb();
-	if (atomic64_read(&around->begun) <= atomic64_read(&around->flushed))
-		WRITE_ONCE(around->failures, failures);
+	hdd->ended = atomic64_read(&around->ended);
+	if (atomic64_read(&around->flushed) >= hdd->ended) {
+		look_at_failures(around);
+		return false;
+	}
+	hdd->known = atomic64_read(&around->known);
+	hdd->seen = lc_doubt_failures(&around->c->doubt);
+	return true;
 }
 
 bool lc_around_map_flush(struct lc_around *around, struct bio *bio)
 {
 	struct lc_request *io = lc_bio_request(bio);
 
-	/* Those that have ended before this FLUSH came are counted by now. */
-	io->target = atomic64_read(&around->ended);
-	if (atomic64_read(&around->flushed) >= (s64)io->target) {
-		look_at_failures(around);
+	if (!begin(around, &io->hdd))
 		return false;
-	}
-	io->position = READ_ONCE(around->failures);
-	io->around = true;
+	io->around = LC_AROUND_FLUSH;
 	bio_set_dev(bio, around->c->env.backing);
 	return true;
 }
 
+int lc_around_flush(struct lc_around *around)
+{
+	struct lc_env *env = &around->c->env;
+	struct lc_hdd_flush hdd;
+	int ret;
+
+	if (!begin(around, &hdd))
+		return 0;
+	ret = lc_io_flush(env, env->backing);
+	ret = blk_status_to_errno(flush_result(around, &hdd, errno_to_blk_status(ret)));
+	if (ret)
+		lc_err(env, "the backing device failed a FLUSH, error %d: see its messages", ret);
+	return ret;
+}
+
 /* --- life ---------------------------------------------------------------------- */
+
+void lc_around_attach(struct lc_around *around, struct lc_around_failed failed)
+{
+	around->failed = failed;
+}
 
 struct lc_around *lc_around_create(struct lc_cache *c, struct lc_flush *flush)
 {
@@ -298,10 +371,17 @@ struct lc_around *lc_around_create(struct lc_cache *c, struct lc_flush *flush)
 	around->c = c;
 	around->flush = flush;
 	lc_stream_init(&around->streams);
-	return around;
+	around->wq = alloc_workqueue("lc-around", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (around->wq)
+		return around;
+	kfree(around);
+	return NULL;
 }
 
 void lc_around_destroy(struct lc_around *around)
 {
+	if (!around)
+		return;
+	destroy_workqueue(around->wq);
 	kfree(around);
 }

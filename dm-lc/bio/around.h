@@ -22,11 +22,12 @@
  *      the index before its bio ends and before the claim goes.  A dirty copy is newer and stays.
  *  AR4 A FLUSH ends well only if a FLUSH of the HDD has ended well that was sent after the end of
  *      each write around the log that had ended before it came.  A start flushes the HDD, too: an
- *      earlier life may have left some in its cache.  If any FLUSH of the HDD has failed since the
- *      last time that no such write was on its way or volatile, of writeback or of another user,
- *      the next one ends with an error: the HDD may have dropped those writes (DB3).
- *  AR5 The room neither sleeps nor allocates, and holds no lock while a bio is on its way.  A write
- *      around the log that has a claim is not held back on account of its sender, as in S-g.
+ *      earlier life may have left some in its cache.  A FLUSH of writeback, or of another user,
+ *      that fails meanwhile may have dropped those writes (DB3).  So a FLUSH of a user ends with an
+ *      error if any has failed that no FLUSH has told of which came afterwards.  What fails while
+ *      no such write is on its way or volatile does not count.
+ *  AR5 The room allocates nothing, and holds no lock while a bio is on its way.  A write around the
+ *      log that has a claim is not held back on account of its sender, as in S-g.
  *  AR6 No write goes around the log before a record of this life is durable.  So an old copy of the
  *      HDD, which lacks such writes, is told by its mark (T2).
  */
@@ -43,6 +44,13 @@ struct lc_around;
 struct lc_flush;
 struct lc_request;
 
+/* What becomes of a write that the HDD has failed. */
+struct lc_around_failed {
+	/* Write it into the log: io->iter is all of it, and it has ended once.  Process context. */
+	void (*log)(void *owner, struct lc_request *io);
+	void *owner;
+};
+
 /*
  * Shorter writes always go into the log.  What they cost there is a seek that the HDD is spared,
  * and so no write of a page pays for this room.
@@ -51,6 +59,8 @@ struct lc_request;
 
 /* @c and @flush outlive it.  May sleep.  Return: the room or NULL. */
 struct lc_around *lc_around_create(struct lc_cache *c, struct lc_flush *flush);
+/* Once, before the first bio. */
+void lc_around_attach(struct lc_around *around, struct lc_around_failed failed);
 /* No bio is left.  @around or NULL.  May sleep. */
 void lc_around_destroy(struct lc_around *around);
 
@@ -105,5 +115,13 @@ bool lc_around_map_flush(struct lc_around *around, struct bio *bio);
  * Completion context.  Return: as lc_map_end().
  */
 int lc_around_end(struct lc_around *around, struct bio *bio, blk_status_t *error);
+
+/**
+ * lc_around_flush() - make writes around the log durable that have ended
+ * @around: the room
+ *
+ * Process context; may sleep.  Return: 0 or a negative errno, which the kernel log has, too.
+ */
+int lc_around_flush(struct lc_around *around);
 
 #endif /* LC_AROUND_H */

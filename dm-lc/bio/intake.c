@@ -300,6 +300,14 @@ static bool may_sleep(const struct bio *bio)
 	       !(current->flags & (PF_MEMALLOC | PF_WQ_WORKER));
 }
 
+/* The HDD did not take it. */
+static void log_failed(void *owner, struct lc_request *io)
+{
+	struct lc_intake *intake = owner;
+
+	go_on(intake, io, lc_write_run(intake->c, io, true, NULL), false);
+}
+
 /*
  * Send a long write around the log, if that is allowed.  It does not overtake one that is parked
  * (Q2).  io->iter is all of it.  Return: whether the bio is taken care of.
@@ -543,6 +551,7 @@ struct lc_intake *lc_intake_create(struct lc_cache *c, struct lc_flush *flush,
 	intake->flush = flush;
 	intake->bypass = bypass;
 	intake->around = around;
+	lc_around_attach(around, (struct lc_around_failed){ log_failed, intake });
 	intake->merge = (struct lc_merge){ c, merged };
 	spin_lock_init(&intake->lock);
 	lc_queue_init(&intake->queue);

@@ -293,14 +293,18 @@ static int abandon(struct lc_rescue *rescue)
 	int ret;
 
 	while ((ret = lc_mark_abandon(rescue->vol->c.mark, NULL, LC_MARK_LOST_TOO_MANY)) &&
-	       --tries)
+	       --tries) {
+		/* There is a FLUSH in it. */
+		lc_doubt_flush_failed(&rescue->vol->c.doubt);
 		schedule_timeout_idle(HZ);
+	}
 	return ret;
 }
 
 static int save_and_abandon(struct lc_rescue *rescue)
 {
 	struct lc_volume *vol = rescue->vol;
+	u32 failures;
 	int ret;
 
 	lockdep_assert_held(&vol->life_lock);
@@ -314,8 +318,12 @@ static int save_and_abandon(struct lc_rescue *rescue)
 	if (!ret) {
 		/* From here on only the salvage can save what is only on the SSD. */
 		lc_salvage_begin(rescue->salvage);
+		failures = lc_doubt_failures(&vol->c.doubt);
 		save_ram(rescue);
 		ret = lc_io_flush(&vol->c.env, vol->c.env.backing);
+		/* A FLUSH of a user may have dropped what was saved (DB3). */
+		if (!ret && lc_doubt_failures(&vol->c.doubt) != failures)
+			ret = -EIO;
 	}
 	if (!ret && rescue->ram_lost)
 		ret = -EIO;

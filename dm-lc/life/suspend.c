@@ -11,6 +11,7 @@
  *                 if the device is going away: checkpoint and `clean` (start.c)
  *   destructor    drops its share (registry.c); never writes
  */
+#include "bio/around.h"
 #include "bio/bypass.h"
 #include "bio/discard.h"
 #include "bio/flush.h"
@@ -28,9 +29,12 @@
 
 int lc_volume_flush(struct lc_volume *vol)
 {
+	int ret;
+
 	if (lc_mode(&vol->c.health) == LC_MODE_DEGRADED)
 		return lc_bypass_flush(vol->bypass);
-	return lc_log_wait_durable(vol->c.log, lc_lanes_close_used(vol->c.lanes, false));
+	ret = lc_log_wait_durable(vol->c.log, lc_lanes_close_used(vol->c.lanes, false));
+	return ret ? ret : lc_around_flush(vol->around);
 }
 
 int lc_volume_resize_writeback(struct lc_volume *vol, const struct lc_params *params)

@@ -64,7 +64,7 @@ void lc_volume_postsuspend(struct lc_volume *vol, bool removing);
  * lc_volume_flush() - make every write that has completed durable
  * @vol: the volume
  *
- * On the SSD, in mode degraded on the HDD.  Return: 0 or -EIO.
+ * On the SSD, and on the HDD what went there.  Return: 0 or a negative errno.
  */
 int lc_volume_flush(struct lc_volume *vol);
 

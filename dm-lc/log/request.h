@@ -34,6 +34,19 @@ struct lc_waiting {
 	enum lc_class class;
 };
 
+/* What around.c has sent to the HDD.  The block layer may take the flags of a FLUSH away. */
+enum lc_around_kind {
+	LC_AROUND_NOTHING,
+	LC_AROUND_WRITE,
+	LC_AROUND_FLUSH,
+};
+
+/* Of a FLUSH that goes to the HDD before it goes to the log; see around.c. */
+struct lc_hdd_flush {
+	s64 ended;			/* writes around the log, when it came */
+	u32 known, seen;		/* failures then: that users know of, and all */
+};
+
 /* Per-bio state; bio is the clone device mapper gave to map(). */
 struct lc_request {
 	union {
@@ -45,21 +58,23 @@ struct lc_request {
 	union {
 		struct {
 			struct work_struct work;
-			struct lc_claim claim;	/* of a write around the log */
+			union {
+				struct lc_claim claim;	/* of a write around the log */
+				struct lc_hdd_flush hdd;
+			};
 		};
 		struct lc_waiting waiting;	/* while parked; owned by the intake */
 	};
 	union {
-		/* flush: seq that must be durable; before, on the HDD: see around.c */
-		u64 target;
+		u64 target;		/* flush: seq that must be durable */
 		u64 segment;		/* read of the SSD: number of the segment */
 	};
-	u32 position;			/* read of the SSD: a slot of it; flush: see around.c */
+	u32 position;			/* read of the SSD: a slot of it */
 	bool on_ssd;			/* read: mapped there */
 	bool verify;			/* and to be checked when it has ended */
 	bool on_hdd;			/* read: mapped there */
 	bool hdd_becomes_valid;		/* bypassed write: covers what the HDD does not hold */
-	bool around;			/* write or FLUSH of the HDD, of around.c */
+	u8 around;			/* enum lc_around_kind: what its end is of */
 	u8 in_flight;			/* bypassed write: 1 + generation, or 0: not counted */
 };
 

@@ -50,12 +50,17 @@ void lc_doubt_changed(struct lc_doubt *doubt, u64 first, u64 last)
 	}
 }
 
-void lc_doubt_taken(struct lc_doubt *doubt, u64 block, u8 mask)
+void lc_doubt_taken(struct lc_doubt *doubt, u64 block, u8 mask, u32 failures)
 {
 	int i = lc_sample_of(doubt->nr_blocks, block);
+	unsigned long flags;
 
-	if (i >= 0)
-		add(doubt, doubt->taken, i, mask);
+	if (i < 0)
+		return;
+	spin_lock_irqsave(&doubt->lock, flags);
+	if (doubt->failures == failures)
+		doubt->taken[i] |= mask;
+	spin_unlock_irqrestore(&doubt->lock, flags);
 }
 
 void lc_doubt_begin(struct lc_doubt *doubt)
@@ -85,8 +90,6 @@ void lc_doubt_end(struct lc_doubt *doubt, bool well)
 	}
 	memset(doubt->covered, 0, sizeof(doubt->covered));
 	memset(doubt->taken, 0, sizeof(doubt->taken));
-	if (!well)
-		WRITE_ONCE(doubt->failures, doubt->failures + 1);
 	spin_unlock_irqrestore(&doubt->lock, flags);
 }
 
@@ -120,12 +123,23 @@ bool lc_doubt_any(struct lc_doubt *doubt)
 	return false;
 }
 
+/* Completion context: no FLUSH of a user may be believed before this is counted (DB3). */
+static void own_failed(void *arg)
+{
+	struct lc_doubt *doubt = arg;
+	unsigned long flags;
+
+	spin_lock_irqsave(&doubt->lock, flags);
+	WRITE_ONCE(doubt->failures, doubt->failures + 1);
+	spin_unlock_irqrestore(&doubt->lock, flags);
+}
+
 int lc_doubt_flush(struct lc_doubt *doubt, const struct lc_env *env)
 {
 	int ret;
 
 	lc_doubt_begin(doubt);
-	ret = lc_io_flush(env, env->backing);
+	ret = lc_io_flush_told(env, env->backing, own_failed, doubt);
 	lc_doubt_end(doubt, !ret);
 	return ret;
 }

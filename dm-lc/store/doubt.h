@@ -96,11 +96,13 @@ void lc_doubt_changed(struct lc_doubt *doubt, u64 first, u64 last);
  * @doubt: of the volume
  * @block: of the volume, sampled or not
  * @mask: its sectors
+ * @failures: lc_doubt_failures() before the write began; if more have failed since, the write counts
+ *	for nothing (DB3)
  *
  * Any context.  By the sender of the FLUSHes, before lc_doubt_begin(), and only for a write that
  * began after the last FLUSH (DB2).
  */
-void lc_doubt_taken(struct lc_doubt *doubt, u64 block, u8 mask);
+void lc_doubt_taken(struct lc_doubt *doubt, u64 block, u8 mask, u32 failures);
 
 /* A FLUSH of the HDD is about to be sent.  Any context.  No other one is in flight. */
 void lc_doubt_begin(struct lc_doubt *doubt);
@@ -115,7 +117,7 @@ void lc_doubt_end(struct lc_doubt *doubt, bool well);
 bool lc_doubt_any(struct lc_doubt *doubt);
 
 /**
- * lc_doubt_flush_failed() - a FLUSH or a FUA write of a user, which went to the HDD, has failed
+ * lc_doubt_flush_failed() - a FLUSH of the HDD has failed that lc_doubt_flush() has not sent
  * @doubt: of the volume
  *
  * Any context, before the bio ends.

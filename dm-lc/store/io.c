@@ -76,6 +76,25 @@ int lc_io_flush(const struct lc_env *env, struct block_device *bdev)
 	return ret;
 }
 
+int lc_io_flush_told(const struct lc_env *env, struct block_device *bdev,
+		     void (*failed)(void *arg), void *arg)
+{
+	struct told told = { .failed = failed, .arg = arg };
+	struct bio bio;
+	int ret;
+
+	lc_env_sent(env, bdev, REQ_PREFLUSH, 0);
+	init_completion(&told.done);
+	bio_init(&bio, bdev, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH | LC_IO_COMMIT);
+	bio.bi_private = &told;
+	bio.bi_end_io = told_end;
+	submit_bio(&bio);
+	wait_for_completion_io(&told.done);
+	ret = blk_status_to_errno(bio.bi_status);
+	bio_uninit(&bio);
+	return ret;
+}
+
 void lc_io_batch_init(struct lc_io_batch *batch)
 {
 	/* One for the owner, so that it cannot complete before the wait. */

@@ -77,6 +77,13 @@ int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void 
  */
 int lc_io_flush(const struct lc_env *env, struct block_device *bdev);
 
+/*
+ * lc_io_flush() that reports a failure as lc_io_sync_told() does: before a FLUSH of another sender
+ * that is submitted or ends later can be believed.
+ */
+int lc_io_flush_told(const struct lc_env *env, struct block_device *bdev,
+		     void (*failed)(void *arg), void *arg);
+
 /* Before the first read of a batch, and again after each wait. */
 void lc_io_batch_init(struct lc_io_batch *batch);
 

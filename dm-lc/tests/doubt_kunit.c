@@ -26,7 +26,7 @@ static void flush(bool well)
 static void put(u64 block, u8 mask)
 {
 	lc_doubt_sent(&doubt, block, mask);
-	lc_doubt_taken(&doubt, block, mask);
+	lc_doubt_taken(&doubt, block, mask, lc_doubt_failures(&doubt));
 }
 
 /* A block is a sample if and only if it is one of the list. */
@@ -142,9 +142,11 @@ static void flush_of_a_user(struct kunit *test)
 	lc_doubt_end(&doubt, true);
 	KUNIT_EXPECT_TRUE(test, lc_doubt_any(&doubt));
 	KUNIT_EXPECT_NE(test, lc_doubt_failures(&doubt), before);
-	/* Written before it failed: that write counts for nothing. */
+	/* Written before it failed: that write counts for nothing, whenever it is told of. */
 	put(3, 0xff);
+	before = lc_doubt_failures(&doubt);
 	lc_doubt_flush_failed(&doubt);
+	lc_doubt_taken(&doubt, 3, 0xff, before);
 	flush(true);
 	KUNIT_EXPECT_TRUE(test, lc_doubt_any(&doubt));
 	put(3, 0xff);

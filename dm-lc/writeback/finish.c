@@ -52,7 +52,7 @@ int lc_wb_flush(struct lc_writeback *wb)
 		const struct lc_wb_item *item = &wb->list.items[i];
 
 		if (item->done && item->result == LC_WB_COPIED)
-			lc_doubt_taken(doubt, item->block, item->mask);
+			lc_doubt_taken(doubt, item->block, item->mask, wb->hdd_failures);
 	}
 	if (lc_doubt_flush(doubt, &wb->c->env))
 		return -EIO;

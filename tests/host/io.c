@@ -13,6 +13,16 @@ int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void 
 	return ret;
 }
 
+int lc_io_flush_told(const struct lc_env *env, struct block_device *bdev,
+		     void (*failed)(void *arg), void *arg)
+{
+	int ret = lc_io_flush(env, bdev);
+
+	if (ret)
+		failed(arg);
+	return ret;
+}
+
 void lc_io_renew(struct bio *bio)
 {
 	(void)bio;

@@ -2,11 +2,12 @@
 """Option bypass_kb: long writes go around the log, and never under or over an older copy."""
 
 import errno
+import pathlib
 
 from lclib import Disk, case, sh, wait
 from lclib.disk import MIB, commands
 from lclib.disks import Disks
-from lclib.faulty import BLOCK, Holding, check, check_hdd, content, fill
+from lclib.faulty import BLOCK, Breakable, Holding, check, check_hdd, content, fill
 from lclib.lc import LcStack
 
 from .promote import promote
@@ -22,6 +23,11 @@ def write_long(raw, first, count, tag):
     """What fill() writes, in one go."""
     raw.write(first * BLOCK, b"".join(content(block, tag)
                                       for block in range(first, first + count)))
+
+
+def cache_type(path):
+    """What the kernel takes a disk's cache for."""
+    return pathlib.Path("/sys/block", pathlib.Path(path).name, "queue/write_cache")
 
 
 def begin(raw):
@@ -198,22 +204,82 @@ def later_write_stays(ctx):
 
 @case(disks=PAIR, timeout=120)
 def flush_includes_the_disk(ctx):
-    """A flush after a long write flushes the hard disk, once; one after a short write does not."""
+    """A flush after a long write flushes the hard disk, once; one after a short write does not. Each
+    flushes the SSD if something was logged, a hard disk without a volatile cache or not.
+    """
     lc = LcStack(ctx.hdd, ctx.ssd, format=SMALL, bypass_kb=16, writeback="off", idle_seal_ms=0)
     lc.format()
     with lc, lc.open() as raw:
         begin(raw)
-        counts = []
-        for write in (lambda: fill(raw, 0, 1, "short"), lambda: write_long(raw, 100, 16, "long"),
-                      lambda: fill(raw, 1, 1, "short")):
-            write()
-            before = commands(ctx.hdd)["flush"], commands(ctx.ssd)["flush"]
+        for kind, flushes in (("write back", [0, 1, 1, 0]), ("write through", [0, 0, 0, 0])):
+            cache_type(ctx.hdd).write_text(kind, encoding="ascii")
+            counts = []
+            for blocks, long in ((1, 0), (0, 16), (1, 16), (1, 0)):
+                fill(raw, 0, blocks, kind)
+                if long:
+                    write_long(raw, 100, long, kind)
+                before = commands(ctx.hdd)["flush"], commands(ctx.ssd)["flush"]
+                raw.flush()
+                flushed_ssd = commands(ctx.ssd)["flush"] > before[1]
+                assert flushed_ssd or not blocks, (kind, counts)
+                counts.append(commands(ctx.hdd)["flush"] - before[0])
+            assert counts == flushes, (kind, counts)
+            check(raw, range(100, 116), kind)
+        cache_type(ctx.hdd).write_text("write back", encoding="ascii")
+        write_long(raw, 200, 16, "long")
+        before = commands(ctx.hdd)["flush"]
+        lc.message("sync")
+        assert commands(ctx.hdd)["flush"] == before + 1, before
+
+
+@case(disks=PAIR, timeout=120)
+def disk_refuses_a_long_write(ctx):
+    """The hard disk fails writes for a while: what would have gone around the log is logged, and
+    nobody is told of an error.
+    """
+    with Breakable("hdd1", ctx.hdd) as hdd:
+        lc = LcStack(hdd.path, ctx.ssd, format=SMALL, bypass_kb=16, writeback="off")
+        lc.format()
+        with lc, lc.open() as raw:
+            begin(raw)
+            write_long(raw, 0, 64, "v0")
             raw.flush()
-            counts.append((commands(ctx.hdd)["flush"] - before[0],
-                           commands(ctx.ssd)["flush"] > before[1]))
-        ctx.figure("flushes", counts)
-        assert [count[0] for count in counts] == [0, 1, 0], counts
-        check(raw, range(100, 116), "long")
+            assert bypassed(lc) == 64, lc.fields()
+            hdd.refuse_writes()
+            try:
+                write_long(raw, 0, 64, "v1")
+                check(raw, range(64), "v1")
+                assert lc.fields()["dirty"] >= 64, lc.fields()
+            finally:
+                hdd.heal()
+            lc.drain()
+            check(raw, range(64), "v1")
+        check_hdd(ctx, range(64), "v1")
+
+
+@case(disks=PAIR, timeout=180)
+def ssd_dies_beside_long_writes(ctx):
+    """Long writes go on when the SSD is given up, and all that was written is there."""
+    with Breakable("ssd1", ctx.ssd) as ssd:
+        lc = LcStack(ctx.hdd, ssd.path, format=SMALL, bypass_kb=16, writeback="off",
+                     ssd_patience_ms=500, idle_seal_ms=0)
+        lc.start()
+        try:
+            with lc.open() as raw:
+                begin(raw)
+                write_long(raw, 0, 64, "around")
+                fill(raw, 100, 10, "in RAM")
+                ssd.fail()
+                raw.flush()
+                assert lc.fields()["mode"] == "degraded", lc.fields()
+                write_long(raw, 32, 64, "later")
+                raw.flush()
+                check(raw, range(32), "around")
+                check(raw, range(32, 96), "later")
+                check(raw, range(100, 110), "in RAM")
+        finally:
+            ssd.heal()
+            lc.remove()
 
 
 @case(kernels=("stock",), disks=RECORDED, timeout=180)
