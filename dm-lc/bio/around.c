@@ -103,7 +103,6 @@ static void forget_work(struct work_struct *work)
 	struct lc_request *io = container_of(work, struct lc_request, work);
 	struct lc_around *around = io->owner;
 	struct lc_cache *c = around->c;
-
 	struct bio *bio = lc_request_bio(io);
 
 	forget_copies(c, io->claim.first, io->claim.last);
@@ -158,7 +157,7 @@ static void users_know(struct lc_around *around, u32 failures)
 		;
 }
 
-/* A FLUSH of the HDD has ended that was begun().  Return: its status, or an error (DB3). */
+/* A FLUSH of the HDD has ended, of which begin() was told.  Return: its status, or an error (DB3). */
 static blk_status_t flush_result(struct lc_around *around, const struct lc_hdd_flush *hdd,
 				 blk_status_t error)
 {
@@ -314,8 +313,8 @@ bool lc_around_map(struct lc_around *around, struct lc_request *io)
 }
 
 /*
- * A FLUSH comes.  Return: whether the HDD has to be flushed.  Those that have ended before are counted
- * by now.
+ * A FLUSH comes.  Return: whether the HDD has to be flushed.  The writes that have ended before are
+ * counted by now.
  */
 static bool begin(struct lc_around *around, struct lc_hdd_flush *hdd)
 {

@@ -4,7 +4,7 @@
  *
  *  1. The lanes are stopped, the log stopped, writeback quiesced, discards have ended: nothing
  *     changes any more (S-b) and no HDD I/O of ours is in flight (S3).  Writes that come are
- *     parked, flushes wait.
+ *     parked, flushes wait, or are on the HDD first (AR4).
  *  2. The mark says "abandoned", durably in both copies, with the number of lost
  *     blocks unknown: from here on this cache is never replayed (S-a, S1).
  *  3. Every dirty block that is still in RAM goes to the HDD: all that FLUSHes may
