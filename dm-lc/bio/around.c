@@ -157,7 +157,7 @@ static void users_know(struct lc_around *around, u32 failures)
 		;
 }
 
-/* A FLUSH of the HDD has ended, of which begin() was told.  Return: its status, or an error (DB3). */
+/* A FLUSH that begin() was told of has ended on the HDD.  Return: its status, or an error (DB3). */
 static blk_status_t flush_result(struct lc_around *around, const struct lc_hdd_flush *hdd,
 				 blk_status_t error)
 {

@@ -96,8 +96,8 @@ void lc_doubt_changed(struct lc_doubt *doubt, u64 first, u64 last);
  * @doubt: of the volume
  * @block: of the volume, sampled or not
  * @mask: its sectors
- * @failures: lc_doubt_failures() before the write began; if more have failed since, the write counts
- *	for nothing (DB3)
+ * @failures: lc_doubt_failures() before the write began; if more have failed since, the write
+ *	counts for nothing (DB3)
  *
  * Any context.  By the sender of the FLUSHes, before lc_doubt_begin(), and only for a write that
  * began after the last FLUSH (DB2).

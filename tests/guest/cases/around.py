@@ -204,8 +204,8 @@ def later_write_stays(ctx):
 
 @case(disks=PAIR, timeout=120)
 def flush_includes_the_disk(ctx):
-    """A flush after a long write flushes the hard disk, once; one after a short write does not. Each
-    flushes the SSD if something was logged, a hard disk without a volatile cache or not.
+    """A flush after a long write flushes the hard disk, once; one after a short write does not.
+    Each flushes the SSD if something was logged, a hard disk without a volatile cache or not.
     """
     lc = LcStack(ctx.hdd, ctx.ssd, format=SMALL, bypass_kb=16, writeback="off", idle_seal_ms=0)
     lc.format()
