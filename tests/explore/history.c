@@ -267,7 +267,8 @@ static bool around_open(u32 n)
  * @saw: how many sectors of an operation are read now, and of how many an older one
  *
  * Before history_cut(), which changes times.  A power cut decides: what is there whole is durable,
- * and where nothing of it is, it must not come back.  A newer copy in the log may hide it.  After a warm crash what had ended is in the cache.
+ * and where nothing of it is, it must not come back.  A newer copy in the log may hide it.  After a
+ * warm crash what had ended is in the cache.
  */
 void history_around(const struct crash *crash, void (*saw)(u32 op, u32 *same, u32 *older))
 {

@@ -8,8 +8,8 @@
 extern const char *const verdict_names[NR_VERDICTS];
 
 /*
- * In the state that was judged last: how many sectors of a write are read as that write, and how many
- * as an older one.
+ * In the state that was judged last: how many sectors of a write are read as that write, and how
+ * many as an older one.
  */
 void judge_saw(u32 op, u32 *same, u32 *older);
 

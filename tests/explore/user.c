@@ -135,8 +135,8 @@ static struct user_bio *user_new(blk_opf_t opf)
 }
 
 /*
- * The operations of a write around the log, one for each block; they follow each other.  They are in
- * the order of the calls of map(), although a worker may send the bio later.
+ * The operations of a write around the log, one for each block; they follow each other.  They are
+ * in the order of the calls of map(), although a worker may send the bio later.
  */
 u32 user_around_op(const struct bio *bio)
 {
