@@ -203,6 +203,8 @@ void cmd_fail(struct life *life, struct cmd *cmd)
 		    other->durable == NEVER)
 			other->voided = min(other->voided, life->now);
 	}
+	if (cmd->told)
+		cmd->told(cmd->told_arg);
 }
 
 u32 cmd_sectors(const struct cmd *cmd)

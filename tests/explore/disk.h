@@ -74,6 +74,8 @@ struct cmd {
 	u32 rec;
 	u32 place;
 	struct bio *bio;		/* or NULL */
+	void (*told)(void *arg);	/* called if it fails, or NULL */
+	void *told_arg;
 };
 
 struct image {

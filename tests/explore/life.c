@@ -66,13 +66,20 @@ static int cmd_wait(const struct cmd *cmd)
 	return cmd->failed ? -EIO : 0;
 }
 
-static int flush_and_wait(enum disk_id disk)
+static int flush_told(enum disk_id disk, void (*told)(void *arg), void *arg)
 {
 	bool fails = disk == HDD && world->life->phase == PHASE_RUN;
 	struct cmd *cmd = cmd_new(world->life, disk, fails ? OWNER_WRITEBACK_FLUSH : OWNER_SYNC);
 
 	cmd->flush = true;
+	cmd->told = told;
+	cmd->told_arg = arg;
 	return cmd_wait(cmd);
+}
+
+static int flush_and_wait(enum disk_id disk)
+{
+	return flush_told(disk, NULL, NULL);
 }
 
 /* Superblocks, then marks, are all a start may write; of front copies and marks either first. */
@@ -162,6 +169,13 @@ int lc_io_flush(const struct lc_env *env, struct block_device *bdev)
 {
 	(void)env;
 	return flush_and_wait(bdev - world->bdev);
+}
+
+int lc_io_flush_told(const struct lc_env *env, struct block_device *bdev,
+		     void (*failed)(void *arg), void *arg)
+{
+	(void)env;
+	return flush_told(bdev - world->bdev, failed, arg);
 }
 
 void shim_log(int level, const char *format, va_list args)

@@ -13,6 +13,8 @@ int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void 
 	return ret;
 }
 
+/* The explorer has its own: with tasks the end of the FLUSH and of the wait are not one moment. */
+__attribute__((weak))
 int lc_io_flush_told(const struct lc_env *env, struct block_device *bdev,
 		     void (*failed)(void *arg), void *arg)
 {
