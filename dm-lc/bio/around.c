@@ -16,8 +16,8 @@
  *	gets W.
  * A read of b that promotes it
  *	Registered before W has its claim: the node is found at the end of W and dropped, whatever
- *	was read.  Afterwards: the reader finds the claim and registers nothing.  After the end of
- *	W: it reads W.
+ *	was read.  Afterwards: the reader finds the claim and forgets what it has registered.
+ *	After the end of W: it reads W.
  * A group that b is logged again in (keep.h)
  *	Its node is pending or valid: it is dropped at the end of W.  After that there is no node
  *	to be replaced.
