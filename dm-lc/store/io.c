@@ -43,25 +43,32 @@ static void told_end(struct bio *bio)
 	complete(&told->done);
 }
 
-int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len,
-		    void (*failed)(void *arg), void *arg)
+/* Submit a bio on the stack and wait for it; @failed as for lc_io_sync_told(). */
+static int submit_told(struct bio *bio, void (*failed)(void *arg), void *arg)
 {
 	struct told told = { .failed = failed, .arg = arg };
-	struct bio_vec bvec;
-	struct bio bio;
 	int ret;
 
 	init_completion(&told.done);
+	bio->bi_private = &told;
+	bio->bi_end_io = told_end;
+	submit_bio(bio);
+	wait_for_completion_io(&told.done);
+	ret = blk_status_to_errno(bio->bi_status);
+	bio_uninit(bio);
+	return ret;
+}
+
+int lc_io_sync_told(struct block_device *bdev, blk_opf_t opf, u64 address, void *data, u32 len,
+		    void (*failed)(void *arg), void *arg)
+{
+	struct bio_vec bvec;
+	struct bio bio;
+
 	bio_init(&bio, bdev, &bvec, 1, opf);
 	bio.bi_iter.bi_sector = address >> 9;
-	bio.bi_private = &told;
-	bio.bi_end_io = told_end;
 	__bio_add_page(&bio, virt_to_page(data), len, offset_in_page(data));
-	submit_bio(&bio);
-	wait_for_completion_io(&told.done);
-	ret = blk_status_to_errno(bio.bi_status);
-	bio_uninit(&bio);
-	return ret;
+	return submit_told(&bio, failed, arg);
 }
 
 int lc_io_flush(const struct lc_env *env, struct block_device *bdev)
@@ -79,20 +86,11 @@ int lc_io_flush(const struct lc_env *env, struct block_device *bdev)
 int lc_io_flush_told(const struct lc_env *env, struct block_device *bdev,
 		     void (*failed)(void *arg), void *arg)
 {
-	struct told told = { .failed = failed, .arg = arg };
 	struct bio bio;
-	int ret;
 
 	lc_env_sent(env, bdev, REQ_PREFLUSH, 0);
-	init_completion(&told.done);
 	bio_init(&bio, bdev, NULL, 0, REQ_OP_WRITE | REQ_PREFLUSH | LC_IO_COMMIT);
-	bio.bi_private = &told;
-	bio.bi_end_io = told_end;
-	submit_bio(&bio);
-	wait_for_completion_io(&told.done);
-	ret = blk_status_to_errno(bio.bi_status);
-	bio_uninit(&bio);
-	return ret;
+	return submit_told(&bio, failed, arg);
 }
 
 void lc_io_batch_init(struct lc_io_batch *batch)
