@@ -6,6 +6,7 @@ meta/ proves the whole, with guests; this proves the pieces, in a second.
 
 import dataclasses
 import os
+import re
 import runpy
 import socket
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 
 from checks import test_check
 from lclib import dm, kmsg, pattern, registry, states, status, wait
-from lib import apt, guests, host, kernels, payload, series, server, times, vm
+from lib import apt, frozen, guests, host, kernels, payload, series, server, times, vm
 
 FAULTS = (
     "WARNING: CPU: 1 PID: 77 at drivers/md/dm.c:100 dm_x+0x1/0x2 [dm_mod]",
@@ -213,7 +214,7 @@ def test_unfit_guest_runs_no_case(tmp_path):
     cases = [registry.Case(**dict.fromkeys(CASE_PARTS) | {"name": name, "smp": 1, "timeout": 1})
              for name in ("a.case", "b.case")]
     boot = Words(kernel, None, cases, tmp_path, 1)
-    boot.talk(None, None)
+    boot.talk(None, types.SimpleNamespace(pid=os.getpid()), None)
     ends[0].close()
     assert [got.verdict for got in boot.outcomes.values()] == ["failed"] * 2
     assert "no case was run: lock debugging is off" in boot.outcomes["b.case"].reason
@@ -345,6 +346,56 @@ def test_guest_that_did_not_boot_is_booted_again(monkeypatch, tmp_path, deaf, bo
     assert len(made) == boots and boot is made[-1]
     assert (tmp_path / "boot-unbooted/console").exists() == (boots == 2)
     assert ("a.case" in boot.outcomes) == (deaf >= boots)
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(0, "passed"), (1, "passed"), (2, "failed")])
+def test_case_is_run_again_if_the_emulator_stood_still(monkeypatch, tmp_path, times, verdict):
+    """Once; the cases before it keep their verdicts."""
+    ran = []
+
+    def run(boot):
+        boot.folder.mkdir(parents=True)
+        (boot.folder / "console").write_text("", encoding="ascii")
+        boot.boot_seconds = 1
+        for case in boot.cases:
+            ran.append(case.name)
+            boot.running = case.name
+            if case.name == "b.case" and ran.count("b.case") <= times:
+                boot.still = "in b.case"
+                return
+            boot.outcomes[case.name] = vm.Outcome("passed")
+            boot.running = None
+
+    monkeypatch.setattr(vm.Boot, "run", run)
+    kernel = kernels.Kernel("stock", "0", *[tmp_path] * 4)
+    cases = [registry.Case(**dict.fromkeys(CASE_PARTS) | {"name": f"{name}.case"})
+             for name in "abc"]
+    outcomes, _ = vm.run_all(kernel, None, cases, tmp_path / "boots", 1)
+    assert {name: got.verdict for name, got in outcomes.items()} == {
+        "a.case": "passed", "b.case": verdict, "c.case": "passed"}
+    assert ran.count("a.case") == 1 and ran.count("b.case") == min(times + 1, 2)
+
+
+def test_emulator_that_stands_still_is_known(tmp_path):
+    """A machine that its monitor has stopped does; one whose firmware waits for a timer does not,
+    and its registers are told."""
+    path = tmp_path / "monitor"
+    with subprocess.Popen(["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display",
+                           "none", "-accel", "tcg,thread=multi", "-smp", "2", "-name",
+                           "guest,debug-threads=on", "-qmp", f"unix:{path},server=on,wait=off"],
+                          stdin=subprocess.DEVNULL) as machine:
+        try:
+            wait.until(path.exists, 60, "QEMU's monitor")
+            begun = frozen.cpu_time(machine.pid)
+            wait.until(lambda: frozen.cpu_time(machine.pid) > begun, 60, "the firmware")
+            still, text = frozen.evidence(machine.pid, path, 5)
+            assert not still and re.search(r"CPU 1: .*\n[RE]AX=", text), text
+            with frozen.Monitor(path) as monitor:
+                monitor.command("stop")
+            still, text = frozen.evidence(machine.pid, path, 2)
+            assert still, text
+        finally:
+            machine.kill()
 
 
 def test_time_of_a_guest_is_counted_once():

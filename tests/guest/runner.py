@@ -27,6 +27,7 @@ MOUNTS = (("tmpfs", "/tmp"), ("tmpfs", "/run"), ("debugfs", "/sys/kernel/debug")
           ("tracefs", "/sys/kernel/tracing"), ("configfs", "/sys/kernel/config"))
 # QEMU takes a restart for the end (-no-reboot); power off needs ACPI, which may be off.
 RB_AUTOBOOT = 0x01234567
+SECTION = pathlib.Path("/sys/module/dm_lc/sections/.text")
 KCSAN = "/sys/kernel/debug/kcsan"
 KUNIT_MODULE = "/opt/dm-lc/kunit/dm-lc.ko"
 LOCKDEP = pathlib.Path("/proc/lockdep_stats")
@@ -187,7 +188,10 @@ class Runner:
         if not found:
             return "skipped", "dm-lc.ko is not built yet"
         code, output = sh.result("modprobe", "dm-lc")
-        return ("failed", f"modprobe dm-lc: {output}") if code else None
+        if code:
+            return "failed", f"modprobe dm-lc: {output}"
+        self.log.mark(f"dm-lc is at {SECTION.read_text(encoding='ascii').strip()}")
+        return None
 
     def unload_module(self):
         """rmmod must work once nothing uses the module."""

@@ -16,18 +16,20 @@ import time
 from lclib import kmsg
 from lclib.registry import size_bytes
 
-from . import host
+from . import frozen, host
 
 BOOT_SECONDS = 180
 # The guest ends a case itself at its own limit; the host waits that much longer.
 GRACE_SECONDS = 120
+LOOK_SECONDS = 60       # of silence, then somebody looks whether the emulator still runs
 PORT = "dmlc.verdict"
 # no_timer_check: on a busy host no tick may come for a while, and the kernel would panic.
 # no5lvl: a tick while the kernel identifies its CPU finds no features for a moment. With five
 # levels of page tables KASAN then takes good addresses for bad ones, and the report ends lockdep.
+# nokaslr: the addresses that frozen.py finds are those of the kernel's table of symbols.
 APPEND = ("console=ttyS0 loglevel=5 panic=-1 oops=panic log_buf_len=16M watchdog_thresh=60 "
           "rcupdate.rcu_cpu_stall_timeout=180 kmemleak=on random.trust_cpu=on "
-          "no_timer_check no5lvl")
+          "no_timer_check no5lvl nokaslr")
 # A cache of the slab allocator that is checked keeps no arrays of pointers per CPU. The others do,
 # and take an object out without wiping its pointer, by which kmemleak finds it still in use.
 CHECKED = "slab_debug=F"
@@ -138,6 +140,7 @@ class Boot:
         self.running = None
         self.boot_seconds = None
         self.unfit = ""         # why no case may run on this boot
+        self.still = ""         # evidence that the emulator stood still
         self.ended = False
         self.recorder = None
 
@@ -152,6 +155,7 @@ class Boot:
         checked = CHECKED if self.kernel.checkers else ""
         append = " ".join(part for part in (APPEND, checked, parameters, first.append) if part)
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
+                 "-name", "guest,debug-threads=on", "-qmp", f"unix:{path}m,server=on,wait=off",
                  *([] if first.hibernates else ["-no-reboot"]), *machine,
                  # Sockets: without ACPI, the MP table names one processor of each.
                  "-smp", f"{first.smp},{'cores' if first.cores else 'sockets'}={first.smp}",
@@ -206,22 +210,23 @@ class Boot:
                 log.flush()
                 process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                            stdout=log, stderr=log)
-            self.talk(listener, process)
+            self.talk(listener, process, f"{path}m")
         finally:
             if process and process.poll() is None:
                 process.kill()
             if process:
                 process.wait()
             listener.close()
-            pathlib.Path(path).unlink(missing_ok=True)
+            for name in (path, f"{path}m"):
+                pathlib.Path(name).unlink(missing_ok=True)
             if self.recorder:
                 self.recorder.stop()
             for image in self.folder.glob("*.img"):
                 image.unlink()
         return self.outcomes
 
-    def talk(self, listener, process):
-        """Send the job, take the lines, watch the deadline."""
+    def talk(self, listener, process, monitor):
+        """Send the job, take the lines, watch the deadline and the emulator."""
         started = time.monotonic()
         channel = self.accept(listener, process)
         if channel is None:
@@ -231,14 +236,18 @@ class Boot:
                "kernel": self.kernel.name, "scale": self.scale, "smp": self.cases[0].smp}
         data = b""
         deadline = started + BOOT_SECONDS * self.scale
+        spent = frozen.cpu_time(process.pid)
         with channel, open(self.folder / "protocol", "wb") as protocol:
             channel.sendall(json.dumps(job).encode() + b"\n")
             while True:
-                ready, _, _ = select.select([channel], [], [], max(0, deadline - time.monotonic()))
+                left = deadline - time.monotonic()
+                ready, _, _ = select.select([channel], [], [], min(max(0, left), LOOK_SECONDS))
+                before, spent = spent, frozen.cpu_time(process.pid)
+                if not ready and (left < 0 or spent - before < frozen.LEAST_NS):
+                    if self.silent(process, monitor, left < 0):
+                        return
                 if not ready:
-                    self.blame(f"hang: the guest said nothing until the host's deadline "
-                               f"({self.whereabouts()})")
-                    return
+                    continue
                 try:
                     part = channel.recv(65536)
                 except ConnectionResetError:
@@ -257,6 +266,17 @@ class Boot:
                         return
                 if self.ended and self.cases[0].hibernates:
                     return  # the guest only boots again
+
+    def silent(self, process, monitor, late):
+        """The guest says nothing. Returns whether this boot is over."""
+        still, text = frozen.evidence(process.pid, monitor)
+        text = f"{self.whereabouts()}: {text}"
+        (self.folder / "silent").write_text(text, encoding="utf-8")
+        if still:
+            self.still = text
+        elif late:
+            self.blame(f"hang: the guest said nothing until the host's deadline ({text})")
+        return still or late
 
     @staticmethod
     def accept(listener, process):
@@ -360,22 +380,31 @@ def booted(*args):
 
 
 def run_all(kernel, payload, cases, folder, seed):
-    """Run cases of one group over as many boots as that takes; returns all outcomes."""
+    """Run cases of one group over as many boots as that takes; returns all outcomes.
+
+    If the emulator stands still, its guest is given up, and the case that ran is run again: once.
+    """
     outcomes = {}
+    stood_still = False
     remaining = list(cases)
     number = 0
     boots = []
     while remaining:
         boot = booted(kernel, payload, remaining, pathlib.Path(folder) / str(number), seed)
         boots.append(boot.boot_seconds)
+        if boot.still:
+            host.say(f"{kernel.name}: the emulator stood still {boot.still}")
+            if stood_still:
+                boot.blame(f"the emulator stood still twice {boot.still}")
         outcomes.update(boot.outcomes)
         left = [case for case in remaining if case.name not in outcomes]
-        if len(left) == len(remaining):
+        if len(left) == len(remaining) and (stood_still or not boot.still):
             for case in left:
                 outcomes[case.name] = Outcome(
                     "failed", "not reported by the guest\n"
                     + host.tail_of(boot.folder / "console"))
             break
+        stood_still = stood_still or bool(boot.still)
         remaining = left
         number += 1
     return outcomes, boots
