@@ -177,7 +177,7 @@ def dropped_blocks_stay_dropped(ctx):
                 assert raw.read(block * BLOCK, BLOCK) == content(block, tag), block
 
 
-def few_flushes(ctx, discard_all):
+def few_flushes(ctx, discard_all, most):
     """Discards of cached blocks: what they cost an SSD whose writes and FLUSHes take a while."""
     with (dm.Device("slow", dm.delay(ctx.ssd, 0, 20)) as ssd,
           LcStack(ctx.hdd, ssd.path, writeback="off", idle_seal_ms=0) as lc, lc.open() as raw):
@@ -192,7 +192,7 @@ def few_flushes(ctx, discard_all):
         assert lc.fields()["cached"] == 0, lc.fields()
     spent = {kind: after[kind] - before[kind] for kind in ("write", "flush")}
     ctx.figure("commands for 2,000 discards", spent)
-    assert max(spent.values()) <= PIECES // 20, spent
+    assert max(spent.values()) <= most, spent
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=90)
@@ -229,7 +229,7 @@ def huge_takes_as_long_as_the_cache(ctx):
 @case(kernels=("stock",), disks=PAIR, timeout=120)
 def take_few_flushes(ctx):
     """2,000 discards of cached blocks that come at once: few FLUSHes and few records (D13)."""
-    few_flushes(ctx, lambda raw: raw.discard(0, PIECES * BLOCK))
+    few_flushes(ctx, lambda raw: raw.discard(0, PIECES * BLOCK), PIECES // 20)
 
 
 @case(kernels=("stock",), disks=PAIR, timeout=120)
@@ -239,7 +239,8 @@ def one_after_the_other_take_few_flushes(ctx):
         for piece in range(PIECES):
             raw.discard(piece * BLOCK, BLOCK)
 
-    few_flushes(ctx, one_by_one)
+    # A sender that gets little CPU time sends few while one record is written.
+    few_flushes(ctx, one_by_one, PIECES // 4)
 
 
 def suspend_begins(lc):
