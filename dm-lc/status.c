@@ -26,6 +26,16 @@ static const char *const mode_names[] = {
 	[LC_MODE_FAIL] = "fail",
 };
 
+/* In force: a mode without the log is not, while the log has something that the HDD has not. */
+static const char *cache_mode(struct lc_volume *vol)
+{
+	u32 mode = READ_ONCE(vol->c.env.params.cache_mode);
+
+	if (mode == LC_WRITEBACK)
+		return READ_ONCE(vol->c.closed) ? "changing" : lc_cache_mode_name(mode);
+	return lc_writeback_left(vol->wb) ? lc_cache_mode_name(mode) : "changing";
+}
+
 void lc_status_info(struct lc_volume *vol, char *result, unsigned int maxlen)
 {
 	unsigned int sz = 0;
@@ -70,6 +80,7 @@ void lc_status_info(struct lc_volume *vol, char *result, unsigned int maxlen)
 	DMEMIT(" batches %llu", sum.batches);
 	DMEMIT(" promoted %llu", sum.promoted);
 	DMEMIT(" bypassed_bytes %llu", sum.around);
+	DMEMIT(" cache_mode %s", cache_mode(vol));
 	DMEMIT(" ssd_writes %llu", sum.ssd.writes);
 	DMEMIT(" ssd_written_bytes %llu", sum.ssd.written);
 	DMEMIT(" ssd_read_bytes %llu", sum.ssd.read);

@@ -22,7 +22,12 @@ def test_options():
         code[name] = (f"{low} to {high}", preset, "no" if at_load == "true" else "yes")
     for name, preset in re.findall(r"^\tSWITCH\((\w+), (\d)\)", source, re.M):
         code[name] = ("``on``, ``off``", "``on``" if preset == "1" else "``off``", "yes")
-    rows = re.findall(r"^``(\w+)`` +(.+?)  +(\S+) +(yes|no) ",
+    for name, preset, words in re.findall(
+            r"^\tWORDS\((\w+), \w+, \w+, LC_(\w+),\s+\"(.*)\"\)", source, re.M):
+        code[name] = ("see `Cache modes`_", preset.lower(), "yes")
+        assert all(f"``{word}``" in section(text_of(DOCS / "dm-lc.rst"), "Options")
+                   for word in re.split(", | or ", words))
+    rows = re.findall(r"^``(\w+)`` +(.+?) +(\S+) +(yes|no) ",
                       section(text_of(DOCS / "dm-lc.rst"), "Options"), re.M)
     assert code and {name: tuple(rest) for name, *rest in rows} == code
 

@@ -89,6 +89,9 @@ struct state {
 static const struct state states[] = {
 	{ "mode", "lc_mode", "mode", "1 for the mode of the volume, 0 for the others.",
 	  { "rw", "ro", "degraded", "fail" } },
+	{ "cache_mode", "lc_cache_mode", "mode",
+	  "1 for what becomes of writes, 0 for the others.",
+	  { "writeback", "writethrough", "writearound", "changing" } },
 	{ "writeback", "lc_writeback_state", "state",
 	  "1 for the state of writeback, 0 for the others.",
 	  { "idle", "running", "draining", "retrying", "off" } },

@@ -43,6 +43,7 @@
 
 #include "bio/around.h"
 #include "bio/flush.h"
+#include "bio/promote.h"
 #include "bio/stream.h"
 #include "log/lanes.h"
 #include "log/log.h"
@@ -54,6 +55,7 @@
 #include "store/io.h"
 #include "store/ring.h"
 #include "store/stats.h"
+#include "store/super.h"
 
 #define MOST_BLOCKS	4096u	/* longer bios, which few senders have, go into the log */
 #define LOOK_BLOCKS	256u	/* so many are looked at in completion context */
@@ -61,6 +63,7 @@
 struct lc_around {
 	struct lc_cache *c;
 	struct lc_flush *flush;
+	struct lc_promote *promote;	/* constant */
 	struct lc_around_failed failed;
 	struct lc_streams streams;	/* of long writes */
 	atomic64_t begun;		/* writes around the log */
@@ -104,10 +107,17 @@ static void forget_work(struct work_struct *work)
 	struct lc_around *around = io->owner;
 	struct lc_cache *c = around->c;
 	struct bio *bio = lc_request_bio(io);
+	bool rest = io->around == LC_AROUND_REST;
 
+	io->around = LC_AROUND_NOTHING;
 	forget_copies(c, io->claim.first, io->claim.last);
 	lc_claims_drop(c->claims, &io->claim);
-	if (!bio->bi_status || bio->bi_status == BLK_STS_AGAIN) {
+	if (!bio->bi_status && rest) {
+		lc_io_renew(bio);
+		lc_flush_write(around->flush, io, false);
+		return;
+	}
+	if (!bio->bi_status || bio->bi_status == BLK_STS_AGAIN || READ_ONCE(c->closed)) {
 		lc_io_end_again(bio);
 		return;
 	}
@@ -125,13 +135,15 @@ static int write_ended(struct lc_around *around, struct lc_request *io, blk_stat
 	lc_doubt_changed(&c->doubt, io->claim.first, io->claim.last);
 	/* Before the bio ends: a FLUSH that comes afterwards must find it (AR4). */
 	atomic64_inc(&around->ended);
-	if (error || io->claim.last - io->claim.first >= LOOK_BLOCKS ||
-	    any_copy(c, io->claim.first, io->claim.last)) {
+	if (error || io->around == LC_AROUND_REST ||
+	    io->claim.last - io->claim.first >= LOOK_BLOCKS ||
+	    (io->around != LC_AROUND_THROUGH && any_copy(c, io->claim.first, io->claim.last))) {
 		io->owner = around;
 		INIT_WORK(&io->work, forget_work);
 		queue_work(c->env.wq, &io->work);
 		return DM_ENDIO_INCOMPLETE;
 	}
+	io->around = LC_AROUND_NOTHING;
 	lc_claims_drop(c->claims, &io->claim);
 	return DM_ENDIO_DONE;
 }
@@ -182,6 +194,7 @@ static blk_status_t flush_result(struct lc_around *around, const struct lc_hdd_f
 
 static int flush_ended(struct lc_around *around, struct lc_request *io, blk_status_t *error)
 {
+	io->around = LC_AROUND_NOTHING;
 	*error = flush_result(around, &io->hdd, *error);
 	if (*error)
 		return DM_ENDIO_DONE;
@@ -196,7 +209,6 @@ int lc_around_end(struct lc_around *around, struct bio *bio, blk_status_t *error
 	struct lc_request *io = lc_bio_request(bio);
 	bool flush = io->around == LC_AROUND_FLUSH;
 
-	io->around = LC_AROUND_NOTHING;
 	return flush ? flush_ended(around, io, error) : write_ended(around, io, *error);
 }
 
@@ -245,7 +257,7 @@ static bool life_is_told(struct lc_around *around)
 
 	if (READ_ONCE(around->told))
 		return true;
-	if (!lc_log_life_durable(c->log)) {
+	if (!lc_super_life_told(c->super) && !lc_log_life_durable(c->log)) {
 		lc_log_want_durable(c->log, lc_lanes_close_used(c->lanes, false));
 		return false;
 	}
@@ -259,10 +271,10 @@ static void submit_work(struct work_struct *work)
 }
 
 /* Device mapper would put what map() hands back into its sender's cgroup again (AR5). */
-static void send(struct lc_around *around, struct bio *bio, struct lc_request *io)
+static void send(struct lc_around *around, struct bio *bio, struct lc_request *io, bool worker)
 {
 	lc_io_disown(bio);
-	if (lc_io_may_send(bio)) {
+	if (!worker && lc_io_may_send(bio)) {
 		lc_io_leave_plug();
 		submit_bio_noacct(bio);
 		return;
@@ -284,32 +296,70 @@ static void look_at_failures(struct lc_around *around)
 		users_know(around, failures);
 }
 
-bool lc_around_map(struct lc_around *around, struct lc_request *io)
+void lc_around_cut(struct bio *bio)
+{
+	u64 first = bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
+	u64 end = (first + MOST_BLOCKS) << LC_BLOCK_SHIFT;
+
+	if (bio_end_sector(bio) > end)
+		dm_accept_partial_bio(bio, end - bio->bi_iter.bi_sector);
+}
+
+bool lc_around_claim(struct lc_around *around, struct lc_request *io)
 {
 	struct lc_cache *c = around->c;
-	struct bio *bio = lc_request_bio(io);
-	u64 first = bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
-	u64 last = (bio_end_sector(bio) - 1) >> LC_BLOCK_SHIFT;
+	u64 first = io->iter.bi_sector >> LC_BLOCK_SHIFT;
+	u64 last = (io->iter.bi_sector + (io->iter.bi_size >> SECTOR_SHIFT) - 1) >> LC_BLOCK_SHIFT;
 
 	if (last - first >= MOST_BLOCKS || lc_ssd_failed(&c->health) || !life_is_told(around))
 		return false;
 	lc_claim_init(&io->claim, LC_CLAIM_DISCARD, first, last - first + 1);
 	if (!lc_claims_try(c->claims, &io->claim))
 		return false;
-	if (!allowed(c, &io->claim)) {
-		lc_claims_drop(c->claims, &io->claim);
+	if (allowed(c, &io->claim))
+		return true;
+	lc_claims_drop(c->claims, &io->claim);
+	if (READ_ONCE(c->closed))
+		WRITE_ONCE(c->in_the_way, true);
+	return false;
+}
+
+/* Return: whether the SSD gets it, too.  Then promote.c sends it. */
+static bool through(struct lc_around *around, struct lc_request *io, bool worker)
+{
+	struct bio *bio = lc_request_bio(io);
+
+	if (READ_ONCE(around->c->env.params.cache_mode) != LC_WRITETHROUGH ||
+	    io->iter.bi_size != bio->bi_iter.bi_size)
 		return false;
-	}
+	/* Before it is sent, which may end it. */
+	io->around = LC_AROUND_THROUGH;
+	if (lc_promote_write(around->promote, bio,
+			     worker || !lc_io_may_send(bio) ? around->wq : NULL))
+		return true;
+	io->around = LC_AROUND_WRITE;
+	return false;
+}
+
+void lc_around_send(struct lc_around *around, struct lc_request *io, bool worker)
+{
+	struct lc_cache *c = around->c;
+	struct bio *bio = lc_request_bio(io);
+
 	look_at_failures(around);
 	atomic64_inc(&around->begun);
-	lc_doubt_changed(&c->doubt, first, last);
-	lc_stats_around(&c->stats, bio->bi_iter.bi_size);
+	lc_doubt_changed(&c->doubt, io->claim.first, io->claim.last);
+	lc_stats_around(&c->stats, io->iter.bi_size);
 	lc_stamp(&c->env.last_write);
-	io->around = LC_AROUND_WRITE;
+	/* The log may have a part of it, to be made durable, too, if that was asked for. */
+	io->around = bio->bi_opf & REQ_FUA && io->iter.bi_size != bio->bi_iter.bi_size ?
+		     LC_AROUND_REST : LC_AROUND_WRITE;
+	if (through(around, io, worker))
+		return;
+	bio->bi_iter = io->iter;
 	bio_set_dev(bio, c->env.backing);
 	bio->bi_iter.bi_sector = lc_place_sector(&c->env.place, bio->bi_iter.bi_sector);
-	send(around, bio, io);
-	return true;
+	send(around, bio, io, worker);
 }
 
 /*
@@ -359,6 +409,11 @@ int lc_around_flush(struct lc_around *around)
 void lc_around_attach(struct lc_around *around, struct lc_around_failed failed)
 {
 	around->failed = failed;
+}
+
+void lc_around_keep(struct lc_around *around, struct lc_promote *promote)
+{
+	around->promote = promote;
 }
 
 struct lc_around *lc_around_create(struct lc_cache *c, struct lc_flush *flush)

@@ -42,6 +42,7 @@
 
 struct lc_around;
 struct lc_flush;
+struct lc_promote;
 struct lc_request;
 
 /* What becomes of a write that the HDD has failed. */
@@ -61,6 +62,8 @@ struct lc_around_failed {
 struct lc_around *lc_around_create(struct lc_cache *c, struct lc_flush *flush);
 /* Once, before the first bio. */
 void lc_around_attach(struct lc_around *around, struct lc_around_failed failed);
+/* Who keeps what is written, with cache_mode writethrough.  Once, before the first bio. */
+void lc_around_keep(struct lc_around *around, struct lc_promote *promote);
 /* No bio is left.  @around or NULL.  May sleep. */
 void lc_around_destroy(struct lc_around *around);
 
@@ -73,6 +76,8 @@ void lc_around_destroy(struct lc_around *around);
  */
 static inline bool lc_around_wants(const struct lc_cache *c, const struct bio *bio)
 {
+	if (lc_writes_around(c))
+		return true;
 	return bio_sectors(bio) >= LC_AROUND_LEAST && READ_ONCE(c->env.params.bypass_kb) &&
 	       !(bio->bi_opf & (REQ_FUA | REQ_META | REQ_PRIO));
 }
@@ -86,15 +91,32 @@ static inline bool lc_around_wants(const struct lc_cache *c, const struct bio *b
  */
 bool lc_around_follows(struct lc_around *around, const struct bio *bio);
 
-/**
- * lc_around_map() - send a write around the log, if that is allowed
- * @around: the room
- * @io: the write: nothing of it is in the log, io->work is not in use, and io->iter is all of it
- *
- * From map(), mode rw.  Sleeps only as submit_bio() does, and not with REQ_NOWAIT.
- * Return: whether it takes care of the bio; else the bio is as it was.
+/*
+ * Cut a write, to which device mapper has split nothing yet, to what may go around the log at once.
+ * From map().
  */
-bool lc_around_map(struct lc_around *around, struct lc_request *io);
+void lc_around_cut(struct bio *bio);
+
+/**
+ * lc_around_claim() - may a write go around the log now?
+ * @around: the room
+ * @io: the write; io->iter is what is left of it, and the rest is in the log
+ *
+ * Process context, mode rw; does not sleep.  Return: whether its blocks are claimed (AR1, AR2);
+ * lc_around_send() must follow then.
+ */
+bool lc_around_claim(struct lc_around *around, struct lc_request *io);
+
+/**
+ * lc_around_send() - send a write that lc_around_claim() has let
+ * @around: the room
+ * @io: the write, which nobody else refers to; io->work is not in use
+ * @worker: a worker of the log's calls, which must not wait for the HDD
+ *
+ * Process context.  Without @worker, sleeps only as submit_bio() does, and not with REQ_NOWAIT.
+ * The bio may have ended when this returns.
+ */
+void lc_around_send(struct lc_around *around, struct lc_request *io, bool worker);
 
 /**
  * lc_around_map_flush() - does the HDD have to be flushed, too?

@@ -114,21 +114,30 @@ static void note(struct lc_group *group, u32 i, u64 block)
 	smp_mb();
 }
 
-void lc_group_register(struct lc_group *group, u32 i, u64 block, u8 use)
+/* With @renew, in place of a clean copy, which leaves the index in any case. */
+static void set_pending(struct lc_group *group, u32 i, u64 block, u8 use, bool renew)
 {
 	struct lc_mapping old, map = { .slot = slot_of(group, i), .use = use };
 	struct lc_index *index = group->groups->c->index;
+	bool found, clean;
 	u32 bucket;
-	bool done;
 
 	note(group, i, block);
 	bucket = lc_index_lock(index, block);
-	done = !READ_ONCE(group->abandoned) && !lc_index_lookup(index, bucket, block, &old);
-	if (done)
+	found = lc_index_lookup(index, bucket, block, &old);
+	clean = found && renew && !old.dirty && !old.lost;
+	if (clean)
+		lc_index_remove(index, bucket, block, &old);
+	if (!READ_ONCE(group->abandoned) && (!found || clean))
 		lc_index_set(index, bucket, block, &map, &old);
 	else
 		WRITE_ONCE(group->blocks[i], NO_BLOCK);
 	lc_index_unlock(index, bucket);
+}
+
+void lc_group_register(struct lc_group *group, u32 i, u64 block, u8 use)
+{
+	set_pending(group, i, block, use, false);
 }
 
 bool lc_group_replace(struct lc_group *group, u32 i, u64 block, u32 slot, u8 use)
@@ -149,6 +158,24 @@ bool lc_group_replace(struct lc_group *group, u32 i, u64 block, u32 slot, u8 use
 	}
 	lc_index_unlock(c->index, bucket);
 	return same;
+}
+
+void lc_group_renew(struct lc_group *group, u32 i, u64 block, u8 use)
+{
+	set_pending(group, i, block, use, true);
+}
+
+void lc_group_renewed(struct lc_group *group, u32 i, u64 block)
+{
+	struct lc_index *index = group->groups->c->index;
+	struct lc_mapping map;
+	u32 bucket;
+
+	bucket = lc_index_lock(index, block);
+	if (lc_index_lookup(index, bucket, block, &map) && !map.dirty && !map.lost &&
+	    (map.slot != slot_of(group, i) || READ_ONCE(group->abandoned)))
+		lc_index_remove(index, bucket, block, &map);
+	lc_index_unlock(index, bucket);
 }
 
 /* Is the block's node still the one that was registered?  If not, the slot is a hole. */

@@ -107,6 +107,23 @@ void lc_group_register(struct lc_group *group, u32 i, u64 block, u8 use);
  */
 bool lc_group_replace(struct lc_group *group, u32 i, u64 block, u32 slot, u8 use);
 
+/**
+ * lc_group_renew() - a block is about to be written to the HDD from its slot's page
+ * @group: from lc_groups_take()
+ * @i: slot of the group
+ * @block: block number
+ * @use: LC_ADMIT_*
+ *
+ * As lc_group_register(), in place of any clean copy.  Does nothing if there is a dirty one.
+ */
+void lc_group_renew(struct lc_group *group, u32 i, u64 block, u8 use);
+
+/*
+ * The block is written: a clean copy of it that is not the one in slot @i leaves the index.  It may
+ * have been read from the HDD meanwhile, if the slot was not registered.  Process context.
+ */
+void lc_group_renewed(struct lc_group *group, u32 i, u64 block);
+
 /* Forget the blocks of some slots again, if they were registered.  Process context. */
 void lc_group_forget(struct lc_group *group, u32 first, u32 nr);
 

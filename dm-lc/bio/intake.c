@@ -309,16 +309,21 @@ static void log_failed(void *owner, struct lc_request *io)
 }
 
 /*
- * Send a long write around the log, if that is allowed.  It does not overtake one that is parked
- * (Q2).  io->iter is all of it.  Return: whether the bio is taken care of.
+ * Send a write around the log that is long, or any in another cache mode than writeback, if that is
+ * allowed.  It does not overtake one that is parked (Q2).  io->iter is all of it.  Return: whether
+ * the bio is taken care of.
  */
 static bool try_around(struct lc_intake *intake, struct lc_request *io)
 {
-	if (!lc_around_follows(intake->around, lc_request_bio(io)))
+	if (!lc_writes_around(intake->c) &&
+	    !lc_around_follows(intake->around, lc_request_bio(io)))
 		return false;
 	if (READ_ONCE(intake->queue.nr) && overlaps(intake, io))
 		return false;
-	return lc_around_map(intake->around, io);
+	if (!lc_around_claim(intake->around, io))
+		return false;
+	lc_around_send(intake->around, io, false);
+	return true;
 }
 
 int lc_intake_map(struct lc_intake *intake, struct bio *bio)
@@ -328,6 +333,8 @@ int lc_intake_map(struct lc_intake *intake, struct bio *bio)
 
 	if (lc_mode(&intake->c->health) == LC_MODE_FAIL)
 		return DM_MAPIO_KILL;
+	if (lc_writes_around(intake->c))
+		lc_around_cut(bio);
 	io->iter = bio->bi_iter;
 	if (lc_around_wants(intake->c, bio) && try_around(intake, io))
 		return DM_MAPIO_SUBMITTED;
@@ -357,7 +364,10 @@ static struct lc_request *first_parked(struct lc_intake *intake, bool *requeue)
 	return one ? container_of(one, struct lc_request, waiting) : NULL;
 }
 
-/* Write on what is left of it.  Return: as lc_write_again(), -EBUSY: not yet (CL3, M1, BL3). */
+/*
+ * Write on what is left of it.  Return: as lc_write_again(), -EBUSY: not yet (CL3, M1, BL3, MO3),
+ * -EXDEV: it is to go around the log, its blocks are claimed.
+ */
 static int unpark(struct lc_intake *intake, struct lc_request *io)
 {
 	struct lc_cache *c = intake->c;
@@ -367,6 +377,12 @@ static int unpark(struct lc_intake *intake, struct lc_request *io)
 	/* The discard kicks this work when it lets writes go on.  It waits for no parked write. */
 	if (held(intake, io))
 		return -EBUSY;
+	if (READ_ONCE(c->closed)) {
+		if (lc_around_claim(intake->around, io))
+			return -EXDEV;
+		queue_delayed_work(c->env.wq, &intake->throttle_work, 1);
+		return -EBUSY;
+	}
 	if (READ_ONCE(intake->passed)) {
 		WRITE_ONCE(intake->passed, false);
 		lc_throttle_missed(&intake->throttle);
@@ -442,6 +458,8 @@ static bool unpark_all(struct lc_intake *intake)
 			lc_request_end(io, BLK_STS_DM_REQUEUE);
 		else if (ret == -ENODEV)
 			lc_bypass_submit(intake->bypass, io);
+		else if (ret == -EXDEV)
+			lc_around_send(intake->around, io, true);
 		else
 			go_on(intake, io, ret, true);
 		passed_on(intake, class, slots, &others);

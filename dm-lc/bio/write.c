@@ -212,14 +212,18 @@ static int write_piece(struct lc_cache *c, struct lc_request *io, bool waited,
 	return ret;
 }
 
-/* As lc_write_run(), but no more blocks than one may hold a record for (B7). */
+/*
+ * As lc_write_run(), but no more blocks than one may hold a record for (B7).  Who closes the log
+ * waits for all that hold (MO1).
+ */
 static int write_held(struct lc_cache *c, struct lc_request *io, bool waited,
 		      const struct lc_old_slot *old_slot)
 {
-	int ret;
+	int ret = -EAGAIN;
 
 	lc_hold();
-	ret = write_piece(c, io, waited, old_slot);
+	if (!READ_ONCE(c->closed))
+		ret = write_piece(c, io, waited, old_slot);
 	lc_unhold();
 	return ret;
 }

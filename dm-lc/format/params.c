@@ -16,7 +16,7 @@ struct option {
 	const char *name;
 	size_t offset;
 	u32 min, max, preset;
-	bool is_switch;		/* on|off */
+	const char *const *words;	/* of its values from 0 to max; NULL: it is a number */
 	bool at_load;		/* not by message */
 	const char *error;
 };
@@ -27,11 +27,20 @@ struct option {
 	.error = "Option " #_name " must be a number from " #_min " to " #_max,	\
 }
 
-#define SWITCH(_name, _preset) {						\
+#define WORDS(_name, _words, _max, _preset, _error) {					\
 	.name = #_name, .offset = offsetof(struct lc_params, _name),		\
-	.max = 1, .preset = _preset, .is_switch = true,				\
-	.error = "Option " #_name " must be on or off",				\
+	.max = _max, .preset = _preset, .words = _words,			\
+	.error = "Option " #_name " must be " _error,				\
 }
+
+#define SWITCH(_name, _preset) WORDS(_name, switch_words, 1, _preset, "on or off")
+
+static const char *const switch_words[] = { "off", "on" };
+static const char *const cache_modes[] = {
+	[LC_WRITEBACK] = "writeback",
+	[LC_WRITETHROUGH] = "writethrough",
+	[LC_WRITEAROUND] = "writearound",
+};
 
 static const struct option options[] = {
 	OPTION(buffers, 4, 65536, 64, true),
@@ -48,6 +57,8 @@ static const struct option options[] = {
 	SWITCH(stats, 0),
 	SWITCH(read_cache, 0),
 	OPTION(bypass_kb, 0, 1048576, 0, false),
+	WORDS(cache_mode, cache_modes, LC_WRITEAROUND, LC_WRITEBACK,
+	      "writeback, writethrough or writearound"),
 };
 
 static u32 *value_of(struct lc_params *params, const struct option *o)
@@ -64,16 +75,17 @@ void lc_params_defaults(struct lc_params *params)
 		*value_of(params, &options[i]) = options[i].preset;
 }
 
+const char *lc_cache_mode_name(u32 mode)
+{
+	return cache_modes[mode];
+}
+
 static int parse_value(const struct option *o, const char *text, u32 *value)
 {
-	if (o->is_switch) {
-		if (!strcmp(text, "on"))
-			*value = 1;
-		else if (!strcmp(text, "off"))
-			*value = 0;
-		else
-			return -EINVAL;
-		return 0;
+	if (o->words) {
+		for (*value = 0; *value <= o->max && strcmp(o->words[*value], text); ++*value)
+			;
+		return *value <= o->max ? 0 : -EINVAL;
 	}
 	if (kstrtou32(text, 10, value) || *value < o->min || *value > o->max)
 		return -EINVAL;
@@ -168,9 +180,9 @@ unsigned int lc_params_print(const struct lc_params *params, char *result, unsig
 
 		if (!(given & BIT(i)))
 			continue;
-		if (options[i].is_switch)
+		if (options[i].words)
 			len += scnprintf(result + len, maxlen - len, " %s %s", options[i].name,
-					 value ? "on" : "off");
+					 options[i].words[value]);
 		else
 			len += scnprintf(result + len, maxlen - len, " %s %u", options[i].name,
 					 value);

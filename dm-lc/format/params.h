@@ -8,6 +8,13 @@
 
 #include <linux/types.h>
 
+/* What becomes of a write. */
+enum lc_cache_mode {
+	LC_WRITEBACK,		/* it goes into the log */
+	LC_WRITETHROUGH,	/* to the HDD, and what is cached of it is renewed */
+	LC_WRITEAROUND,		/* to the HDD; what is cached of it is dropped */
+};
+
 struct lc_params {
 	u32 buffers;			/* write buffers, each of a segment's size */
 	u32 high_watermark;		/* percent of segments in use: writeback starts */
@@ -23,6 +30,7 @@ struct lc_params {
 	u32 stats;			/* 0: off; 1: counters count */
 	u32 read_cache;			/* 1: what is read from the HDD is cached, too */
 	u32 bypass_kb;			/* longer sequential writes go around the log; 0: none */
+	u32 cache_mode;			/* enum lc_cache_mode: what becomes of writes */
 	u32 given;			/* bit i: option i was set by hand and is printed */
 };
 
@@ -65,6 +73,9 @@ int lc_params_parse(struct lc_params *params, unsigned int argc, char **argv,
  * Each option changes at once, and no earlier becomes one that was given.
  */
 void lc_params_store(struct lc_params *to, const struct lc_params *from);
+
+/* The name of an enum lc_cache_mode. */
+const char *lc_cache_mode_name(u32 mode);
 
 /**
  * lc_params_print() - the options that were given, as a table line has them

@@ -271,6 +271,7 @@ static int create_rooms(struct lc_volume *vol, u32 nr_lanes)
 	vol->promote = lc_promote_create(c, vol->groups);
 	if (!vol->promote)
 		goto destroy_groups;
+	lc_around_keep(vol->around, vol->promote);
 	vol->keep = lc_keep_create(c, vol->groups);
 	if (!vol->keep)
 		goto destroy_promote;

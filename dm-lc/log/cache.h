@@ -66,10 +66,18 @@ struct lc_cache {
 	/* Blocks of groups may be mapped; by checkpoint.c and group.c; READ_ONCE() */
 	bool promoted;
 	bool bypassed;			/* clean copies are outdated; by rescue.c; READ_ONCE() */
+	bool closed;			/* no write enters the log (MO1); by leave.c; READ_ONCE() */
+	bool in_the_way;		/* a write waits for the tail; by around.c; READ_ONCE() */
 	mempool_t slot_pages;		/* two pages each, to read a slot and its header into */
 	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
 	struct workqueue_struct *verify_wq;	/* reads to be checked, and promotion */
 };
+
+/* Do writes go to the HDD, and not into the log, as soon as that is allowed?  Any context. */
+static inline bool lc_writes_around(const struct lc_cache *c)
+{
+	return READ_ONCE(c->env.params.cache_mode) != LC_WRITEBACK;
+}
 
 /*
  * Drop what is not valid of a mapping.  Once writes may have gone past the cache, a clean copy, in

@@ -25,6 +25,7 @@
 
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/types.h>
 
 #include "format/lc_format.h"
@@ -66,12 +67,16 @@ static inline void lc_hold(void)
 {
 	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
 		preempt_disable();
+	else
+		rcu_read_lock();
 }
 
 static inline void lc_unhold(void)
 {
 	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
 		preempt_enable();
+	else
+		rcu_read_unlock();
 }
 
 /* lc_hold() was called.  With PREEMPT_RT there is nothing to assert. */

@@ -38,6 +38,8 @@ struct lc_waiting {
 enum lc_around_kind {
 	LC_AROUND_NOTHING,
 	LC_AROUND_WRITE,
+	LC_AROUND_THROUGH,	/* the same, by promote.c, which has seen to the copies */
+	LC_AROUND_REST,		/* FUA write, whose other part is in the log */
 	LC_AROUND_FLUSH,
 };
 
@@ -56,14 +58,12 @@ struct lc_request {
 	void *owner;			/* of queued work: the worker finds its state there */
 	struct bvec_iter iter;		/* write: what is left; read: as submitted */
 	union {
-		struct {
-			struct work_struct work;
-			union {
-				struct lc_claim claim;	/* of a write around the log */
-				struct lc_hdd_flush hdd;
-			};
-		};
+		struct work_struct work;
 		struct lc_waiting waiting;	/* while parked; owned by the intake */
+	};
+	union {
+		struct lc_claim claim;	/* of a write around the log; it may be parked, too */
+		struct lc_hdd_flush hdd;
 	};
 	union {
 		u64 target;		/* flush: seq that must be durable */

@@ -29,6 +29,7 @@ struct lc_super {
 	struct mutex lock;		/* superblock and mark; mark.c has a pointer to it */
 	struct lc_sb *sb;		/* lock; identity and geometry: constant */
 	void *block;			/* 4 KiB for I/O; lock */
+	bool told;			/* lc_super_life_told(); READ_ONCE() */
 	u8 whole;			/* front copy that was read, or written last; lock */
 	void (*flush_failed)(void *arg);	/* constant */
 	void *arg;			/* constant */
@@ -136,6 +137,7 @@ static int write_super(struct lc_super *super, bool third)
 		if (copy < 2)
 			super->whole = copy;
 	}
+	WRITE_ONCE(super->told, super->sb->mark_epoch == super->sb->epoch);
 	return 0;
 }
 
@@ -254,6 +256,22 @@ int lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq)
 	}
 	mutex_unlock(&super->lock);
 	return ret;
+}
+
+int lc_super_tell_life(struct lc_super *super)
+{
+	int ret;
+
+	mutex_lock(&super->lock);
+	set_mark_epoch(super);
+	ret = write_super(super, false);
+	mutex_unlock(&super->lock);
+	return ret;
+}
+
+bool lc_super_life_told(const struct lc_super *super)
+{
+	return super->sb->mark_offset == LC_NO_MARK || READ_ONCE(super->told);
 }
 
 int lc_super_end_clean(struct lc_super *super, u64 next_seq, u64 head_segment, u64 ckpt_entries,

@@ -104,6 +104,20 @@ int lc_super_begin_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 n
 int lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq);
 
 /**
+ * lc_super_tell_life() - have the SSD say that the mark has reached this life (T2)
+ * @super: of the volume, whose life has begun
+ *
+ * May sleep.  Return: 0 or a negative errno.
+ */
+int lc_super_tell_life(struct lc_super *super);
+
+/*
+ * Does the SSD say so, durably?  A mark of an earlier life tells an old copy of the HDD then.
+ * Without a mark nothing could.  Any context.
+ */
+bool lc_super_life_told(const struct lc_super *super);
+
+/**
  * lc_super_end_clean() - close a life
  * @super: of a volume whose checkpoint is complete
  * @next_seq: of the first record of the next life

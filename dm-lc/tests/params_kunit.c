@@ -47,6 +47,9 @@ static const struct line good_lines[] = {
 	{ "4 verify_reads off writeback on", "4 writeback on verify_reads off" },
 	{ "2 read_cache on", "2 read_cache on" },
 	{ "2 bypass_kb 1048576", "2 bypass_kb 1048576" },
+	{ "2 cache_mode writeback", "2 cache_mode writeback" },
+	{ "2 cache_mode writethrough", "2 cache_mode writethrough" },
+	{ "2 cache_mode writearound", "2 cache_mode writearound" },
 	{ "4 read_cache off stats on", "4 stats on read_cache off" },
 	{ "2 writeback_batch 1048576", "2 writeback_batch 1048576" },
 	{ "2 writeback_depth 1", "2 writeback_depth 1" },
@@ -123,6 +126,8 @@ static const struct line bad_lines[] = {
 	{ "2 writeback of", "writeback must be on or off" },
 	{ "2 verify_reads 1", "verify_reads must be on or off" },
 	{ "2 read_cache 1", "read_cache must be on or off" },
+	{ "2 cache_mode 1", "cache_mode must be writeback, writethrough or writearound" },
+	{ "2 cache_mode write", "cache_mode must be writeback, writethrough or writearound" },
 	{ "2 bypass_kb 1048577", "bypass_kb must be a number from 0 to 1048576" },
 };
 

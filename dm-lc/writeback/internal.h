@@ -2,6 +2,7 @@
 /*
  * The inside of writeback, for its own files only.  writeback.c has the thread.  finish.c follows
  * copying: it marks blocks clean, logs again what the HDD did not take, and moves the tail.
+ * leave.c closes the log for the cache modes that do without.
  *
  * All functions are called by the thread.  It holds batch_lock, except for lc_wb_move_tail(), which
  * calls lc_wb_first_seq() without the lock, too.
@@ -53,10 +54,25 @@ struct lc_writeback {
 	unsigned long retry_at;		/* jiffies: what the HDD refused is tried again */
 	unsigned long retry_pause;	/* 0: nothing is refused; thread only */
 	atomic64_t relogged;	/* blocks logged again */
+	u32 laps;		/* see leave.c; thread only */
+	u64 left_at;		/* end of the log when it was closed; READ_ONCE() */
 	u64 relog_rounds;	/* batches while writes are held off; thread only */
 	const char *state;	/* for status; READ_ONCE() */
 	void *header;		/* memory for two slots; owned as the list is */
 };
+
+/*
+ * With a cache mode that is not writeback, see to it that the log is closed and drained; else, that
+ * it is open.  Whenever the thread looks for work; may sleep.  Return: 0, or an error of the
+ * superblock.
+ */
+int lc_wb_leave(struct lc_writeback *wb);
+
+/* Has lc_wb_leave() something to do?  If so, it changes that, or returns an error. */
+bool lc_wb_leaves(struct lc_writeback *wb);
+
+/* Are there blocks that can be drained?  Not those that are lost, nor those just refused. */
+bool lc_wb_worth_draining(struct lc_writeback *wb);
 
 /* What a batch covers. */
 struct lc_wb_batch {

@@ -83,7 +83,7 @@ static bool segment_drainable(struct lc_cache *c, u64 number)
 }
 
 /* Lost blocks stay dirty for ever, refused ones for a while: alone they are no reason. */
-static bool worth_draining(struct lc_writeback *wb)
+bool lc_wb_worth_draining(struct lc_writeback *wb)
 {
 	struct lc_cache *c = wb->c;
 	u64 refused = lc_index_refused(c->index);
@@ -108,7 +108,11 @@ static bool wants_to_run(struct lc_writeback *wb)
 	if (lc_ring_free(c->ring) <= min_free_segments(c))
 		return true;
 	/* What is clean need not keep segments from promoted blocks (GR4). */
-	if (READ_ONCE(c->env.params.read_cache) && !lc_ring_spares(c->ring) && !worth_draining(wb))
+	if (READ_ONCE(c->env.params.read_cache) && !lc_ring_spares(c->ring) &&
+	    !lc_wb_worth_draining(wb))
+		return true;
+	/* Nothing is to stay in the log. */
+	if (lc_writes_around(c) && lc_wb_worth_draining(wb))
 		return true;
 	if (!READ_ONCE(c->env.params.writeback))
 		return false;
@@ -117,7 +121,7 @@ static bool wants_to_run(struct lc_writeback *wb)
 		wb->filling = true;
 	else if (used <= READ_ONCE(c->env.params.low_watermark))
 		wb->filling = false;
-	return wb->filling || (is_idle(c) && worth_draining(wb));
+	return wb->filling || (is_idle(c) && lc_wb_worth_draining(wb));
 }
 
 /* Looked at with each kick, of which there are many: the lanes are locked last. */
@@ -466,6 +470,7 @@ static int writeback_thread(void *data)
 {
 	struct lc_writeback *wb = data;
 	bool run;
+	int ret;
 
 	while (!kthread_should_stop()) {
 		if (!READ_ONCE(wb->paused)) {
@@ -473,6 +478,9 @@ static int writeback_thread(void *data)
 			/* Pairs with pause(): it sees us not quiesced, or we see paused. */
 			smp_mb();
 		}
+		ret = must_stop(wb) ? 0 : lc_wb_leave(wb);
+		if (ret)
+			note_tail_failure(wb, ret);
 		run = !must_stop(wb) && should_run(wb);
 		set_state(wb, run);
 		if (run) {
@@ -485,7 +493,8 @@ static int writeback_thread(void *data)
 		/* Wait until told, or a moment if it is only the idle clock that matters. */
 		wait_event_idle_timeout(wb->wait, kthread_should_stop() ||
 					READ_ONCE(wb->paused) != READ_ONCE(wb->quiesced) ||
-					(!READ_ONCE(wb->paused) && should_run(wb)),
+					(!READ_ONCE(wb->paused) &&
+					 (should_run(wb) || lc_wb_leaves(wb))),
 					READ_ONCE(wb->paused) ? MAX_SCHEDULE_TIMEOUT : HZ);
 	}
 	return 0;

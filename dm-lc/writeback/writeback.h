@@ -12,6 +12,13 @@
  *  W3 After a failed write or FLUSH of the HDD every block of the batch stays dirty
  *     and the tail stays (F3).  A failed write does not count if its blocks were tried
  *     one by one.
+ *  MO1 While c->closed is set, no write puts data into a lane.  A writer looks at it under
+ *      lc_hold(); the thread sets it, and waits for all who hold before it asks where the log ends.
+ *  MO2 The log is closed only in mode rw, with no sector lost or refused, and after the SSD says
+ *      that this life has used the HDD (AR6).
+ *  MO3 A write that may neither enter the log nor go around it is parked, and looked at again each
+ *      tick.  It waits for writes and discards of its blocks that are on their way, or for the
+ *      tail.  If that has no reason to move, the write is the reason (c->in_the_way).
  *  W4 A slot or header that the SSD does not give back as it was written is given up only
  *     after the SSD has failed for ssd_patience_ms (patience.h, L18).
  */
@@ -72,6 +79,12 @@ void lc_writeback_kick(struct lc_writeback *wb);
  * May sleep, but does not wait for the end: see the status line.
  */
 void lc_writeback_drain(struct lc_writeback *wb);
+
+/*
+ * With a cache mode that is not writeback: is the log closed, and is nothing in it that the HDD has
+ * not?  Any context.
+ */
+bool lc_writeback_left(const struct lc_writeback *wb);
 
 /* Constant text for the status line.  Any context. */
 const char *lc_writeback_state(struct lc_writeback *wb);

@@ -18,7 +18,7 @@
 
 /* --- the second reading -------------------------------------------------- */
 
-enum { NR_OPTIONS = 14 };
+enum { NR_OPTIONS = 15 };
 
 #define AT(field)	offsetof(struct lc_params, field)
 
@@ -43,7 +43,10 @@ static const struct {
 	{ "stats", AT(stats), 0, 1, false, true },
 	{ "read_cache", AT(read_cache), 0, 1, false, true },
 	{ "bypass_kb", AT(bypass_kb), 0, 1048576, false, false },
+	{ "cache_mode", AT(cache_mode), 0, 2, false, false },
 };
+
+static const char *const cache_modes[] = { "writeback", "writethrough", "writearound" };
 
 /* Besides `given` all of it is options: one that is missing here would be taken for a bug. */
 _Static_assert(sizeof(struct lc_params) == (NR_OPTIONS + 1) * sizeof(u32), "a new option");
@@ -90,6 +93,11 @@ static bool read_option(struct lc_params *params, const char *name, const char *
 		if (strcmp(text, "on") && strcmp(text, "off"))
 			return false;
 		value = !strcmp(text, "on");
+	} else if (!strcmp(name, "cache_mode")) {
+		for (value = 0; value <= known[i].high && strcmp(text, cache_modes[value]); value++)
+			;
+		if (value > known[i].high)
+			return false;
 	} else if (!read_number(text, &value) || value < known[i].low || value > known[i].high) {
 		return false;
 	}
@@ -229,7 +237,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 /* --- words rather than bytes --------------------------------------------- */
 
 static const char *const values[] = {
-	"on", "off", "0", "1", "2", "3", "4", "39", "60", "63", "64", "98", "99", "100", "256",
+	"on", "off", "writeback", "writethrough", "writearound", "0", "1", "2", "3", "4", "39", "60", "63", "64", "98", "99", "100", "256",
 	"257", "65536", "65537", "1048576", "1048577", "3600000", "3600001", "4294967295",
 	"4294967296", "4294967300", "18446744073709551617", "-1", "+5", "007", "0x10", "5k", "ON",
 	"given", "Buffers", "buffer", "%s",

@@ -20,6 +20,7 @@ NUMBERS = {"buffers": (4, 65536, 8), "high_watermark": (1, 99, 99),
            "low_watermark": (0, 98, 98), "writeback_batch": (64, 1048576, 200),
            "writeback_depth": (1, 256, 4), "idle_seal_ms": (0, 3600000, 3600000),
            "ssd_patience_ms": (0, 3600000, 3600000), "bypass_kb": (0, 1048576, 1048576)}
+MODES = ("writeback", "writethrough", "writearound")
 SWITCHES = ("writeback", "verify_reads", "read_cache")
 # Bytes that are in no name and no number, and that device mapper splits no words at.
 STRANGE = "".join(chr(n) for n in (*range(1, 9), *range(14, 32), 127)) + "%$`'\"*;#&|<>(){}~é語"
@@ -42,7 +43,11 @@ def bad_number(rng, low, high):
 
 def bad_option(rng):
     """(name, value, what the reason says)."""
-    kind = rng.randrange(4)
+    kind = rng.randrange(5)
+    if kind == 4:
+        value = rng.choice(("on", "1", "Writeback", "write", "writearoundx", strange_word(rng)))
+        return "cache_mode", value, ("Option cache_mode must be writeback, writethrough or "
+                                     "writearound")
     if kind == 0:
         name = rng.choice((strange_word(rng), "Buffers", "buffer", "given", "flush", "-",
                            "writeback_", rng.choice(list(NUMBERS)).upper()))
@@ -64,6 +69,8 @@ def good_options(rng):
         chosen["high_watermark"] = rng.randint(1, 99)
         chosen["low_watermark"] = rng.randrange(chosen["high_watermark"])
     chosen.update((name, rng.choice(("on", "off"))) for name in SWITCHES if rng.random() < 0.5)
+    if rng.random() < 0.3:
+        chosen["cache_mode"] = rng.choice(MODES)
     pairs = list(chosen.items())
     rng.shuffle(pairs)
     return pairs

@@ -137,7 +137,8 @@ def messages(name, seed):
              "low_watermark 30", "writeback_batch 512", "writeback_batch 4096",
              "writeback_depth 2", "writeback_depth 8", "idle_seal_ms 10", "idle_seal_ms 1000",
              "verify_reads on", "verify_reads off", "read_cache on", "read_cache off",
-             "bypass_kb 0", "bypass_kb 32")
+             "bypass_kb 0", "bypass_kb 32", "cache_mode writeback", "cache_mode writethrough",
+             "cache_mode writearound")
 
     def ask():
         control.message(name, rng.choice(texts))
@@ -172,6 +173,7 @@ def step(lc, rng):
                                      {"verify_reads": rng.choice(("on", "off"))},
                                      {"read_cache": rng.choice(("on", "off"))},
                                      {"bypass_kb": rng.choice((0, 16))},
+                                     {"cache_mode": rng.choice(("writeback", "writethrough"))},
                                      {"writeback_batch": rng.choice((512, 2048, 8192))})))
 
 
