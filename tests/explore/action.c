@@ -16,6 +16,7 @@
 #include "store/claims.h"
 #include "store/ring.h"
 #include "standin.h"
+#include "writeback/writeback.h"
 
 const char *const action_names[NR_ACTIONS] = {
 #define ACTION(id, name, args) #name,
@@ -125,6 +126,9 @@ static bool do_user(const struct life *life, const struct action *a)
 			return false;
 		user_drain(a->a);
 		break;
+	case ACTION_MODE:
+		user_mode(a->a);
+		break;
 	case ACTION_STOP:
 		if (!may_stop(life))
 			return false;
@@ -211,12 +215,27 @@ static bool do_inner(struct life *life, const struct action *a)
  *
  * Return: false if it was not possible; nothing happened, but time passed.
  */
+/* What the status says of the cache mode. */
+static void note_left(struct life *life)
+{
+	bool left = life->phase == PHASE_RUN && lc_writeback_left(world->vol->wb);
+
+	if (!left && life->left != NEVER && life->phase == PHASE_RUN &&
+	    lc_writes_around(&world->vol->c))
+		trouble(BAD_WARNING, "the log was left, and is not any more");
+	if (!left)
+		life->left = NEVER;
+	else if (life->left == NEVER)
+		life->left = life->now;
+}
+
 bool action_do(struct life *life, const struct action *action)
 {
 	struct cmd *cmd;
 	bool done;
 
 	life_tick(life);
+	note_left(life);
 	if (action->kind == ACTION_COMPLETE || action->kind == ACTION_FAIL) {
 		cmd = find_flying(life, action->a, action->b);
 		if (!cmd || (action->kind == ACTION_FAIL && !may_fail(cmd)))
@@ -391,6 +410,10 @@ static bool draw_user(struct action *a)
 	/* More of them would not do anything else. */
 	if (!user_can_start() || lc_intake_blocks(world->vol->intake) > plan.most_parked)
 		return false;
+	if (world->params.leave && chance(rng, 5)) {
+		*a = (struct action) { .kind = ACTION_MODE, .a = chance(rng, 70) };
+		return true;
+	}
 	pick = rnd(rng, total);
 	for (i = 0; pick >= weights[i]; i++)
 		pick -= weights[i];

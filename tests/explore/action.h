@@ -30,7 +30,8 @@
 	ACTION(FLUSH, flush, 0)		/* user */ \
 	ACTION(SEAL, seal, 1)		/* nobody wrote for a while; 1: close the segment */ \
 	ACTION(DISCARD, discard, 2)	/* user: first block, blocks */ \
-	ACTION(STOP, stop, 0)		/* the device is removed: clean stop */
+	ACTION(STOP, stop, 0)		/* the device is removed: clean stop */ \
+	ACTION(MODE, mode, 1)		/* user: option cache_mode; 1: writearound */
 
 /* The lane of a write is above the number of its blocks, and its sender above that. */
 #define LANE_SHIFT	8

@@ -162,6 +162,7 @@ static void params_draw(struct params *p, struct rng *rng)
 	if (chance(&head, 25))
 		p->layout = LAYOUT_MOVED_HEAD;
 	p->around = chance(&around, 30);
+	p->leave = chance(&around, 20);
 	p->head = 1 + rnd(&head, chance(&head, 50) ? 4 : p->blocks - 1);
 }
 

@@ -268,7 +268,7 @@ static bool around_open(u32 n)
  *
  * Before history_cut(), which changes times.  A power cut decides: what is there whole is durable,
  * and where nothing of it is, it must not come back.  A newer copy in the log may hide it.  After a
- * warm crash what had ended is in the cache.
+ * warm crash what had ended is in the cache, unless a FLUSH that failed has dropped it.
  */
 void history_around(const struct crash *crash, void (*saw)(u32 op, u32 *same, u32 *older))
 {
@@ -286,7 +286,7 @@ void history_around(const struct crash *crash, void (*saw)(u32 op, u32 *same, u3
 		else
 			op->acked = NEVER;
 		op->dead = !crash->warm && older == all && op->acked;
-		op->ended = crash->warm && op->ended <= crash->at ? 0 : NEVER;
+		op->ended = crash->warm && op->ended <= crash->at && !older ? 0 : NEVER;
 	}
 }
 

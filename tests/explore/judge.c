@@ -195,6 +195,10 @@ static void read_block(struct trial *t, u32 block, const struct lc_mapping *map,
 		seen[s] = page->tags[s];
 		if (page == ssd && !map->dirty && hdd->tags[s] != seen[s])
 			trouble(BAD_INDEX, "block %u is clean but not on the HDD", block);
+		if (page == ssd && map->dirty && hdd->tags[s] != seen[s] && t->life &&
+		    t->life->left <= t->crash->at)
+			trouble(BAD_P1, "block %u is only on the SSD, although the log was left",
+				block);
 		if (!seen[s])
 			continue;
 		if (seen[s] > t->nr_ops || op->nr || op->block != block || !(op->mask & 1u << s))
@@ -255,12 +259,24 @@ static void judge_user(const struct trial *t)
 		if (!world->ops[t->seen[s]].around)
 			last = max(last, t->seen[s]);
 	}
+	/* A write around the log may cover the last one that is in it. */
+	for (n = world->base_op + 1; world->params.leave && n <= t->nr_ops; n++) {
+		const struct op *op = &world->ops[n];
+		u64 seq = op->around || op->dead || op->nr || op->rec == NONE ? 0 :
+			  world->recs[op->rec].seq;
+
+		if (seq && seq <= t->last_seq)
+			last = max(last, n);
+	}
 	/* Of several lanes each has its own order: what is there the log says (L11). */
 	if (world->params.lanes > 1)
 		last = t->nr_ops;
-	for (n = world->base_op + 1; n <= t->floor_op && !world->trouble; n++) {
+	for (n = world->base_op + 1; n <= t->nr_ops && !world->trouble; n++) {
 		const struct op *op = &world->ops[n];
 
+		/* One with FUA that went around the log in part has promised itself only. */
+		if (n > t->floor_op && !(op->fua && op->acked <= t->crash->at))
+			continue;
 		if (op->around || op_survives(n, last, t->last_seq))
 			continue;
 		/* Of several lanes a FLUSH closes what needs it: others may still wait (G7). */

@@ -322,6 +322,7 @@ void life_prepare(struct life *life)
 	life->carried = false;
 	life->idle_ns = 0;
 	life->started = NEVER;
+	life->left = NEVER;
 	life->nr_acks = 0;
 	life->nr_kept = 0;
 	life->nr_meta = 0;

@@ -126,6 +126,7 @@ void user_write(u32 lane, u32 block, u32 nr, u8 mask, blk_opf_t flags, bool meet
 void user_flush(void);
 bool user_hole(u32 lane);
 bool user_cede(u32 lane);
+void user_mode(bool around);
 bool user_discard(u32 first, u32 nr);
 bool user_wants_drain(void);
 bool user_can_drain(bool all);

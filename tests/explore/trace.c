@@ -302,6 +302,7 @@ static void write_around(struct life *life, struct bio *bio)
 	struct dpage *data;
 
 	cmd->bio = bio;
+	cmd->fua = bio->bi_opf & REQ_FUA;
 	cmd->rec = user_around_op(bio);
 	cmd->place = nr;
 	for (i = 0; i < nr; i++) {

@@ -53,7 +53,8 @@ static void around_flushed(const struct user_bio *user, bool well)
 /* May a FLUSH fail?  If one of the HDD has, and users write there. */
 static bool flush_may_fail(void)
 {
-	return world->params.around && lc_doubt_failures(&world->vol->c.doubt);
+	return (world->params.around || world->params.leave) &&
+	       lc_doubt_failures(&world->vol->c.doubt);
 }
 
 static void user_end(struct bio *bio)
@@ -141,8 +142,10 @@ static struct user_bio *user_new(blk_opf_t opf)
 u32 user_around_op(const struct bio *bio)
 {
 	struct user_bio *user = container_of((struct bio *)bio, struct user_bio, bio);
-	u32 block = user->io.claim.first, left = bio_sectors(bio), nr, op;
-	u32 first = bio->bi_iter.bi_sector % PAGE_SECTORS;
+	u32 mine = 1 + (user - world->standin->bios);
+	/* Of what is left of it: the rest is in the log. */
+	u32 block = user->io.claim.first, left = user->io.iter.bi_size >> SECTOR_SHIFT, nr, op;
+	u32 first = user->io.iter.bi_sector % PAGE_SECTORS;
 
 	if (user->around_op)
 		return user->around_op;
@@ -152,6 +155,8 @@ u32 user_around_op(const struct bio *bio)
 		op = op_add(block++, 0, ((1u << nr) - 1) << first, NONE);
 		world->ops[op].around = true;
 		world->ops[op].stays = true;
+		if (bio->bi_opf & REQ_FUA)
+			world->ops[op].fua = mine;
 	}
 	return user->around_op;
 }
@@ -166,11 +171,49 @@ static bool map_around(struct bio *bio)
 	    bio_sectors(bio))
 		return false;
 	io->iter = bio->bi_iter;
-	if (!lc_around_map(world->vol->around, io))
+	if (!lc_around_claim(world->vol->around, io))
 		return false;
-	user_around_op(bio);
-	world->standin->nr_around++;
+	lc_around_send(world->vol->around, io, false);
 	return true;
+}
+
+void __real_lc_around_send(struct lc_around *around, struct lc_request *io, bool worker);
+void __wrap_lc_around_send(struct lc_around *around, struct lc_request *io, bool worker);
+
+/* In this order: the bio may end. */
+void __wrap_lc_around_send(struct lc_around *around, struct lc_request *io, bool worker)
+{
+	user_around_op(lc_request_bio(io));
+	world->standin->nr_around++;
+	__real_lc_around_send(around, io, worker);
+}
+
+/* Bios are shorter than that. */
+void dm_accept_partial_bio(struct bio *bio, unsigned int sectors)
+{
+	(void)bio;
+	(void)sectors;
+	trouble(BAD_WARNING, "a bio is cut");
+}
+
+int __real_lc_super_tell_life(struct lc_super *super);
+int __wrap_lc_super_tell_life(struct lc_super *super);
+
+int __wrap_lc_super_tell_life(struct lc_super *super)
+{
+	int ret;
+
+	world->standin->meta_busy++;
+	ret = __real_lc_super_tell_life(super);
+	world->standin->meta_busy--;
+	return ret;
+}
+
+/* A message: cache_mode. */
+void user_mode(bool around)
+{
+	world->vol->c.env.params.cache_mode = around ? LC_WRITEAROUND : LC_WRITEBACK;
+	lc_writeback_kick(world->vol->wb);
 }
 
 /* If too much is parked, it sleeps (D15). */
@@ -200,6 +243,10 @@ void user_write(u32 lane, u32 block, u32 nr, u8 mask, blk_opf_t flags, bool meet
 	u32 first = nr > 1 ? 0 : __ffs(mask);
 	u32 sectors = (nr - 1) * PAGE_SECTORS + hweight8(mask), task;
 
+	/* As map.c does: what is behind the seam would be a bio of its own. */
+	if (world->params.leave)
+		sectors = min_t(u64, sectors, lc_place_run(&world->vol->c.env.place,
+							   block * PAGE_SECTORS + first, sectors));
 	/* Of several blocks the last one from its beginning on. */
 	user->bio.bi_iter.bi_sector = block * PAGE_SECTORS + first;
 	user->bio.bi_iter.bi_size = sectors << SECTOR_SHIFT;

@@ -89,6 +89,7 @@
 	PARAM(fast)		/* the SSD is known to be fast when a life begins */ \
 	PARAM(reading)		/* reads in a life are commands, which take their time */ \
 	PARAM(around)		/* writes go around the log, if they may */ \
+	PARAM(leave)		/* the log is left and entered again: option cache_mode */ \
 	PARAM(tick)		/* microseconds from one action to the next */
 
 struct params {
@@ -199,6 +200,7 @@ struct life {
 	u32 last_submit, last_ordinal;
 	bool carried;			/* a warm crash left commands in the caches */
 	u32 started;			/* time when the start was over, or NEVER */
+	u32 left;			/* since then the log is left, or NEVER */
 	u32 start_op;			/* operations that survived into it */
 	u64 start_seq;
 	u32 nr_acks;

@@ -356,6 +356,8 @@ struct dm_target {
 #define DM_MAPIO_KILL			4
 #define DM_ENDIO_DONE			0
 #define DM_ENDIO_INCOMPLETE		1
+struct bio;
+void dm_accept_partial_bio(struct bio *bio, unsigned int sectors);
 #define dm_noflush_suspending(ti)	((void)(ti), false)
 #define dm_table_event(table)		((void)(table))
 #define dm_table_get_md(table)		((struct mapped_device *)(table))
