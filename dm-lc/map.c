@@ -34,6 +34,7 @@ int lc_map_bio(struct lc_volume *vol, struct bio *bio, bool alone)
 	io->on_hdd = false;
 	io->hdd_becomes_valid = false;
 	io->in_flight = 0;
+	io->logged = false;
 	io->around = LC_AROUND_NOTHING;
 	if (bio_sectors(bio))
 		split_at_seam(vol, bio);

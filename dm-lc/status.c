@@ -31,6 +31,9 @@ static const char *cache_mode(struct lc_volume *vol)
 {
 	u32 mode = READ_ONCE(vol->c.env.params.cache_mode);
 
+	/* There is no log any more. */
+	if (lc_mode(&vol->c.health) != LC_MODE_RW)
+		return lc_cache_mode_name(mode);
 	if (mode == LC_WRITEBACK)
 		return READ_ONCE(vol->c.closed) ? "changing" : lc_cache_mode_name(mode);
 	return lc_writeback_left(vol->wb) ? lc_cache_mode_name(mode) : "changing";

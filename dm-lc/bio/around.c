@@ -70,6 +70,7 @@ struct lc_around {
 	atomic64_t ended;		/* so many of them have ended */
 	atomic64_t flushed;		/* so many of them are durable */
 	atomic64_t known;		/* FLUSHes of the HDD that failed, as far as users know */
+	bool awaited;			/* a claim could not be had; READ_ONCE() */
 	bool told;			/* AR6 holds from now on; READ_ONCE() */
 	/* Sends what a task may not send.  Workers wait for the HDD, which the log's must not. */
 	struct workqueue_struct *wq;
@@ -101,6 +102,18 @@ static void forget_copies(struct lc_cache *c, u64 block, u64 last)
 	}
 }
 
+/* Parked writes may wait for the claim.  One that is not seen is looked at at the next tick (MO3). */
+static void drop_claim(struct lc_around *around, struct lc_request *io)
+{
+	struct lc_cache *c = around->c;
+
+	lc_claims_drop(c->claims, &io->claim);
+	if (!READ_ONCE(around->awaited) || !READ_ONCE(c->closed))
+		return;
+	WRITE_ONCE(around->awaited, false);
+	lc_kick(&c->env.unpark);
+}
+
 static void forget_work(struct work_struct *work)
 {
 	struct lc_request *io = container_of(work, struct lc_request, work);
@@ -111,7 +124,7 @@ static void forget_work(struct work_struct *work)
 
 	io->around = LC_AROUND_NOTHING;
 	forget_copies(c, io->claim.first, io->claim.last);
-	lc_claims_drop(c->claims, &io->claim);
+	drop_claim(around, io);
 	if (!bio->bi_status && rest) {
 		lc_io_renew(bio);
 		lc_flush_write(around->flush, io, false);
@@ -133,6 +146,9 @@ static int write_ended(struct lc_around *around, struct lc_request *io, blk_stat
 	struct lc_cache *c = around->c;
 
 	lc_doubt_changed(&c->doubt, io->claim.first, io->claim.last);
+	/* A disk without FUA was flushed, perhaps in vain (DB3).  promote.c counts its own. */
+	if (error && io->around != LC_AROUND_THROUGH)
+		lc_doubt_fua_failed(&c->doubt, c->env.backing, lc_request_bio(io)->bi_opf);
 	/* Before the bio ends: a FLUSH that comes afterwards must find it (AR4). */
 	atomic64_inc(&around->ended);
 	if (error || io->around == LC_AROUND_REST ||
@@ -144,7 +160,7 @@ static int write_ended(struct lc_around *around, struct lc_request *io, blk_stat
 		return DM_ENDIO_INCOMPLETE;
 	}
 	io->around = LC_AROUND_NOTHING;
-	lc_claims_drop(c->claims, &io->claim);
+	drop_claim(around, io);
 	return DM_ENDIO_DONE;
 }
 
@@ -311,11 +327,14 @@ bool lc_around_claim(struct lc_around *around, struct lc_request *io)
 	u64 first = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	u64 last = (io->iter.bi_sector + (io->iter.bi_size >> SECTOR_SHIFT) - 1) >> LC_BLOCK_SHIFT;
 
-	if (last - first >= MOST_BLOCKS || lc_ssd_failed(&c->health) || !life_is_told(around))
+	/* A longer one that was cut by nobody began before the log was closed. */
+	if ((last - first >= MOST_BLOCKS && !READ_ONCE(c->closed)) || lc_ssd_failed(&c->health) || !life_is_told(around))
 		return false;
 	lc_claim_init(&io->claim, LC_CLAIM_DISCARD, first, last - first + 1);
-	if (!lc_claims_try(c->claims, &io->claim))
+	if (!lc_claims_try(c->claims, &io->claim)) {
+		WRITE_ONCE(around->awaited, true);
 		return false;
+	}
 	if (allowed(c, &io->claim))
 		return true;
 	lc_claims_drop(c->claims, &io->claim);
@@ -330,7 +349,7 @@ static bool through(struct lc_around *around, struct lc_request *io, bool worker
 	struct bio *bio = lc_request_bio(io);
 
 	if (READ_ONCE(around->c->env.params.cache_mode) != LC_WRITETHROUGH ||
-	    io->iter.bi_size != bio->bi_iter.bi_size)
+	    io->logged)
 		return false;
 	/* Before it is sent, which may end it. */
 	io->around = LC_AROUND_THROUGH;
@@ -351,9 +370,11 @@ void lc_around_send(struct lc_around *around, struct lc_request *io, bool worker
 	lc_doubt_changed(&c->doubt, io->claim.first, io->claim.last);
 	lc_stats_around(&c->stats, io->iter.bi_size);
 	lc_stamp(&c->env.last_write);
-	/* The log may have a part of it, to be made durable, too, if that was asked for. */
-	io->around = bio->bi_opf & REQ_FUA && io->iter.bi_size != bio->bi_iter.bi_size ?
-		     LC_AROUND_REST : LC_AROUND_WRITE;
+	io->logged |= io->iter.bi_size != bio->bi_iter.bi_size;
+	io->around = bio->bi_opf & REQ_FUA && io->logged ? LC_AROUND_REST : LC_AROUND_WRITE;
+	/* It was parked, although it could have been refused. */
+	if (worker)
+		bio->bi_opf &= ~REQ_NOWAIT;
 	if (through(around, io, worker))
 		return;
 	bio->bi_iter = io->iter;

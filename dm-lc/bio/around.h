@@ -28,8 +28,9 @@
  *      no such write is on its way or volatile does not count.
  *  AR5 The room allocates nothing, and holds no lock while a bio is on its way.  A write around the
  *      log that has a claim is not held back on account of its sender, as in S-g.
- *  AR6 No write goes around the log before a record of this life is durable.  So an old copy of the
- *      HDD, which lacks such writes, is told by its mark (T2).
+ *  AR6 No write goes around the log before a record of this life is durable, or the superblock
+ *      says that the mark has reached it (lc_super_life_told()).  So an old copy of the HDD, which
+ *      lacks such writes, is told by its mark (T2).
  */
 #ifndef LC_AROUND_H
 #define LC_AROUND_H

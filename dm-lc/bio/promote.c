@@ -131,7 +131,11 @@ static void write_work(struct work_struct *work)
 static void transfer_end(struct bio *bio)
 {
 	struct transfer *one = bio->bi_private;
+	struct lc_cache *c = one->promote->c;
 
+	/* Before a FLUSH of writeback is believed (DB3). */
+	if (bio->bi_status && bio_op(bio) == REQ_OP_WRITE)
+		lc_doubt_fua_failed(&c->doubt, c->env.backing, bio->bi_opf);
 	queue_work(one->promote->c->verify_wq, &one->work);
 }
 
@@ -321,7 +325,7 @@ bool lc_promote_write(struct lc_promote *promote, struct bio *bio, struct workqu
 	stream = lc_stream_note(&promote->written, bio->bi_iter.bi_sector, bio_sectors(bio));
 	kb = READ_ONCE(c->env.params.bypass_kb);
 	if ((bio->bi_iter.bi_sector | bio_sectors(bio)) & (LC_BLOCK_SECTORS - 1) ||
-	    nr > MOST_BLOCKS || (kb && stream / 2 > kb) || bio->bi_opf & REQ_NOWAIT)
+	    nr > MOST_BLOCKS || (kb && stream / 2 > kb))
 		return false;
 	use = ask_written(c, admit, stream, block, nr);
 	write = use ? take_transfer(promote, bio, nr) : NULL;

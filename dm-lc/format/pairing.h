@@ -9,7 +9,7 @@
  * Invariants
  *  T1 The mark of a life is durable in both copies before the first record of that life,
  *     its first write to the hard disk, its first move of the tail and its clean stop.  A write
- *     around the log comes after its first durable record (AR6).
+ *     around the log comes after its first durable record, or after mark_epoch (AR6).
  *  T2 So the mark of the right disk is of a life at or above
  *       sb->epoch of a superblock that is clean,
  *       sb->mark_epoch: when the superblock was last written, both copies had reached it,

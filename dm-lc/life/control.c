@@ -69,7 +69,7 @@ int lc_volume_set(struct lc_volume *vol, struct lc_params *params, const char *k
 	}
 	lc_noio_restore(noio);
 	mutex_unlock(&vol->life_lock);
-	lc_writeback_kick(vol->wb);
+	lc_writeback_mode(vol->wb);
 	return ret;
 }
 

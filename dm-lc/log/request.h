@@ -74,6 +74,7 @@ struct lc_request {
 	bool verify;			/* and to be checked when it has ended */
 	bool on_hdd;			/* read: mapped there */
 	bool hdd_becomes_valid;		/* bypassed write: covers what the HDD does not hold */
+	bool logged;			/* write around the log: a part of it is in there */
 	u8 around;			/* enum lc_around_kind: what its end is of */
 	u8 in_flight;			/* bypassed write: 1 + generation, or 0: not counted */
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The doubtful sectors of the sampled blocks.  See doubt.h. */
+#include <linux/blkdev.h>
 #include <linux/string.h>
 
 #include "format/sample.h"
@@ -105,6 +106,12 @@ void lc_doubt_flush_failed(struct lc_doubt *doubt)
 	memset(doubt->taken, 0, sizeof(doubt->taken));
 	WRITE_ONCE(doubt->failures, doubt->failures + 1);
 	spin_unlock_irqrestore(&doubt->lock, flags);
+}
+
+void lc_doubt_fua_failed(struct lc_doubt *doubt, struct block_device *backing, blk_opf_t opf)
+{
+	if (opf & REQ_FUA && !bdev_fua(backing))
+		lc_doubt_flush_failed(doubt);
 }
 
 u32 lc_doubt_failures(const struct lc_doubt *doubt)

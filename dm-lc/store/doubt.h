@@ -37,6 +37,7 @@
 #ifndef LC_DOUBT_H
 #define LC_DOUBT_H
 
+#include <linux/blk_types.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
@@ -123,6 +124,17 @@ bool lc_doubt_any(struct lc_doubt *doubt);
  * Any context, before the bio ends.
  */
 void lc_doubt_flush_failed(struct lc_doubt *doubt);
+
+/**
+ * lc_doubt_fua_failed() - a write of a user has failed on the HDD
+ * @doubt: of the volume
+ * @backing: the HDD
+ * @opf: of the write
+ *
+ * If it had FUA, and the HDD has no such thing, the block layer has flushed that after the write:
+ * what failed may be the FLUSH.  Any context, before the bio ends.
+ */
+void lc_doubt_fua_failed(struct lc_doubt *doubt, struct block_device *backing, blk_opf_t opf);
 
 /* How many FLUSHes of the HDD have failed (DB3)?  Any context. */
 u32 lc_doubt_failures(const struct lc_doubt *doubt);

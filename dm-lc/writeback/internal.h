@@ -68,6 +68,9 @@ struct lc_writeback {
  */
 int lc_wb_leave(struct lc_writeback *wb);
 
+/* Before a pause: have the log opened if nothing is going to be drained soon. */
+void lc_wb_reopen(struct lc_writeback *wb);
+
 /* Has lc_wb_leave() something to do?  If so, it changes that, or returns an error. */
 bool lc_wb_leaves(struct lc_writeback *wb);
 

@@ -19,11 +19,8 @@
 
 #define MOST_LAPS	4u	/* drains of all that is in the log; then it is closed anyway */
 
-static void open_log(struct lc_writeback *wb)
+static void open_log(struct lc_cache *c)
 {
-	struct lc_cache *c = wb->c;
-
-	wb->laps = 0;
 	if (!READ_ONCE(c->closed))
 		return;
 	WRITE_ONCE(c->closed, false);
@@ -47,21 +44,32 @@ static void close_log(struct lc_writeback *wb)
 	lc_kick(&c->env.unpark);
 }
 
-/* Only the log can have sectors that are lost or that the HDD refuses (MO2). */
+/*
+ * Only the log can have sectors that are lost or that the HDD refuses, and while a disk fails, the
+ * end of the drain is not near (MO2).
+ */
+static bool wants_the_log(struct lc_writeback *wb)
+{
+	struct lc_cache *c = wb->c;
+
+	return !lc_writes_around(c) || lc_index_lost(c->index) || lc_index_refused(c->index) ||
+	       wb->patience.hdd || wb->patience.reads;
+}
+
 static bool may_close(struct lc_writeback *wb)
 {
 	struct lc_cache *c = wb->c;
 
 	return !READ_ONCE(c->closed) && lc_mode(&c->health) == LC_MODE_RW &&
 	       !lc_ssd_failed(&c->health) && lc_ring_tail(c->ring) >= READ_ONCE(wb->drain_to) &&
-	       !lc_index_lost(c->index) && !lc_index_refused(c->index);
+	       !wants_the_log(wb);
 }
 
 bool lc_wb_leaves(struct lc_writeback *wb)
 {
 	struct lc_cache *c = wb->c;
 
-	if (!lc_writes_around(c))
+	if (wants_the_log(wb))
 		return READ_ONCE(c->closed);
 	return READ_ONCE(c->in_the_way) || may_close(wb);
 }
@@ -71,8 +79,9 @@ int lc_wb_leave(struct lc_writeback *wb)
 	struct lc_cache *c = wb->c;
 	int ret = 0;
 
-	if (!lc_writes_around(c)) {
-		open_log(wb);
+	if (wants_the_log(wb)) {
+		wb->laps = 0;
+		open_log(c);
 		return 0;
 	}
 	if (READ_ONCE(c->in_the_way)) {
@@ -92,6 +101,19 @@ int lc_wb_leave(struct lc_writeback *wb)
 	wb->laps++;
 	lc_writeback_drain(wb);
 	return 0;
+}
+
+void lc_wb_reopen(struct lc_writeback *wb)
+{
+	if (wants_the_log(wb))
+		open_log(wb->c);
+}
+
+void lc_writeback_mode(struct lc_writeback *wb)
+{
+	if (!lc_writes_around(wb->c))
+		open_log(wb->c);
+	lc_writeback_kick(wb);
 }
 
 bool lc_writeback_left(const struct lc_writeback *wb)

@@ -265,6 +265,7 @@ static const struct lc_refill_ops refill_ops = {
 static void pause_after(struct lc_writeback *wb, int ret)
 {
 	lc_err_limit(&wb->c->env, "writeback failed with error %d, trying again", ret);
+	lc_wb_reopen(wb);
 	WRITE_ONCE(wb->state, "retrying");
 	wait_event_idle_timeout(wb->wait, must_stop(wb), lc_patience_pause(&wb->patience));
 }

@@ -7,11 +7,13 @@
 
 /* Times in a row that only time passes, until it is said that nothing goes on any more. */
 #define PATIENCE	64
+#define MOST_POLLS	8
 
 static struct {
 	bool plan;		/* goes on */
 	u32 turn;		/* whose turn it is */
 	u32 idle;		/* times in a row that only time passed */
+	u32 polls;		/* that somebody looked whether it has */
 } s;
 
 static const struct {
@@ -76,6 +78,12 @@ static bool no_space(const struct life *life)
 	       life->nr_pieces > MAX_PIECES - 2048;
 }
 
+/* Writes that are parked are looked at again each tick: that is no progress. */
+static bool polls(const struct action *a)
+{
+	return a->kind == ACTION_WRITER || a->kind == ACTION_UNPARK;
+}
+
 static bool next(struct life *life, struct action *a)
 {
 	u32 i;
@@ -88,18 +96,24 @@ static bool next(struct life *life, struct action *a)
 		return false;
 	for (i = 0; i < ACTORS; i++) {
 		s.turn = (s.turn + 1) % ACTORS;
-		if (act(s.turn, life, a)) {
+		if (!act(s.turn, life, a))
+			continue;
+		if (!polls(a)) {
 			s.idle = 0;
+			s.polls = 0;
 			return true;
 		}
+		if (s.polls++ < MOST_POLLS)
+			return true;
 	}
+	s.polls = 0;
 	return later(life, a);
 }
 
 bool settle(struct life *life)
 {
 	s.plan = true;
-	s.turn = s.idle = 0;
+	s.turn = s.idle = s.polls = 0;
 	plan.stop = false;
 	world->source = next;
 	life_go_on(life);

@@ -8,7 +8,7 @@ import threading
 from lclib import Disk, case, dm, sh, wait
 from lclib.disk import MIB, Device, image, put
 from lclib.disks import Disks
-from lclib.faulty import BLOCK, Breakable, Holding, check, check_hdd, content, fill
+from lclib.faulty import BLOCK, Breakable, Holding, around, check, check_hdd, content, fill
 from lclib.lc import LcStack
 from lclib.writes import Write
 
@@ -392,3 +392,31 @@ def old_disk_is_told(ctx):
     with lc, lc.open() as raw:
         check(raw, range(200), "one")
         check(raw, range(1000, 1100), "around")
+
+
+@case(disks=PAIR, timeout=300)
+def refused_block_opens_the_log(ctx):
+    """The hard disk refuses a block while the rest of the log is drained: writes of it are logged,
+    and others are not held up. When it takes the block, the mode changes after all.
+    """
+    with Breakable("hdd1", ctx.hdd) as hdd:
+        lc = stack(ctx, hdd=hdd.path)
+        with lc, lc.open() as raw:
+            fill(raw, 0, 100, "v0")
+            hdd.swap(*around(hdd.under, (MIB + 50 * BLOCK) // 512, dm.error(BLOCK // 512)))
+            try:
+                lc.message("cache_mode", AROUND)
+                lc.wait(lambda fields: fields["refused"] == 1, what="a block that is refused")
+                fill(raw, 50, 1, "v1")
+                fill(raw, 40, 20, "v2")
+                raw.flush()
+                assert lc.fields()["cache_mode"] == "changing", lc.fields()
+                check(raw, range(40, 60), "v2")
+                with lc.paused():
+                    pass
+            finally:
+                hdd.heal()
+            lc.wait(lambda fields: fields["cache_mode"] == AROUND, 150, "the mode")
+            check(raw, range(40), "v0")
+            check(raw, range(40, 60), "v2")
+        check_hdd(ctx, range(40, 60), "v2")
