@@ -102,7 +102,7 @@ static void forget_copies(struct lc_cache *c, u64 block, u64 last)
 	}
 }
 
-/* Parked writes may wait for the claim.  One that is not seen is looked at at the next tick (MO3). */
+/* Parked writes may wait for the claim.  One that is missed here is looked at next tick (MO3). */
 static void drop_claim(struct lc_around *around, struct lc_request *io)
 {
 	struct lc_cache *c = around->c;
@@ -328,7 +328,9 @@ bool lc_around_claim(struct lc_around *around, struct lc_request *io)
 	u64 last = (io->iter.bi_sector + (io->iter.bi_size >> SECTOR_SHIFT) - 1) >> LC_BLOCK_SHIFT;
 
 	/* A longer one that was cut by nobody began before the log was closed. */
-	if ((last - first >= MOST_BLOCKS && !READ_ONCE(c->closed)) || lc_ssd_failed(&c->health) || !life_is_told(around))
+	if (last - first >= MOST_BLOCKS && !READ_ONCE(c->closed))
+		return false;
+	if (lc_ssd_failed(&c->health) || !life_is_told(around))
 		return false;
 	lc_claim_init(&io->claim, LC_CLAIM_DISCARD, first, last - first + 1);
 	if (!lc_claims_try(c->claims, &io->claim)) {
@@ -348,8 +350,7 @@ static bool through(struct lc_around *around, struct lc_request *io, bool worker
 {
 	struct bio *bio = lc_request_bio(io);
 
-	if (READ_ONCE(around->c->env.params.cache_mode) != LC_WRITETHROUGH ||
-	    io->logged)
+	if (READ_ONCE(around->c->env.params.cache_mode) != LC_WRITETHROUGH || io->logged)
 		return false;
 	/* Before it is sent, which may end it. */
 	io->around = LC_AROUND_THROUGH;

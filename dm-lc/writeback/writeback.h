@@ -14,9 +14,9 @@
  *     one by one.
  *  MO1 While c->closed is set, no write puts data into a lane.  A writer looks at it under
  *      lc_hold(); the thread sets it, and waits for all who hold before it asks where the log ends.
- *  MO2 The log is closed only in mode rw, with no sector lost or refused and no disk that fails, and
- *      after the SSD says that this life has used the HDD (AR6).  It is opened again if the rest of
- *      the drain finds such a sector or disk: else a write might wait for ever.
+ *  MO2 The log is closed only in mode rw, with no sector lost or refused and no disk that fails,
+ *      and after the SSD says that this life has used the HDD (AR6).  It is opened again if the
+ *      rest of the drain finds such a sector or disk: else a write might wait for ever.
  *  MO3 A write that may neither enter the log nor go around it is parked, and looked at again each
  *      tick.  It waits for writes and discards of its blocks that are on their way, or for the
  *      tail.  If that has no reason to move, the write is the reason (c->in_the_way).
