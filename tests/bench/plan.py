@@ -7,10 +7,10 @@ GIB = 1 << 30
 SYSTEMS = ("dm-lc", "dm-writeboost", "dm-writecache", "dm-cache", "bcache", "dm-linear", "raw")
 PEERS = SYSTEMS[1:5]
 JOBS = ("random_write", "synced_write", "journal_write", "read", "programs", "commands",
-        "format_and_start", "ssd_bound", "sequential", "drain", "full", "read_while_draining",
-        "restart", "memory", "nowait", "throttled", "swap_table", "endurance", "fua_disk",
-        "mixed", "copy", "trim", "dirty_flood", "full_flood", "shares", "locks", "instructions",
-        "native_write")
+        "format_and_start", "ssd_bound", "sequential", "through", "drain", "full",
+        "read_while_draining", "restart", "memory", "nowait", "throttled", "swap_table",
+        "endurance", "fua_disk", "mixed", "copy", "trim", "dirty_flood", "full_flood", "shares",
+        "locks", "instructions", "native_write")
 
 # Jobs that want another guest than the first (bench.py).
 BOOTS = {"locks": "lockstat", "instructions": "counted", "native_write": "native"}
@@ -78,6 +78,7 @@ QUICK = {
     "fio_bytes": 96 * MIB,
     "bound_bytes": 48 * MIB,
     "sequential_bytes": 64 * MIB,
+    "through_writes": 1000,
     "drain_blocks": 4096,
     "fill_ms": 5000,
     "full_ms": 4000,
@@ -105,6 +106,7 @@ LONG = {
     "fio_bytes": 128 * MIB,
     "bound_bytes": 128 * MIB,
     "sequential_bytes": 128 * MIB,
+    "through_writes": 4000,
     "drain_blocks": 8192,
     "fill_ms": 12_000,
     "full_ms": 12_000,
@@ -131,6 +133,7 @@ SMOKE = {
     "fio_bytes": 4 * MIB,
     "bound_bytes": 8 * MIB,
     "sequential_bytes": 16 * MIB,
+    "through_writes": 50,
     "drain_blocks": 512,
     "fill_ms": 1000,
     "full_ms": 1000,

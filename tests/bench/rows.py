@@ -187,6 +187,12 @@ def row_8b(figures):
             at_most(figures, "sequential", "around_ssd_kib", 32)]
 
 
+def row_8c(figures):
+    """Random writes in mode writethrough: against the hard disk alone."""
+    return [Test("iops: x raw", figures.get("through", "iops", LC)
+                 / figures.get("through", "iops", "raw"), 0.98, True)]
+
+
 def row_12(figures):
     """Drain time and HDD commands."""
     return [under_best(figures, "drain", path, 0.6)
@@ -316,6 +322,8 @@ ROWS = (
     Row("8b", "1 MiB in sequence, written around the SSD (`bypass_kb 1024`), modelled drive",
         "0.97 x the drive alone; 32 KiB to the SSD for each MiB, the stream's first one among them",
         row_8b, shown("sequential", ("write_hdd", "B/s"), ("around_ssd_kib", "KiB"))),
+    Row("8c", "4 KiB at random, `cache_mode writethrough`, `read_cache on`, modelled drive",
+        "0.98 x the drive alone", row_8c, shown("through", ("iops", "/s"))),
     Row("9", "format", "constant bytes, any size",
         lambda figures: [Test("KiB written to the larger of two SSDs / to the smaller",
                               figures.get("format_and_start", "large.ssd_kib", LC)

@@ -267,6 +267,19 @@ def sequential(bench, name):
     return figures
 
 
+def through(bench, name):
+    """4 KiB at random in mode writethrough with read_cache on, and on the bare hard disk."""
+    words = {"depth": 16, "order": "once", "count": bench.plan["through_writes"],
+             "seed": bench.seed, "ms": 600_000}
+    with bench.system(name, slow=True) as system:
+        if name == "dm-lc":
+            system.message("read_cache", "on")
+            system.message("cache_mode", "writethrough")
+            wait.until(lambda: system.fields()["cache_mode"] == "writethrough", 60, "the mode")
+        got = load.run(system.path, flush_every=words["count"], **words)
+    return {"iops": got["iops"], "latency": latencies(got, "write")}
+
+
 def dirty(bench, system, blocks):
     """So many blocks, each once, at random all over the volume; in the cache if that takes them.
 
@@ -421,6 +434,7 @@ JOBS = {
     "format_and_start": Job(format_and_start, "plain", CACHES),
     "ssd_bound": Job(ssd_bound, "modelled", (*CACHES, "raw")),
     "sequential": Job(sequential, "modelled", EVERY),
+    "through": Job(through, "modelled", ("dm-lc", "raw")),
     "drain": Job(drain, "modelled", CACHES),
     "full": Job(full, "modelled", (*CACHES, "raw")),
     "read_while_draining": Job(read_while_draining, "modelled", CACHES),
