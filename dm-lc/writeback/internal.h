@@ -68,6 +68,12 @@ struct lc_writeback {
  */
 int lc_wb_leave(struct lc_writeback *wb);
 
+/* Have all drained that is in the log now.  May sleep. */
+void lc_wb_drain(struct lc_writeback *wb);
+
+/* The log takes writes, from now on.  Any context. */
+void lc_wb_open(struct lc_cache *c);
+
 /* Before a pause: have the log opened if nothing is going to be drained soon. */
 void lc_wb_reopen(struct lc_writeback *wb);
 

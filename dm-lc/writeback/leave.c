@@ -15,11 +15,17 @@
 #include "store/ring.h"
 #include "store/super.h"
 #include "writeback/internal.h"
-#include "writeback/writeback.h"
 
 #define MOST_LAPS	4u	/* drains of all that is in the log; then it is closed anyway */
 
-static void open_log(struct lc_cache *c)
+void lc_wb_drain(struct lc_writeback *wb)
+{
+	lc_lanes_close_used(wb->c->lanes, true);
+	WRITE_ONCE(wb->drain_to, lc_lanes_used(wb->c->lanes));
+	wake_up_all(&wb->wait);
+}
+
+void lc_wb_open(struct lc_cache *c)
 {
 	if (!READ_ONCE(c->closed))
 		return;
@@ -38,8 +44,8 @@ static void close_log(struct lc_writeback *wb)
 	/* Who has seen it open is in lc_hold(), and in the log before that is drained (MO1). */
 	synchronize_rcu();
 	wb->laps = 0;
-	lc_writeback_drain(wb);
-	WRITE_ONCE(wb->left_at, wb->drain_to);
+	lc_wb_drain(wb);
+	WRITE_ONCE(wb->left_at, READ_ONCE(wb->drain_to));
 	/* A parked write may have found the log closed while it was continued. */
 	lc_kick(&c->env.unpark);
 }
@@ -81,12 +87,12 @@ int lc_wb_leave(struct lc_writeback *wb)
 
 	if (wants_the_log(wb)) {
 		wb->laps = 0;
-		open_log(c);
+		lc_wb_open(c);
 		return 0;
 	}
 	if (READ_ONCE(c->in_the_way)) {
 		WRITE_ONCE(c->in_the_way, false);
-		lc_writeback_drain(wb);
+		lc_wb_drain(wb);
 	}
 	if (!may_close(wb))
 		return 0;
@@ -99,28 +105,12 @@ int lc_wb_leave(struct lc_writeback *wb)
 		return 0;
 	}
 	wb->laps++;
-	lc_writeback_drain(wb);
+	lc_wb_drain(wb);
 	return 0;
 }
 
 void lc_wb_reopen(struct lc_writeback *wb)
 {
 	if (wants_the_log(wb))
-		open_log(wb->c);
-}
-
-void lc_writeback_mode(struct lc_writeback *wb)
-{
-	if (!lc_writes_around(wb->c))
-		open_log(wb->c);
-	lc_writeback_kick(wb);
-}
-
-bool lc_writeback_left(const struct lc_writeback *wb)
-{
-	const struct lc_cache *c = wb->c;
-
-	/* Pairs with close_log(). */
-	return smp_load_acquire(&c->closed) && lc_ring_tail(c->ring) >= READ_ONCE(wb->left_at) &&
-	       !lc_index_dirty(c->index);
+		lc_wb_open(wb->c);
 }

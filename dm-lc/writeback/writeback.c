@@ -600,9 +600,23 @@ void lc_writeback_pause(struct lc_writeback *wb)
 
 void lc_writeback_drain(struct lc_writeback *wb)
 {
-	lc_lanes_close_used(wb->c->lanes, true);
-	WRITE_ONCE(wb->drain_to, lc_lanes_used(wb->c->lanes));
-	wake_up_all(&wb->wait);
+	lc_wb_drain(wb);
+}
+
+void lc_writeback_mode(struct lc_writeback *wb)
+{
+	if (!lc_writes_around(wb->c))
+		lc_wb_open(wb->c);
+	lc_writeback_kick(wb);
+}
+
+bool lc_writeback_left(const struct lc_writeback *wb)
+{
+	const struct lc_cache *c = wb->c;
+
+	/* Pairs with leave.c. */
+	return smp_load_acquire(&c->closed) && lc_ring_tail(c->ring) >= READ_ONCE(wb->left_at) &&
+	       !lc_index_dirty(c->index);
 }
 
 struct lc_wb_list *lc_writeback_list(struct lc_writeback *wb)
