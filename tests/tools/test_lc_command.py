@@ -150,7 +150,7 @@ def test_commands():
 def test_options_of_the_target(tmp_path):
     """The completion of --option has the module's table."""
     source = next(path for path in (host.TOP / "dm-lc").rglob("params.c"))
-    code = re.findall(r"^\t(?:OPTION|SWITCH)\((\w+),", source.read_text(encoding="utf-8"), re.M)
+    code = re.findall(r"^\t(?:OPTION|SWITCH|WORDS)\((\w+),", text_of(source), re.M)
     for command in ("format", "resume"):
         assert completed(text_of(COMPLETION), f"_lc_values {command} -o ''", tmp_path) == \
             [f"{name}=" for name in code]
