@@ -80,9 +80,6 @@ void lc_wb_reopen(struct lc_writeback *wb);
 /* Has lc_wb_leave() something to do?  If so, it changes that, or returns an error. */
 bool lc_wb_leaves(struct lc_writeback *wb);
 
-/* Are there blocks that can be drained?  Not those that are lost, nor those just refused. */
-bool lc_wb_worth_draining(struct lc_writeback *wb);
-
 /* What a batch covers. */
 struct lc_wb_batch {
 	u64 first;		/* segment number */

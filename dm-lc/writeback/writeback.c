@@ -83,7 +83,7 @@ static bool segment_drainable(struct lc_cache *c, u64 number)
 }
 
 /* Lost blocks stay dirty for ever, refused ones for a while: alone they are no reason. */
-bool lc_wb_worth_draining(struct lc_writeback *wb)
+static bool worth_draining(struct lc_writeback *wb)
 {
 	struct lc_cache *c = wb->c;
 	u64 refused = lc_index_refused(c->index);
@@ -108,11 +108,10 @@ static bool wants_to_run(struct lc_writeback *wb)
 	if (lc_ring_free(c->ring) <= min_free_segments(c))
 		return true;
 	/* What is clean need not keep segments from promoted blocks (GR4). */
-	if (READ_ONCE(c->env.params.read_cache) && !lc_ring_spares(c->ring) &&
-	    !lc_wb_worth_draining(wb))
+	if (READ_ONCE(c->env.params.read_cache) && !lc_ring_spares(c->ring) && !worth_draining(wb))
 		return true;
 	/* Nothing is to stay in the log. */
-	if (lc_writes_around(c) && lc_wb_worth_draining(wb))
+	if (lc_writes_around(c) && worth_draining(wb))
 		return true;
 	if (!READ_ONCE(c->env.params.writeback))
 		return false;
@@ -121,7 +120,7 @@ static bool wants_to_run(struct lc_writeback *wb)
 		wb->filling = true;
 	else if (used <= READ_ONCE(c->env.params.low_watermark))
 		wb->filling = false;
-	return wb->filling || (is_idle(c) && lc_wb_worth_draining(wb));
+	return wb->filling || (is_idle(c) && worth_draining(wb));
 }
 
 /* Looked at with each kick, of which there are many: the lanes are locked last. */
