@@ -85,6 +85,9 @@ static void add_life(json_object *obj, const struct lc_sb *sb)
 	add_hex(obj, "fingerprint", sb->fingerprint);
 	add_u64(obj, "mark_epoch", sb->mark_epoch);
 	add_u64(obj, "clean_epoch", sb->clean_epoch);
+	add_u64(obj, "warm_segment", sb->warm_segment);
+	add_u64(obj, "warm_ahead", sb->warm_ahead);
+	add_u64(obj, "warm_epoch", sb->warm_epoch);
 	add_text(obj, "opened_at", time_text(sb->opened_at));
 	add_text(obj, "opener_boot_id", uuid_text(sb->opener_boot_id));
 	add_text(obj, "opener_host", sb->opener_host);

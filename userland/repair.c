@@ -35,10 +35,14 @@ void repair_say(struct check *c, const char *fmt, ...)
 	c->steps->line[c->steps->nr++] = text;
 }
 
+static int forget_warm(struct check *c);
+
 int repair_write(struct check *c, const struct device *dev, u64 address, const void *block)
 {
-	int ret;
+	int ret = dev == c->ssd ? forget_warm(c) : 0;
 
+	if (ret)
+		return ret;
 	c->nr_writes++;
 	ret = device_write(dev, address, block, LC_SLOT_BYTES);
 	return ret ? ret : device_sync(dev);
@@ -73,10 +77,28 @@ static int write_all_copies(struct check *c)
 	return ret;
 }
 
+/*
+ * What a repair writes to the log may make it whole although something is gone.  So the kernel is
+ * told first to bring no clean copies back after a crash (WS3).
+ */
+static int forget_warm(struct check *c)
+{
+	if (!c->sb.warm_segment)
+		return 0;
+	repair_say(c, "clean copies will not be looked for after a crash");
+	c->sb.warm_segment = 0;
+	c->sb.sb_seq++;
+	return write_all_copies(c);
+}
+
 int repair_superblocks(struct check *c)
 {
 	unsigned int i;
 	int ret = 0;
+
+	/* The third copy is not up to date. */
+	if (c->img.best == 2)
+		c->sb.warm_segment = 0;
 
 	if (c->bad_checkpoint) {
 		/*
@@ -88,6 +110,7 @@ int repair_superblocks(struct check *c)
 		lc_replay_next_life(&c->sb, c->sb.next_seq);
 		c->sb.flags &= ~LC_SB_CLEAN;
 		c->sb.incompat &= ~LC_INCOMPAT_PROMOTED;
+		c->sb.warm_segment = 0;
 		c->sb.sb_seq++;
 		repair_say(c, "the checkpoint is given up, the log will be replayed");
 		return write_all_copies(c);

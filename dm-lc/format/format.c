@@ -211,6 +211,9 @@ void lc_sb_encode(const struct lc_sb *sb, unsigned int copy, struct lc_superbloc
 	raw->clean_epoch = cpu_to_le64(sb->clean_epoch);
 	for (i = 0; i < LC_SB_SAMPLES; i++)
 		raw->samples[i] = cpu_to_le32(sb->samples[i]);
+	raw->warm_segment = cpu_to_le64(sb->warm_segment);
+	raw->warm_ahead = cpu_to_le32(sb->warm_ahead);
+	raw->warm_epoch = cpu_to_le64(sb->warm_epoch);
 	raw->csum = cpu_to_le64(lc_block_csum(sb->csum_type, sb->generation, raw));
 }
 
@@ -300,6 +303,8 @@ static int sb_check_life(const struct lc_sb *sb, const char **why)
 		return bad(why, -ERANGE, "sequence number out of bounds");
 	if (!sb->tail_segment || !sb->tail_seq || !sb->lane_limit || sb->lane_limit > 1024)
 		return bad(why, -ERANGE, "tail or lane limit is zero or too large");
+	if (sb->warm_segment >= top || sb->warm_epoch > sb->epoch)
+		return bad(why, -ERANGE, "segment or life of believed copies out of bounds");
 	if (sb->nr_skips > LC_SB_SKIPS)
 		return bad(why, -ERANGE, "too many skipped segments");
 	if (sb->nr_lives > LC_SB_LIVES || !lives_rise(sb))
@@ -383,6 +388,9 @@ static void sb_decode_numbers(const struct lc_superblock *raw, struct lc_sb *sb)
 	sb->clean_epoch = le64_to_cpu(raw->clean_epoch);
 	for (i = 0; i < LC_SB_SAMPLES; i++)
 		sb->samples[i] = le32_to_cpu(raw->samples[i]);
+	sb->warm_segment = le64_to_cpu(raw->warm_segment);
+	sb->warm_ahead = le32_to_cpu(raw->warm_ahead);
+	sb->warm_epoch = le64_to_cpu(raw->warm_epoch);
 }
 
 int lc_sb_decode(const struct lc_superblock *raw, unsigned int copy, struct lc_sb *sb,
@@ -533,7 +541,7 @@ static void header_seal(struct lc_record_header *raw, const struct lc_sb *sb,
 	raw->flags = 0;
 	raw->nr_entries = cpu_to_le16(info->nr_entries);
 	raw->nr_slots = cpu_to_le16(info->nr_slots);
-	memset(raw->reserved0, 0, sizeof(raw->reserved0));
+	raw->number = cpu_to_le64(info->number);
 	memset(raw->reserved, 0, sizeof(raw->reserved));
 	raw->csum = cpu_to_le64(lc_record_csum(raw, sb));
 }
@@ -620,6 +628,7 @@ static void header_decode(const struct lc_record_header *raw, u32 first_slot,
 	info->nr_entries = le16_to_cpu(raw->nr_entries);
 	info->nr_slots = le16_to_cpu(raw->nr_slots);
 	info->first_slot = first_slot;
+	info->number = le64_to_cpu(raw->number);
 }
 
 static bool slots_possible(const struct lc_sb *sb, const struct lc_record_info *info)

@@ -140,8 +140,8 @@ int lc_record_decode(const struct lc_record_header *raw, const struct lc_sb *sb,
  * lc_group_seal() - finish the header of a group of promoted blocks
  * @raw: as for lc_record_seal()
  * @sb: the same
- * @info: segment, seq, epoch, epoch_first_seq, wall_clock, nr_entries, nr_slots, first_slot; of
- *	type LC_RECORD_DATA; the rest is 0
+ * @info: segment, seq, epoch, epoch_first_seq, wall_clock, nr_entries, nr_slots, first_slot,
+ *	number; of type LC_RECORD_DATA; the rest is 0
  *
  * Any context.
  */

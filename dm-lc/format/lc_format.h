@@ -195,7 +195,11 @@ struct lc_superblock {
 	__le64 mark_epoch;		/* 3328: the mark has reached it; 0: unknown */
 	__le64 clean_epoch;		/* 3336: last clean stop; 0: unknown */
 	__le32 samples[LC_SB_SAMPLES];	/* 3344: sampled blocks then; 0: unknown */
-	__u8   reserved[496];		/* 3600 */
+	__le64 warm_segment;		/* 3600: lowest whose copies are believed; 0: none */
+	__le32 warm_ahead;		/* 3608: segments handed out beyond the last record */
+	__u8   reserved1[4];		/* 3612 */
+	__le64 warm_epoch;		/* 3616: latest earlier one that has records; 0: unknown */
+	__u8   reserved[472];		/* 3624 */
 } __packed;
 
 struct lc_lost_range {
@@ -248,7 +252,7 @@ struct lc_record_header {
 	__u8   flags;			/*  115: 0 */
 	__le16 nr_entries;		/*  116 */
 	__le16 nr_slots;		/*  118: data slots after the header */
-	__u8   reserved0[8];		/*  120 */
+	__le64 number;			/*  120: of a group; 0 in records */
 	struct lc_entry entries[LC_RECORD_ENTRIES]; /* 128 */
 	__u8   lost[LC_RECORD_ENTRIES];	/* 3188: bit i: sector i of the block is gone */
 	__u8   reserved[653];		/* 3443 */
@@ -297,7 +301,8 @@ LC_ASSERT_AT(lc_superblock, options, 760);
 LC_ASSERT_AT(lc_superblock, skips, 1280);
 LC_ASSERT_AT(lc_superblock, lives, 2304);
 LC_ASSERT_AT(lc_superblock, mark_epoch, 3328);
-LC_ASSERT_AT(lc_superblock, reserved, 3600);
+LC_ASSERT_AT(lc_superblock, warm_segment, 3600);
+LC_ASSERT_AT(lc_superblock, reserved, 3624);
 LC_ASSERT_AT(lc_mark, lost, 192);
 LC_ASSERT_AT(lc_record_header, entries, 128);
 LC_ASSERT_AT(lc_record_header, lost, 3188);

@@ -75,6 +75,10 @@ struct lc_sb {
 	u64 mark_epoch;
 	u64 clean_epoch;
 	u32 samples[LC_SB_SAMPLES];
+	/* What a later life may bring back into the index (WS3, WS5). */
+	u64 warm_segment;
+	u32 warm_ahead;
+	u64 warm_epoch;		/* latest life before this one that has records; 0: not known */
 };
 
 /* Sectors of the volume. */
@@ -113,6 +117,7 @@ struct lc_record_info {
 	u16 nr_entries;
 	u16 nr_slots;
 	u32 first_slot;		/* of the header, within its segment */
+	u64 number;		/* of a group, in the order they are sent in a life; 0: a record */
 };
 
 struct lc_entry_info {

@@ -80,6 +80,9 @@ static inline void example_sb(struct lc_sb *sb, u32 csum_type)
 	sb->clean_epoch = 2;
 	for (i = 0; i < LC_SB_SAMPLES; i++)
 		sb->samples[i] = 0x1000 + i;
+	sb->warm_segment = 15;
+	sb->warm_ahead = 7;
+	sb->warm_epoch = 2;
 }
 
 static inline struct lc_sb *example_sb_alloc(struct kunit *test, u32 csum_type)

@@ -133,6 +133,11 @@ static const struct field sb_fields[] = {
 	SB(clean_epoch, ~0ULL, -ERANGE),
 	SB(clean_epoch, 3, 0),
 	SB(samples, ~0ULL, 0),
+	SB(warm_segment, LC_NUMBERS_END, -ERANGE),
+	SB(warm_segment, LC_NUMBERS_END - 1, 0),
+	SB(warm_ahead, ~0ULL, 0),
+	SB(warm_epoch, 4, -ERANGE),
+	SB(warm_epoch, 3, 0),
 	SB(reserved, ~0ULL, 0),
 };
 
@@ -245,6 +250,7 @@ static void sb_next_life(struct kunit *test)
 	/* The lowest epoch is below those that the example has seen. */
 	sb->mark_epoch = 0;
 	sb->clean_epoch = 0;
+	sb->warm_epoch = 0;
 	KUNIT_EXPECT_TRUE(test, lc_life_possible(low[0], low[1], low[2]));
 	for (i = 0; i < 3; i++) {
 		u64 n[3] = { low[0], low[1], low[2] };
@@ -420,7 +426,7 @@ static const struct field record_fields[] = {
 	REC(nr_slots, 0, -ERANGE),
 	REC(nr_slots, 3, -ERANGE),
 	REC(nr_slots, 0xffff, -ERANGE),
-	REC(reserved0, ~0ULL, 0),
+	REC(number, ~0ULL, 0),
 	REC(entries[0].block_lo, 1048576, -ERANGE),
 	REC(entries[0].block_lo, 1048575, 0),
 	REC(entries[1].block_hi, 1, -ERANGE),
@@ -653,8 +659,8 @@ static void golden_blocks(struct kunit *test)
 		u32 block_crc;
 		u64 incompat;
 	} golden[] = {
-		{ &sb_kind, LC_CSUM_CRC32C, 0x6fcbf12790340ed8, 0xa513466e },
-		{ &sb_kind, LC_CSUM_XXH64, 0xe93d23426b482eac, 0xdd1e1648 },
+		{ &sb_kind, LC_CSUM_CRC32C, 0xfd2c83d302d37c2c, 0x1838b510 },
+		{ &sb_kind, LC_CSUM_XXH64, 0x0bf10ba851723e38, 0x38c85abb },
 		{ &mark_kind, LC_CSUM_CRC32C, 0x9f9279ed606d8612, 0x05684b5c },
 		{ &mark_kind, LC_CSUM_XXH64, 0xb1a2f760b7b1fd2f, 0x2fb306ad },
 		{ &record_kind, LC_CSUM_CRC32C, 0x759505808a6afa7f, 0xec35ddd6 },

@@ -84,7 +84,7 @@ static const struct field group_fields[] = {
 	GROUP(nr_slots, 0, -ERANGE),
 	GROUP(nr_slots, 4, -ERANGE),
 	GROUP(nr_slots, 0xffff, -ERANGE),
-	GROUP(reserved0, ~0ULL, 0),
+	GROUP(number, ~0ULL, 0),
 	GROUP(entries[0].block_lo, 1048576, -ERANGE),
 	GROUP(entries[0].block_lo, 1048575, 0),
 	GROUP(entries[2].block_hi, 1, -ERANGE),

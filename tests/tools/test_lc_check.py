@@ -216,6 +216,16 @@ def test_check_hole_of_several_records(image):
         (1, 0, "range"), (2, 1, "data"), (3, 7, "data")]
 
 
+def test_repair_believes_no_clean_copies(image):
+    """Placeholders make a log whole that is not: the superblock says so before they are there."""
+    disk = image(LOG.replace("sb ", "sb warm=1 "))
+    assert check(disk).code == 0 and dump(disk.path)["superblock"]["warm_segment"] == 1
+    assert check(disk, "--repair").code == 0 and dump(disk.path)["superblock"]["warm_segment"] == 1
+    disk.write(slot_at(1, 0), b"rot")
+    assert_repairs(disk)
+    assert dump(disk.path)["superblock"]["warm_segment"] == 0
+
+
 def test_check_foreign_generation_and_lap(image):
     """Records of another format run or lap do not exist, however good they look."""
     other = LOG.replace("sb ", "sb generation=99 ")

@@ -8,7 +8,7 @@
  *
  *   sb     segment=65536 csum=1|2 epoch= first= tail= tail_segment= clean=0|1 long_sums=0|1
  *          next= head= items= generation= sb_seq= volume= copies=0,1,2 lanes=0|1
- *          mark_epoch= clean_epoch= no_mark=0|1 promoted=0|1
+ *          mark_epoch= clean_epoch= warm= no_mark=0|1 promoted=0|1
  *          text=offset:hex (at most 64 bytes, into each copy)
  *   data   segment= slot= seq= epoch= first= durable= cut= lane= blocks=1,2,3 mask= lost=
  *          torn=0|1
@@ -146,6 +146,7 @@ static void make_sb(void)
 	sb.ckpt_entries = number("items", 0);
 	sb.mark_epoch = number("mark_epoch", 0);
 	sb.clean_epoch = number("clean_epoch", 0);
+	sb.warm_segment = number("warm", 0);
 	if (number("lanes", 0))
 		sb.incompat |= LC_INCOMPAT_LANES;
 	if (number("promoted", 0))
