@@ -84,6 +84,8 @@ void lc_status_info(struct lc_volume *vol, char *result, unsigned int maxlen)
 	DMEMIT(" promoted %llu", sum.promoted);
 	DMEMIT(" bypassed_bytes %llu", sum.around);
 	DMEMIT(" cache_mode %s", cache_mode(vol));
+	DMEMIT(" warmed %llu", READ_ONCE(vol->c.warm.entered));
+	DMEMIT(" warm_left %llu", READ_ONCE(vol->c.warm.left));
 	DMEMIT(" ssd_writes %llu", sum.ssd.writes);
 	DMEMIT(" ssd_written_bytes %llu", sum.ssd.written);
 	DMEMIT(" ssd_read_bytes %llu", sum.ssd.read);

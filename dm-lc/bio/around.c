@@ -66,9 +66,8 @@ struct lc_around {
 	struct lc_promote *promote;	/* constant */
 	struct lc_around_failed failed;
 	struct lc_streams streams;	/* of long writes */
-	atomic64_t begun;		/* writes around the log */
+	/* How many have begun, and are durable, is in struct lc_cache. */
 	atomic64_t ended;		/* so many of them have ended */
-	atomic64_t flushed;		/* so many of them are durable */
 	atomic64_t known;		/* FLUSHes of the HDD that failed, as far as users know */
 	bool awaited;			/* a claim could not be had; READ_ONCE() */
 	bool told;			/* AR6 holds from now on; READ_ONCE() */
@@ -189,7 +188,8 @@ static void users_know(struct lc_around *around, u32 failures)
 static blk_status_t flush_result(struct lc_around *around, const struct lc_hdd_flush *hdd,
 				 blk_status_t error)
 {
-	s64 flushed = atomic64_read(&around->flushed);
+	atomic64_t *durable = &around->c->around_flushed;
+	s64 flushed = atomic64_read(durable);
 	u32 failures;
 
 	if (error)
@@ -203,7 +203,7 @@ static blk_status_t flush_result(struct lc_around *around, const struct lc_hdd_f
 	if (error || failures != hdd->known)
 		return BLK_STS_IOERR;
 	while (flushed < hdd->ended &&
-	       !atomic64_try_cmpxchg(&around->flushed, &flushed, hdd->ended))
+	       !atomic64_try_cmpxchg(durable, &flushed, hdd->ended))
 		;
 	return BLK_STS_OK;
 }
@@ -247,6 +247,37 @@ static bool replay_forgets(struct lc_cache *c, const struct lc_mapping *map, u64
 	       READ_ONCE(lc_ring_segment(c->ring, map->slot)->number) < tail;
 }
 
+/* Writeback is woken when the refill worker has run. */
+static void want_raise(struct lc_cache *c)
+{
+	if (lc_warm_raise(&c->warm, LC_WARM_NEXT, false))
+		lc_kick(&c->env.refill);
+}
+
+/* [bucket locked] Would a scan after a crash not believe this copy (WS3)?  If so, not for long. */
+static bool scan_forgets(struct lc_cache *c, const struct lc_mapping *map)
+{
+	if (READ_ONCE(lc_ring_segment(c->ring, map->slot)->number) < READ_ONCE(c->warm.from))
+		return true;
+	want_raise(c);
+	return false;
+}
+
+/*
+ * Does the index know all copies that are believed (WS4)?  If not, that is changed soon.  If so,
+ * the scan that is under way brings none of these blocks back from now on.
+ */
+static bool scan_knows(struct lc_cache *c, const struct lc_claim *claim)
+{
+	/* Where nothing is believed, it does not matter. */
+	if (lc_warm_unsure(&c->warm) && READ_ONCE(c->warm.from) != LC_WARM_NOTHING) {
+		want_raise(c);
+		return false;
+	}
+	lc_warm_touch(&c->warm, claim->first, claim->last);
+	return true;
+}
+
 /* AR1 for all blocks of a claim that has its turn. */
 static bool allowed(struct lc_cache *c, const struct lc_claim *claim)
 {
@@ -260,7 +291,7 @@ static bool allowed(struct lc_cache *c, const struct lc_claim *claim)
 			continue;
 		bucket = lc_index_lock(c->index, block);
 		allowed = !lc_index_lookup(c->index, bucket, block, &map) ||
-			  replay_forgets(c, &map, tail);
+			  (replay_forgets(c, &map, tail) && scan_forgets(c, &map));
 		lc_index_unlock(c->index, bucket);
 	}
 	return allowed;
@@ -308,7 +339,7 @@ static void look_at_failures(struct lc_around *around)
 		return;
 	/* A write that begins after this was looked at is not touched by these failures. */
 	smp_mb();
-	if (atomic64_read(&around->begun) <= atomic64_read(&around->flushed))
+	if (atomic64_read(&around->c->around_begun) <= atomic64_read(&around->c->around_flushed))
 		users_know(around, failures);
 }
 
@@ -337,7 +368,8 @@ bool lc_around_claim(struct lc_around *around, struct lc_request *io)
 		WRITE_ONCE(around->awaited, true);
 		return false;
 	}
-	if (allowed(c, &io->claim))
+	if (scan_knows(c, &io->claim) && allowed(c, &io->claim) &&
+	    (!lc_warm_unsure_now(&c->warm) || READ_ONCE(c->warm.from) == LC_WARM_NOTHING))
 		return true;
 	lc_claims_drop(c->claims, &io->claim);
 	if (READ_ONCE(c->closed))
@@ -367,7 +399,7 @@ void lc_around_send(struct lc_around *around, struct lc_request *io, bool worker
 	struct bio *bio = lc_request_bio(io);
 
 	look_at_failures(around);
-	atomic64_inc(&around->begun);
+	atomic64_inc(&c->around_begun);
 	lc_doubt_changed(&c->doubt, io->claim.first, io->claim.last);
 	lc_stats_around(&c->stats, io->iter.bi_size);
 	lc_stamp(&c->env.last_write);
@@ -391,7 +423,7 @@ void lc_around_send(struct lc_around *around, struct lc_request *io, bool worker
 static bool begin(struct lc_around *around, struct lc_hdd_flush *hdd)
 {
 	hdd->ended = atomic64_read(&around->ended);
-	if (atomic64_read(&around->flushed) >= hdd->ended) {
+	if (atomic64_read(&around->c->around_flushed) >= hdd->ended) {
 		look_at_failures(around);
 		return false;
 	}

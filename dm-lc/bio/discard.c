@@ -5,7 +5,8 @@
  *  1. Claim the blocks: from the discard's turn on writeback copies none of them until the
  *     end (claims.h, C5).  The only thing to wait for is a copy of them that is on its way.
  *  2. If none of the blocks is cached, skip to 6: what is not in the index is in no record that
- *     replay would use.  Else hold back writes of the blocks (CL3), and end the bio.
+ *     replay would use, and nowhere where the scan after a crash would find it (WS4).  Else hold
+ *     back writes of the blocks (CL3), and end the bio.
  *  3. Make every earlier record durable, so that each is sealed: a writer that still held one
  *     could otherwise add a block below the tombstone (L12).
  *  4. Log a RANGE record: at replay it drops copies in lower seqs only.  Let the writes go on:
@@ -323,15 +324,18 @@ static void look(struct lc_discards *d, struct lc_request *io)
 {
 	struct lc_cache *c = d->c;
 	struct discard *one;
-	bool turn;
+	bool turn, unsure;
 
 	if (over(c)) {
 		bio_end(c, lc_request_bio(io), -EIO);
 		return;
 	}
 	one = new_discard(d, io);
+	unsure = lc_warm_unsure(&c->warm);
+	/* From here on the scan after a crash brings no copy back. */
+	lc_warm_touch(&c->warm, one->claim.first, one->claim.last);
 	/* A copy that is added from here on is newer: the discard's bio has not ended yet. */
-	one->cached = visit_range(c, &one->claim, false);
+	one->cached = visit_range(c, &one->claim, false) || unsure || lc_warm_unsure_now(&c->warm);
 	turn = lc_claims_turn(c->claims, &one->claim);
 	if (turn && !one->cached) {
 		send_below(one);
@@ -438,6 +442,8 @@ static void end_pass(struct lc_discards *d, struct list_head *pass, int ret)
 
 	list_for_each_entry_safe(one, next, pass, list) {
 		if (ret) {
+			/* The scan has left its blocks out, and no record tells. */
+			lc_warm_missed(&d->c->warm);
 			list_del(&one->list);
 			discard_end(one, ret);
 			continue;

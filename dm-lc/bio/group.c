@@ -67,7 +67,7 @@ struct lc_group {
 	u32 users;			/* of lc_groups_take(); lock */
 	enum stage stage;		/* lock */
 	bool abandoned;			/* GR5; set under lock, READ_ONCE() */
-	u64 seq;			/* last one that was given when the group was opened */
+	u64 seq;			/* durable when it was opened: others may still be filled */
 	u64 blocks[LC_GROUP_BLOCKS];	/* or NO_BLOCK; of the slot's taker; READ_ONCE() */
 	void *pages[LC_HEADER_SLOTS + LC_GROUP_BLOCKS];
 	struct work_struct work;	/* sends it, then ends it */
@@ -89,6 +89,7 @@ struct lc_groups {
 	u32 wanted;			/* how many of them at once; lock */
 	struct region regions[NR_GROUPS + 1];	/* so one is unused when another is needed */
 	struct region *region;		/* groups are opened in it, or NULL; lock */
+	u64 number;			/* last one that was given; of the group that is sent */
 	unsigned long paused;		/* jiffies until which no group is opened; READ_ONCE() */
 	wait_queue_head_t wait;		/* a group is idle */
 	struct work_struct next_work;
@@ -372,6 +373,8 @@ static void end_work(struct work_struct *work)
 	u32 valid = 0, i;
 
 	bio_uninit(&group->bio);
+	if (!written)	/* it may be there all the same, and the index forgets it */
+		lc_warm_raise(&c->warm, LC_WARM_NEXT, true);
 	for (i = 0; i < group->nr; i++)
 		valid += settle(group, i, written, false);
 	lc_stats_promoted(&c->stats, valid);
@@ -403,6 +406,9 @@ static u32 seal(struct lc_group *group)
 	};
 	u32 nr = 0, i;
 
+	/* Else no scan after a crash believes it (WS9), nor one that was sent after it (WS8). */
+	if (!lc_hdd_may_lose(c) && !lc_warm_raising(&c->warm))
+		info.number = ++group->groups->number;
 	memset(header, 0, LC_SLOT_BYTES);
 	for (i = 0; i < group->nr; i++) {
 		struct lc_entry_info entry = { .nr_blocks = 1 };
@@ -491,7 +497,7 @@ static void open_group(struct lc_groups *groups)
 	group->users = 0;
 	group->stage = STAGE_OPEN;
 	WRITE_ONCE(group->abandoned, false);
-	group->seq = lc_log_last_seq(groups->c->log);
+	group->seq = lc_log_durable_seq(groups->c->log);
 	for (i = 0; i < LC_GROUP_BLOCKS; i++)
 		WRITE_ONCE(group->blocks[i], NO_BLOCK);
 	INIT_WORK(&group->work, send_work);

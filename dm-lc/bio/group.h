@@ -5,7 +5,7 @@
  * A group is a header slot and the copies of up to LC_GROUP_BLOCKS blocks, written in one bio.  It
  * is in a region: the rest of a segment that a lane has ceded (lane.h).  The log knows nothing of
  * it.  No group has a seq, no FLUSH waits for one, replay does not see them, and the tail passes
- * them as it passes unused slots.  A crash loses what is in them, which the HDD has.
+ * them as it passes unused slots.  After a crash a scan may find what is in them again (warm.h).
  *
  *   idle -> open (has its slots) -> closed -> ready -> sent -> idle
  *           next_work               full, or a second old, or the volume is suspended

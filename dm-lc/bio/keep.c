@@ -9,6 +9,7 @@
 #include "bio/keep.h"
 #include "log/cache.h"
 #include "log/refill.h"
+#include "store/claims.h"
 #include "store/slot.h"
 
 struct kept_block {
@@ -70,6 +71,9 @@ static bool keep_block(void *owner, u64 block, u32 slot, u8 use)
 		lc_group_put(kept.group);
 		return false;
 	}
+	/* One that changes the HDD meanwhile may have looked at the old copy (WS3). */
+	if (lc_claims_discards(keep->c->claims, block, block))
+		lc_group_forget(kept.group, kept.i, 1);
 	keep->list[keep->nr++] = kept;
 	return true;
 }

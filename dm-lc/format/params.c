@@ -57,6 +57,7 @@ static const struct option options[] = {
 	SWITCH(stats, 0),
 	SWITCH(read_cache, 0),
 	OPTION(bypass_kb, 0, 1048576, 0, false),
+	SWITCH(warm, 1),
 	WORDS(cache_mode, cache_modes, LC_WRITEAROUND, LC_WRITEBACK,
 	      "writeback, writethrough or writearound"),
 };

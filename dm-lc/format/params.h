@@ -30,6 +30,7 @@ struct lc_params {
 	u32 stats;			/* 0: off; 1: counters count */
 	u32 read_cache;			/* 1: what is read from the HDD is cached, too */
 	u32 bypass_kb;			/* longer sequential writes go around the log; 0: none */
+	u32 warm;			/* bring clean copies back after a crash */
 	u32 cache_mode;			/* enum lc_cache_mode: what becomes of writes */
 	u32 given;			/* bit i: option i was set by hand and is printed */
 };

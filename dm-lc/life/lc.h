@@ -24,6 +24,7 @@
  *   intake->lock (spin, irqsave)  writes waiting for space
  *   discards->lock (spin)  discards that wait
  *   copy->lock (spin, irqsave)  runs of a batch
+ *   warm->lock (spin)  what may come back after a crash
  *   claims->lock (spin, irqsave)  claims of blocks on the HDD
  *   doubt.lock (spin, irqsave)  sampled blocks that went to the HDD
  *   bypass->lock (spin, irqsave)  writes and the rescue, in mode degraded
@@ -50,6 +51,7 @@ struct lc_keep;
 struct lc_promote;
 struct lc_rescue;
 struct lc_intake;
+struct lc_warmup;
 
 /* Of a volume in the registry (E2). */
 enum lc_stage {
@@ -76,6 +78,7 @@ struct lc_volume {
 	struct lc_groups *groups;
 	struct lc_promote *promote;
 	struct lc_keep *keep;
+	struct lc_warmup *warmup;
 	struct workqueue_struct *event_wq;	/* mode events, and nothing they could wait for */
 
 	struct mutex life_lock;		/* start, stop, suspend, resume, options */

@@ -25,6 +25,15 @@ struct lc_cache;
 int lc_start(struct lc_cache *c);
 
 /**
+ * lc_start_more_buffers() - may the cache have more buffers?
+ * @c: the cache, started and suspended
+ * @buffers: how many
+ *
+ * Says so if not.  Return: 0, or the error of writing the superblock (WS5).
+ */
+int lc_start_more_buffers(struct lc_cache *c, u32 buffers);
+
+/**
  * lc_stop_clean() - leave a clean volume
  * @c: the cache; its log is durable
  *

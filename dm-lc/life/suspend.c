@@ -21,6 +21,7 @@
 #include "life/rescue.h"
 #include "life/start.h"
 #include "life/suspend.h"
+#include "life/warmup.h"
 #include "log/lanes.h"
 #include "log/log.h"
 #include "log/pool.h"
@@ -58,6 +59,11 @@ static void take_params(struct lc_volume *vol, struct lc_params *params, struct 
 	unsigned int noio;
 
 	lockdep_assert_held(&vol->life_lock);
+	if (vol->started && lc_start_more_buffers(&vol->c, params->buffers)) {
+		next = *params;
+		next.buffers = vol->c.env.params.buffers;
+		lc_params_store(params, &next);
+	}
 	if (spare)
 		lc_pool_add(vol->c.pool, spare);
 	lc_pool_shrink(vol->c.pool, params->buffers);
@@ -117,6 +123,7 @@ int lc_volume_resume(struct lc_volume *vol, struct dm_table *table, struct lc_pa
 	lc_refill_resume(vol->c.refill);
 	lc_flush_resume(vol->flush);
 	lc_groups_resume(vol->groups);
+	lc_warmup_resume(vol->warmup);
 	lc_writeback_resume(vol->wb);
 unlock:
 	mutex_unlock(&vol->life_lock);
@@ -148,6 +155,7 @@ void lc_volume_postsuspend(struct lc_volume *vol, bool removing)
 	mutex_lock(&vol->life_lock);
 	if (!vol->running)
 		goto unlock;
+	lc_warmup_quiesce(vol->warmup);
 	/* Before the log is made durable: it uses segments.  All reads have ended. */
 	lc_groups_quiesce(vol->groups);
 	lc_writeback_pause(vol->wb);

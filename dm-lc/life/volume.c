@@ -36,6 +36,7 @@
 #include "life/lc.h"
 #include "life/rescue.h"
 #include "life/volume.h"
+#include "life/warmup.h"
 #include "log/lanes.h"
 #include "log/log.h"
 #include "log/pool.h"
@@ -275,13 +276,18 @@ static int create_rooms(struct lc_volume *vol, u32 nr_lanes)
 	vol->keep = lc_keep_create(c, vol->groups);
 	if (!vol->keep)
 		goto destroy_promote;
+	vol->warmup = lc_warmup_create(c);
+	if (!vol->warmup)
+		goto destroy_keep;
 	vol->wb = lc_writeback_create(c);
 	if (!vol->wb)
-		goto destroy_keep;
+		goto destroy_warmup;
 	vol->rescue = lc_rescue_create(vol);
 	if (vol->rescue)
 		return 0;
 	lc_writeback_destroy(vol->wb);
+destroy_warmup:
+	lc_warmup_destroy(vol->warmup);
 destroy_keep:
 	lc_keep_destroy(vol->keep);
 destroy_promote:
@@ -317,6 +323,7 @@ void lc_volume_teardown(struct lc_volume *vol)
 		lc_writeback_pause(vol->wb);
 		WRITE_ONCE(vol->running, false);
 	}
+	lc_warmup_quiesce(vol->warmup);
 	lc_groups_quiesce(vol->groups);
 	lc_flush_quiesce(vol->flush);
 	lc_refill_quiesce(c->refill);
@@ -344,6 +351,7 @@ void lc_volume_teardown(struct lc_volume *vol)
 	lc_submit_destroy(c->submit);
 	destroy_workqueue(c->env.wq);
 	/* From here on there is only memory. */
+	lc_warmup_destroy(vol->warmup);
 	lc_keep_destroy(vol->keep);
 	lc_promote_destroy(vol->promote);
 	lc_intake_destroy(vol->intake);
@@ -474,6 +482,7 @@ int lc_volume_setup(struct lc_volume *vol, struct dm_target *ti, const struct lc
 				LC_BLOCK_SHIFT;
 	lc_place_init(&vol->c.env.place, &vol->c.sb);
 	lc_doubt_init(&vol->c.doubt, vol->c.env.nr_blocks);
+	lc_warm_init(&vol->c.warm);
 	ret = check_devices(vol, ti, error);
 	if (!ret)
 		ret = choose_lanes(vol, &nr_lanes, error);

@@ -26,6 +26,7 @@
 #include "store/slot.h"
 #include "store/stats.h"
 #include "store/sums.h"
+#include "store/warm.h"
 
 struct lc_ring;
 struct lc_pool;
@@ -45,6 +46,7 @@ struct lc_cache {
 
 	struct lc_fit fit;		/* what reads of the SSD must fit */
 	struct lc_doubt doubt;		/* about sampled blocks of the HDD */
+	struct lc_warm warm;		/* what may come back after a crash */
 	struct lc_sb sb;		/* only super.c writes it, see env.sb */
 	struct lc_super *super;
 	struct lc_hdd_mark *mark;
@@ -68,6 +70,8 @@ struct lc_cache {
 	bool bypassed;			/* clean copies are outdated; by rescue.c; READ_ONCE() */
 	bool closed;			/* no write enters the log (MO1); by leave.c; READ_ONCE() */
 	bool in_the_way;		/* a write waits for the tail; by around.c; READ_ONCE() */
+	atomic64_t around_begun;	/* writes around the log; by around.c */
+	atomic64_t around_flushed;	/* so many of them are durable; by around.c */
 	mempool_t slot_pages;		/* two pages each, to read a slot and its header into */
 	struct workqueue_struct *patient_wq; /* bios that may sleep on a failing SSD */
 	struct workqueue_struct *verify_wq;	/* reads to be checked, and promotion */
@@ -77,6 +81,19 @@ struct lc_cache {
 static inline bool lc_writes_around(const struct lc_cache *c)
 {
 	return READ_ONCE(c->env.params.cache_mode) != LC_WRITEBACK;
+}
+
+/*
+ * May the HDD lose what a read has got from there (WS9)?  A write around the log is not durable, or
+ * a FLUSH has failed in this life.  Any context.
+ */
+static inline bool lc_hdd_may_lose(const struct lc_cache *c)
+{
+	s64 flushed = atomic64_read(&c->around_flushed);
+
+	/* A write that was read from there had begun. */
+	smp_rmb();
+	return atomic64_read(&c->around_begun) > flushed || lc_doubt_failures(&c->doubt);
 }
 
 /*

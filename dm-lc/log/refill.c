@@ -20,8 +20,6 @@
 #include "store/index.h"
 #include "store/ring.h"
 
-#define MAX_READY	16
-
 struct lc_refill {
 	struct lc_cache *c;
 	const struct lc_refill_ops *ops;	/* constant once they are set, as owner */
@@ -241,7 +239,7 @@ static void refill_work(struct work_struct *work)
 void lc_refill_set_ready(struct lc_cache *c, const struct lc_params *params)
 {
 	u64 ready = min_t(u64, params->buffers / 4, c->sb.geo.nr_segments / 8);
-	u32 i, nr = clamp_t(u64, div_u64(ready, c->nr_lanes), 1, MAX_READY);
+	u32 i, nr = clamp_t(u64, div_u64(ready, c->nr_lanes), 1, LC_MOST_READY);
 
 	for (i = 0; i < c->nr_lanes; i++)
 		lc_lane_set_max_ready(c->lanes->lane[i], nr);

@@ -11,6 +11,8 @@
 #ifndef LC_REFILL_H
 #define LC_REFILL_H
 
+#define LC_MOST_READY	16u	/* segments and buffers at hand, for each lane */
+
 struct lc_cache;
 struct lc_params;
 struct lc_refill;

@@ -138,6 +138,18 @@ void lc_ring_fill(struct lc_ring *ring, u64 number)
 	set_filling(ring, number, true);
 }
 
+bool lc_ring_fill_old(struct lc_ring *ring, u64 number)
+{
+	bool old;
+
+	spin_lock(&ring->lock);
+	old = ring->head - number <= ring->nr;
+	if (old)
+		ring->segments[lc_ring_position(ring, number)].filling = true;
+	spin_unlock(&ring->lock);
+	return old;
+}
+
 void lc_ring_filled(struct lc_ring *ring, u64 number)
 {
 	set_filling(ring, number, false);

@@ -150,6 +150,15 @@ bool lc_ring_take(struct lc_ring *ring, u64 reserve, u64 *number);
  */
 void lc_ring_fill(struct lc_ring *ring, u64 number);
 
+/**
+ * lc_ring_fill_old() - the same for a segment of an earlier life, of which slots are mapped again
+ * @ring: the ring
+ * @number: of the segment, below the first one of this life
+ *
+ * Return: false if its place was handed out since.
+ */
+bool lc_ring_fill_old(struct lc_ring *ring, u64 number);
+
 /* No write to the segment is on its way any more, nor will one be.  The caller kicks refill. */
 void lc_ring_filled(struct lc_ring *ring, u64 number);
 

@@ -203,6 +203,8 @@ static int write_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 nr_
 		sb->incompat &= ~LC_INCOMPAT_LANES;
 	/* Stretches without a record, see lc_lanes_create(). */
 	sb->lane_limit = max(sb->lane_limit, 2 * nr_lanes);
+	if (sb->epoch_first_seq < first_seq)
+		sb->warm_epoch = sb->epoch;
 	lc_replay_next_life(sb, first_seq);
 	sb->flags &= ~LC_SB_CLEAN;
 	sb->incompat &= ~LC_INCOMPAT_PROMOTED;	/* it is about the checkpoint */
@@ -235,6 +237,53 @@ void lc_super_settle_tail(struct lc_super *super, u64 next_seq, u64 next_segment
 	if (super->sb->tail_seq == next_seq)
 		super->sb->tail_segment = next_segment;
 	mutex_unlock(&super->lock);
+}
+
+void lc_super_settle_warm(struct lc_super *super, u64 segment, u32 ahead)
+{
+	mutex_lock(&super->lock);
+	super->sb->warm_segment = segment;
+	super->sb->warm_ahead = ahead;
+	mutex_unlock(&super->lock);
+}
+
+int lc_super_set_warm(struct lc_super *super, u64 segment)
+{
+	u64 old;
+	int ret;
+
+	mutex_lock(&super->lock);
+	old = super->sb->warm_segment;
+	super->sb->warm_segment = segment;
+	ret = write_super(super, false);
+	if (ret)
+		super->sb->warm_segment = old;
+	mutex_unlock(&super->lock);
+	return ret;
+}
+
+void lc_super_note_warm(struct lc_super *super, u64 segment)
+{
+	mutex_lock(&super->lock);
+	super->sb->warm_segment = segment;
+	mutex_unlock(&super->lock);
+}
+
+int lc_super_set_ahead(struct lc_super *super, u32 ahead)
+{
+	int ret = 0;
+	u32 old;
+
+	mutex_lock(&super->lock);
+	old = super->sb->warm_ahead;
+	if (ahead > old) {
+		super->sb->warm_ahead = ahead;
+		ret = write_super(super, false);
+	}
+	if (ret)
+		super->sb->warm_ahead = old;
+	mutex_unlock(&super->lock);
+	return ret;
 }
 
 int lc_super_set_tail(struct lc_super *super, u64 segment, u64 seq)

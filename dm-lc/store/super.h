@@ -78,6 +78,37 @@ int lc_super_check_unchanged(struct lc_super *super, struct lc_hdd_mark *mark);
 void lc_super_settle_tail(struct lc_super *super, u64 next_seq, u64 next_segment);
 
 /**
+ * lc_super_settle_warm() - say which copies a later scan may believe, before an epoch is opened
+ * @super: of a volume whose log was read
+ * @segment: the lowest whose copies are believed (WS3)
+ * @ahead: segments that this life hands out, at most, beyond its last record (WS5)
+ *
+ * In memory only: lc_super_begin_epoch() writes it.
+ */
+void lc_super_settle_warm(struct lc_super *super, u64 segment, u32 ahead);
+
+/**
+ * lc_super_set_warm() - change which copies a later scan may believe
+ * @super: of the volume, whose life has begun
+ * @segment: the lowest, or 0: none (WS3)
+ *
+ * Return: 0, or a negative errno: nothing has changed in memory, and may have on the SSD.
+ */
+int lc_super_set_warm(struct lc_super *super, u64 segment);
+
+/* The same, but it is durable some time later, with the next change. */
+void lc_super_note_warm(struct lc_super *super, u64 segment);
+
+/**
+ * lc_super_set_ahead() - this life hands out more segments (WS5)
+ * @super: of the volume, whose life has begun
+ * @ahead: segments
+ *
+ * Return: 0 or a negative errno.
+ */
+int lc_super_set_ahead(struct lc_super *super, u32 ahead);
+
+/**
  * lc_super_begin_epoch() - open a life
  * @super: of a volume whose tail is settled
  * @mark: of the same volume

@@ -47,6 +47,7 @@ static const struct line good_lines[] = {
 	{ "4 verify_reads off writeback on", "4 writeback on verify_reads off" },
 	{ "2 read_cache on", "2 read_cache on" },
 	{ "2 bypass_kb 1048576", "2 bypass_kb 1048576" },
+	{ "2 warm off", "2 warm off" },
 	{ "2 cache_mode writeback", "2 cache_mode writeback" },
 	{ "2 cache_mode writethrough", "2 cache_mode writethrough" },
 	{ "2 cache_mode writearound", "2 cache_mode writearound" },
@@ -165,7 +166,7 @@ static void presets(struct kunit *test)
 	static const struct lc_params preset = {
 		.buffers = 64, .high_watermark = 60, .low_watermark = 40,
 		.writeback_batch = 8192, .writeback_depth = 16, .idle_seal_ms = 1000,
-		.writeback = 1, .ssd_patience_ms = 30000,
+		.writeback = 1, .ssd_patience_ms = 30000, .warm = 1,
 	};
 	struct lc_params params;
 

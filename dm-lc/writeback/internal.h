@@ -55,6 +55,7 @@ struct lc_writeback {
 	unsigned long retry_pause;	/* 0: nothing is refused; thread only */
 	atomic64_t relogged;	/* blocks logged again */
 	u32 laps;		/* see leave.c; thread only */
+	unsigned long believe_at;	/* jiffies: not before, see leave.c; thread only */
 	u64 left_at;		/* end of the log when it was closed; READ_ONCE() */
 	u64 relog_rounds;	/* batches while writes are held off; thread only */
 	const char *state;	/* for status; READ_ONCE() */
@@ -79,6 +80,15 @@ void lc_wb_reopen(struct lc_writeback *wb);
 
 /* Has lc_wb_leave() something to do?  If so, it changes that, or returns an error. */
 bool lc_wb_leaves(struct lc_writeback *wb);
+
+/*
+ * Have the superblock say what a scan after a crash may believe, if that is to change (WS3).  As
+ * lc_wb_leave().
+ */
+int lc_wb_believe(struct lc_writeback *wb);
+
+/* Has lc_wb_believe() something to do? */
+bool lc_wb_believes(struct lc_writeback *wb);
 
 /* What a batch covers. */
 struct lc_wb_batch {

@@ -18,6 +18,73 @@
 
 #define MOST_LAPS	4u	/* drains of all that is in the log; then it is closed anyway */
 
+/* --- what a scan after a crash may believe (WS3) ---------------------------------- */
+
+bool lc_wb_believes(struct lc_writeback *wb)
+{
+	struct lc_cache *c = wb->c;
+	bool nothing = READ_ONCE(c->warm.from) == LC_WARM_NOTHING;
+	u64 raise = READ_ONCE(c->warm.raise_to);
+
+	if (lc_mode(&c->health) != LC_MODE_RW || lc_ssd_failed(&c->health))
+		return false;
+	/* Without the log, nothing: copies are dropped and no record tells. */
+	if (lc_writes_around(c))
+		return !nothing || raise;
+	/* Streams over what is cached must not have the superblock written all the time. */
+	return nothing || (raise && time_after_eq(jiffies, wb->believe_at));
+}
+
+/* Back from a mode without the log. */
+static void believe_again(struct lc_cache *c)
+{
+	u64 segment;
+
+	/* Who has not seen this has looked at copies in lower segments than the next one. */
+	lc_warm_lower(&c->warm, 0);
+	segment = lc_ring_head(c->ring);
+	lc_super_note_warm(c->super, segment);
+	lc_warm_lower(&c->warm, segment);
+}
+
+/* Return: the segment that `from` is to rise to. */
+static u64 next_from(struct lc_cache *c, u64 raise)
+{
+	if (lc_writes_around(c))
+		return LC_WARM_NOTHING;
+	/* The scan may have asked for less than another one before it. */
+	return max(raise == LC_WARM_NEXT ? lc_ring_head(c->ring) : raise,
+		   READ_ONCE(c->warm.from));
+}
+
+int lc_wb_believe(struct lc_writeback *wb)
+{
+	struct lc_cache *c = wb->c;
+	u64 raise, from;
+	int ret = 0;
+
+	if (!lc_wb_believes(wb))
+		return 0;
+	if (!lc_writes_around(c) && READ_ONCE(c->warm.from) == LC_WARM_NOTHING) {
+		believe_again(c);
+		return 0;
+	}
+	raise = lc_warm_take_raise(&c->warm);
+	from = next_from(c, raise);
+	if (from != READ_ONCE(c->warm.from))
+		ret = lc_super_set_warm(c->super, from == LC_WARM_NOTHING ? 0 : from);
+	if (ret) {
+		lc_warm_not_raised(&c->warm, raise);
+		return ret;
+	}
+	wb->patience.sbs = 0;	/* it takes its superblock */
+	wb->believe_at = jiffies + HZ;
+	lc_warm_raised(&c->warm, from);
+	return 0;
+}
+
+/* --- leaving ------------------------------------------------------------------ */
+
 void lc_wb_drain(struct lc_writeback *wb)
 {
 	lc_lanes_close_used(wb->c->lanes, true);
@@ -68,7 +135,7 @@ static bool may_close(struct lc_writeback *wb)
 
 	return !READ_ONCE(c->closed) && lc_mode(&c->health) == LC_MODE_RW &&
 	       !lc_ssd_failed(&c->health) && lc_ring_tail(c->ring) >= READ_ONCE(wb->drain_to) &&
-	       !wants_the_log(wb);
+	       READ_ONCE(c->warm.from) == LC_WARM_NOTHING && !wants_the_log(wb);
 }
 
 bool lc_wb_leaves(struct lc_writeback *wb)

@@ -478,7 +478,9 @@ static int writeback_thread(void *data)
 			/* Pairs with pause(): it sees us not quiesced, or we see paused. */
 			smp_mb();
 		}
-		ret = must_stop(wb) ? 0 : lc_wb_leave(wb);
+		ret = must_stop(wb) ? 0 : lc_wb_believe(wb);
+		if (!ret && !must_stop(wb))
+			ret = lc_wb_leave(wb);
 		if (ret)
 			note_tail_failure(wb, ret);
 		run = !must_stop(wb) && should_run(wb);
@@ -494,7 +496,8 @@ static int writeback_thread(void *data)
 		wait_event_idle_timeout(wb->wait, kthread_should_stop() ||
 					READ_ONCE(wb->paused) != READ_ONCE(wb->quiesced) ||
 					(!READ_ONCE(wb->paused) &&
-					 (should_run(wb) || lc_wb_leaves(wb))),
+					 (should_run(wb) || lc_wb_leaves(wb) ||
+					  lc_wb_believes(wb))),
 					READ_ONCE(wb->paused) ? MAX_SCHEDULE_TIMEOUT : HZ);
 	}
 	return 0;
@@ -510,6 +513,7 @@ struct lc_writeback *lc_writeback_create(struct lc_cache *c)
 		return NULL;
 	wb->c = c;
 	wb->paused = true;
+	wb->believe_at = jiffies;
 	wb->state = "idle";
 	lc_pace_init(&wb->pace);
 	init_waitqueue_head(&wb->wait);

@@ -18,7 +18,7 @@
 
 /* --- the second reading -------------------------------------------------- */
 
-enum { NR_OPTIONS = 15 };
+enum { NR_OPTIONS = 16 };
 
 #define AT(field)	offsetof(struct lc_params, field)
 
@@ -43,6 +43,7 @@ static const struct {
 	{ "stats", AT(stats), 0, 1, false, true },
 	{ "read_cache", AT(read_cache), 0, 1, false, true },
 	{ "bypass_kb", AT(bypass_kb), 0, 1048576, false, false },
+	{ "warm", AT(warm), 0, 1, false, true },
 	{ "cache_mode", AT(cache_mode), 0, 2, false, false },
 };
 

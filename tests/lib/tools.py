@@ -175,7 +175,8 @@ WHOLE_STATUS = (
     "60 buffers 8 buffers_used 2 head_seq 100 tail_seq 10 durable_seq 98 epoch 3 lost 0 refused 0 "
     "relogged 7 writeback idle index_bytes 65536 generation 00000000000000ff lanes 1 copies_local "
     "5 copies_remote 1 parked 4 parked_blocks 3 batches 6 promoted 11 bypassed_bytes "
-    "65536 cache_mode writeback ssd_writes 20 ssd_written_bytes 81920 ssd_read_bytes 40960 "
+    "65536 cache_mode writeback warmed 13 warm_left 0 ssd_writes 20 ssd_written_bytes 81920 "
+    "ssd_read_bytes 40960 "
     "ssd_flushes 9 hdd_writes 30 hdd_written_bytes 122880 hdd_flushes 8 former_names -")
 
 

@@ -34,7 +34,7 @@ fs-at-end same-disk other-path roles" -- "$3" ;;
 	resume:--wait) compgen -W "30 90 300 infinity" -- "$3" ;;
 	*:--option | *:-o) compgen -S = -W "buffers high_watermark low_watermark writeback_batch \
 writeback_depth idle_seal_ms writeback ssd_patience_ms hdd_patience_ms verify_reads lanes stats \
-read_cache bypass_kb cache_mode" -- "$3" ;;
+read_cache bypass_kb warm cache_mode" -- "$3" ;;
 	*) return 1 ;;
 	esac
 }
