@@ -180,6 +180,8 @@ static bool do_inner(struct life *life, const struct action *a)
 		return do_work(WORKER_WRITE, a->a);
 	case ACTION_UNPARK:
 		return do_work(WORKER_UNPARK, 0);
+	case ACTION_SCAN:
+		return do_work(WORKER_SCAN, 0);
 	case ACTION_REWRITE:
 		if (!rewrite_possible())
 			return false;
@@ -460,7 +462,7 @@ static bool draw_inner(struct action *a)
 	u32 nr = 0, records = workers(WORKER_RECORD), writers = workers(WORKER_WRITE);
 	u32 tasks = workers(WORKER_TASK), i;
 	bool time = chance(rng, 12);
-	struct action can[12 + SHIM_TASKS];
+	struct action can[13 + SHIM_TASKS];
 
 	if (records)
 		can[nr++] = (struct action) {
@@ -476,6 +478,8 @@ static bool draw_inner(struct action *a)
 		can[nr++] = (struct action) { .kind = ACTION_RETRY };
 	if (workers(WORKER_REFILL))
 		can[nr++] = (struct action) { .kind = ACTION_REFILL };
+	if (workers(WORKER_SCAN))
+		can[nr++] = (struct action) { .kind = ACTION_SCAN };
 	if (rewrite_possible())
 		can[nr++] = (struct action) { .kind = ACTION_REWRITE };
 	if (skip_wanted(s) && !s->skipping)

@@ -31,7 +31,8 @@
 	ACTION(SEAL, seal, 1)		/* nobody wrote for a while; 1: close the segment */ \
 	ACTION(DISCARD, discard, 2)	/* user: first block, blocks */ \
 	ACTION(STOP, stop, 0)		/* the device is removed: clean stop */ \
-	ACTION(MODE, mode, 1)		/* user: option cache_mode; 1: writearound */
+	ACTION(MODE, mode, 1)		/* user: option cache_mode; 1: writearound */ \
+	ACTION(SCAN, scan, 0)		/* worker: a step of the scan after a crash */
 
 /* The lane of a write is above the number of its blocks, and its sender above that. */
 #define LANE_SHIFT	8

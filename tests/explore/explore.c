@@ -52,7 +52,8 @@ static struct {
 	KIND(cuts) KIND(old_cuts) KIND(old_hdd) KIND(old_ssd) KIND(old_taken) KIND(unreadable) \
 	KIND(moved_head) KIND(cut_runs) KIND(cut_discards) KIND(direct) KIND(waits) KIND(met) \
 	KIND(left_open) KIND(again) KIND(merges) KIND(solid) KIND(through) KIND(parked) \
-	KIND(slept) KIND(relogged) KIND(reading) KIND(settled) KIND(around)
+	KIND(slept) KIND(relogged) KIND(reading) KIND(settled) KIND(around) \
+	KIND(entered)
 
 static struct {
 	u64 states, seeds;
@@ -129,6 +130,7 @@ static void params_draw(struct params *p, struct rng *rng)
 {
 	struct rng lanes = { .state = ~rng->state };
 	struct rng head = { .state = rng->state ^ 1ULL << 63 };
+	struct rng rescan = { .state = rng->state ^ 1ULL << 61 };
 	struct rng around = { .state = rng->state ^ 1ULL << 62 };
 
 	/* Recovery reads 32 segments at a time: what it does behind them wants larger rings. */
@@ -163,6 +165,7 @@ static void params_draw(struct params *p, struct rng *rng)
 		p->layout = LAYOUT_MOVED_HEAD;
 	p->around = chance(&around, 30);
 	p->leave = chance(&around, 20);
+	p->rescan = rnd(&rescan, 3);
 	p->head = 1 + rnd(&head, chance(&head, 50) ? 4 : p->blocks - 1);
 }
 
@@ -176,6 +179,8 @@ static void count(const struct life *life, const struct crash *crash, const stru
 	seen.warm += crash->warm;
 	seen.rot += crash->rot != ROT_NONE;
 	seen.refused += ret != 0;
+	if (!ret)
+		seen.entered += world->vol->c.warm.entered;
 	seen.in_start += crash->at < life->started;
 	seen.old_hdd += crash->old == OLD_HDD;
 	seen.old_ssd += crash->old == OLD_SSD;
@@ -219,6 +224,8 @@ static void count_life(const struct life *life)
 	seen.parked += world->standin->nr_parked;
 	seen.slept += world->standin->nr_slept;
 	seen.around += world->standin->nr_around;
+	if (world->params.rescan == 2)
+		seen.entered += world->vol->c.warm.entered;
 	seen.relogged += lc_writeback_relogged(world->vol->wb);
 }
 
@@ -262,6 +269,8 @@ static bool explore_life(struct life *life, u64 seed, u64 *state)
 	life_remember(life);
 	plan_draw(&plan, &theme, &world->rng, life->next_segment);
 	life_go_on(life);
+	if (!world->trouble)
+		judge_clean(life);
 	count_life(life);
 	mark = dpage_mark();
 	crash.at = life->now;

@@ -17,6 +17,7 @@
  * nothing then (S7).
  */
 #include "history.h"
+#include "store/claims.h"
 #include "store/index.h"
 #include "crash.h"
 #include "judge.h"
@@ -162,7 +163,7 @@ static void judge_mapping(const struct trial *t, u32 block, const struct lc_mapp
 		 map->mask != rec->entries[i].mask || map->lost)
 		trouble(BAD_INDEX, "block %u is mapped to slot %u mask %02x instead of record %llu",
 			block, map->slot, map->mask, rec->seq);
-	else if (!needed && (map->dirty || !t->next->clean))
+	else if (!needed && (map->dirty || (!t->next->clean && !world->params.rescan)))
 		trouble(BAD_INDEX, "block %u is mapped to record %llu below the tail", block,
 			rec->seq);
 }
@@ -306,6 +307,46 @@ static void judge_user(const struct trial *t)
 
 static struct trial t;
 
+/* The scan after a crash, to its end. */
+static void scan_again(void)
+{
+	struct work_struct *work;
+
+	while (!world->trouble && (work = worker_nth(WORKER_SCAN, 0)))
+		shim_run(work);
+}
+
+/**
+ * judge_clean() - does the HDD hold what the scan after a crash has brought back?
+ * @life: its actions are used up
+ *
+ * Not looked at: blocks that something changes right now.
+ */
+void judge_clean(const struct life *life)
+{
+	struct lc_cache *c = &world->vol->c;
+	struct lc_mapping map;
+	u32 block, s;
+
+	if (life->phase != PHASE_RUN || !world->params.rescan)
+		return;
+	for (block = world->first_block; block < world->end_block; block++) {
+		const struct dpage *hdd, *ssd;
+
+		if (!lookup(block, &map) || map.dirty ||
+		    c->ring->segments[map.slot / SEG_SLOTS].number >= life->next_segment ||
+		    lc_claims_discards(c->claims, block, block))
+			continue;
+		hdd = image_page(&life->view[HDD], hdd_page(block));
+		ssd = image_page(&life->view[SSD], map.slot +
+				 (world->format.geo.segments_offset >> LC_SLOT_SHIFT));
+		for (s = 0; s < PAGE_SECTORS; s++) {
+			if (map.mask & 1u << s && hdd->tags[s] != ssd->tags[s])
+				trouble(BAD_INDEX, "block %u is clean but not on the HDD", block);
+		}
+	}
+}
+
 void judge_saw(u32 op, u32 *same, u32 *older)
 {
 	u32 first = world->ops[op].block * PAGE_SECTORS, s;
@@ -349,6 +390,8 @@ enum verdict judge(const struct life *life, const struct crash *crash, const str
 	if (untold(&t))
 		return world->trouble;
 	judge_run(&t);
+	if (world->params.rescan == 1)
+		scan_again();
 	if (!world->trouble)
 		judge_blocks(&t, bytes);
 	if (!world->trouble)

@@ -11,6 +11,7 @@ extern const char *const verdict_names[NR_VERDICTS];
  * In the state that was judged last: how many sectors of a write are read as that write, and how
  * many as an older one.
  */
+void judge_clean(const struct life *life);
 void judge_saw(u32 op, u32 *same, u32 *older);
 
 enum verdict judge(const struct life *life, const struct crash *crash, const struct life *next,

@@ -367,6 +367,7 @@ static int start(struct life *life)
 	mine.buffers = world->params.buffers;
 	mine.writeback_batch = world->params.batch;
 	mine.writeback_depth = world->params.depth;
+	mine.warm = world->params.rescan != 0;
 	target.len = world->format.volume_sectors;
 	vol = lc_volume_alloc(NULL, world->dm_dev[HDD].bdev, world->dm_dev[SSD].bdev);
 	ret = vol ? lc_volume_setup(vol, &target, &mine, &error) : -ENOMEM;

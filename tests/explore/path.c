@@ -126,6 +126,8 @@ static struct crash live_step(struct life *life, const struct step *step)
 	script_at = 0;
 	world->source = script_next;
 	life_go_on(life);
+	if (!world->trouble)
+		judge_clean(life);
 	if (crash.at > life->now)
 		crash.at = life->now;
 	if (step->reformat)

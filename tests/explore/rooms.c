@@ -107,6 +107,8 @@ static enum worker worker_of(const struct work_struct *work)
 		return WORKER_REFILL;
 	if (work == vol->c.env.unpark.work)
 		return WORKER_UNPARK;
+	if (work->wq == vol->c.verify_wq)
+		return WORKER_SCAN;
 	if (work->wq == vol->c.claims->discards.wq || work->wq == vol->wb->wq)
 		return WORKER_TASK;
 	if (log_worker(work) != WORKER_NOBODY)

@@ -53,6 +53,7 @@ enum worker {
 	WORKER_REFILL,		/* refill.c */
 	WORKER_WRITE,		/* merge.c, flush.c, and the clock of intake.c */
 	WORKER_UNPARK,		/* intake.c: writes that wait for room */
+	WORKER_SCAN,		/* warmup.c */
 	WORKER_TASK,		/* copy.c, discard.c: it may sleep */
 	WORKER_NOBODY,		/* what the explorer has no use for */
 };

@@ -209,6 +209,20 @@ int __wrap_lc_super_tell_life(struct lc_super *super)
 	return ret;
 }
 
+int __real_lc_super_set_warm(struct lc_super *super, u64 segment);
+int __wrap_lc_super_set_warm(struct lc_super *super, u64 segment);
+
+int __wrap_lc_super_set_warm(struct lc_super *super, u64 segment)
+{
+	int ret;
+
+	world->standin->meta_busy++;
+	ret = __real_lc_super_set_warm(super, segment);
+	world->standin->meta_busy--;
+	say("%6u copies are believed from segment %llu on: %d", world->life->now, segment, ret);
+	return ret;
+}
+
 /* A message: cache_mode. */
 void user_mode(bool around)
 {

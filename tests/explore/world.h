@@ -90,6 +90,7 @@
 	PARAM(reading)		/* reads in a life are commands, which take their time */ \
 	PARAM(around)		/* writes go around the log, if they may */ \
 	PARAM(leave)		/* the log is left and entered again: option cache_mode */ \
+	PARAM(rescan)		/* 1: the scan after a crash is over at once, 2: it takes its time */ \
 	PARAM(tick)		/* microseconds from one action to the next */
 
 struct params {

@@ -39,6 +39,7 @@ typedef u8 blk_status_t;
 #define ____cacheline_aligned_in_smp
 
 #define smp_mb()		do { } while (0)
+#define smp_rmb()		do { } while (0)
 #define cond_resched()		do { } while (0)
 #define msleep(ms)		((void)(ms))
 #define BUILD_BUG_ON(cond)	static_assert(!(cond), #cond)
@@ -300,6 +301,7 @@ size_t shim_heap_used(void);
 #define kzalloc(n, gfp)		shim_alloc(n, (gfp) | __GFP_ZERO)
 #define kcalloc(nr, n, gfp)	kzalloc((size_t)(nr) * (n), gfp)
 #define kvcalloc(nr, n, gfp)	kcalloc(nr, n, gfp)
+#define kvmalloc_array(nr, n, gfp)	shim_alloc((size_t)(nr) * (n), gfp)
 #define __vmalloc(n, gfp)	shim_alloc(n, gfp)
 #define kfree(p)		shim_free(p)
 #define kvfree(p)		shim_free(p)
