@@ -21,7 +21,7 @@ NUMBERS = {"buffers": (4, 65536, 8), "high_watermark": (1, 99, 99),
            "writeback_depth": (1, 256, 4), "idle_seal_ms": (0, 3600000, 3600000),
            "ssd_patience_ms": (0, 3600000, 3600000), "bypass_kb": (0, 1048576, 1048576)}
 MODES = ("writeback", "writethrough", "writearound")
-SWITCHES = ("writeback", "verify_reads", "read_cache")
+SWITCHES = ("writeback", "verify_reads", "read_cache", "warm")
 # Bytes that are in no name and no number, and that device mapper splits no words at.
 STRANGE = "".join(chr(n) for n in (*range(1, 9), *range(14, 32), 127)) + "%$`'\"*;#&|<>(){}~é語"
 NO_DEVICE = ("/dev/nothing", "/dev/null", "/", "999:999", "-1:0", "0:0", ":", "%s%n",

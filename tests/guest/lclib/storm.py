@@ -138,7 +138,7 @@ def messages(name, seed):
              "writeback_depth 2", "writeback_depth 8", "idle_seal_ms 10", "idle_seal_ms 1000",
              "verify_reads on", "verify_reads off", "read_cache on", "read_cache off",
              "bypass_kb 0", "bypass_kb 32", "cache_mode writeback", "cache_mode writethrough",
-             "cache_mode writearound")
+             "cache_mode writearound", "warm off", "warm on")
 
     def ask():
         control.message(name, rng.choice(texts))
