@@ -18,7 +18,7 @@ import pytest
 
 from checks import test_check
 from lclib import dm, kmsg, pattern, registry, states, status, wait
-from lib import apt, frozen, guests, host, kernels, payload, series, server, times, vm
+from lib import apt, frozen, guests, host, kernels, payload, series, server, serverroot, times, vm
 
 FAULTS = (
     "WARNING: CPU: 1 PID: 77 at drivers/md/dm.c:100 dm_x+0x1/0x2 [dm_mod]",
@@ -518,6 +518,16 @@ def test_newest_kernel_of_each_series(monkeypatch):
         ("bookworm", "6.1.0-9-amd64"), ("trixie", "6.12.10+deb13-amd64"),
         ("sid", "7.2.1+deb14-amd64")]
     assert set(found) == set(series.SUITES)
+
+
+def test_suite_of_the_server_guest(monkeypatch):
+    """It is this machine's, or what LC_SUITE says; backports alone are none."""
+    monkeypatch.delenv("LC_SUITE", raising=False)
+    assert serverroot.guest_suite() == host.codename()
+    for name in ("trixie-backports", "no-such"):
+        monkeypatch.setenv("LC_SUITE", name)
+        with pytest.raises(RuntimeError, match=f"LC_SUITE={name}: no suite"):
+            serverroot.image()
 
 
 @pytest.mark.parametrize(("counts", "text"), [

@@ -53,15 +53,15 @@ def renumber(folder, version):
                          f"{entry[2].partition(chr(10))[0]}\n\n{text}", encoding="utf-8")
 
 
-def build(tree, out, alone=False, umask=-1, **variables):
+def build(tree, out, alone=False, enter=(), umask=-1, **variables):
     """Build the packages of a tree into a folder, if alone then without a network.
 
-    Returns {package: path}.
+    `enter` are words before a command that has to run elsewhere. Returns {package: path}.
     """
     log = out.parent / f"{out.name}.log"
     log.write_bytes(b"")
-    host.run(*(["unshare", "--net"] if alone else []), tree / "debian/make-deb", out, log=log,
-             umask=umask, env=environment(**variables))
+    host.run(*enter, *(["unshare", "--net"] if alone else []), tree / "debian/make-deb", out,
+             log=log, umask=umask, env=environment(**variables))
     return found(out)
 
 

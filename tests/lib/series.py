@@ -71,12 +71,16 @@ def kernel(suite):
             make(suite, release, home)
         host.keep(home, f"series-{suite}-[0-9]*")
     kdir = f"/usr/src/linux-headers-{release}"
-    enter = ("unshare", "--mount", "sh", "-ec", INSIDE, "inside", str(home / "root"),
-             str(host.TOP))
     tree = modules(home / "image", release)
     image = next(path for path in (home / "image/boot" / f"vmlinuz-{release}", tree / "vmlinuz")
                  if path.exists())
-    return kernels.Kernel("stock", release, image, tree, kdir, kdir, enter)
+    return kernels.Kernel("stock", release, image, tree, kdir, kdir,
+                          inside(home / "root"))
+
+
+def inside(root):
+    """Words before a command that runs in a root, on these sources."""
+    return ("unshare", "--mount", "sh", "-ec", INSIDE, "inside", str(root), str(host.TOP))
 
 
 def modules(image, release):
@@ -98,14 +102,17 @@ def make(suite, release, home):
     for package in source.names(rf"linux-(image|binary|modules|base)-{re.escape(release)}"):
         source.unpack(package, home / "image")
     host.run("depmod", "-b", modules(home / "image", release).parents[2], release, log=log)
+    make_root(suite, (*NEEDED, f"linux-headers-{release}"), home / "root", source.lines, log)
+    (home / "whole").touch()
+
+
+def make_root(suite, packages, root, lines, log):
+    """A root of a suite with packages, from these lines of sources.list."""
     # A mirror may lag behind; signatures are checked all the same.
     host.run("mmdebstrap", "--mode=root", "--variant=minbase",
              '--aptopt=Acquire::Check-Valid-Until "false"',
              *(f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT),
-             f"--include={','.join(NEEDED)},linux-headers-{release}", SUITES[suite][0],
-             home / "root",
-             *source.lines, log=log)
-    (home / "whole").touch()
+             f"--include={','.join(packages)}", SUITES[suite][0], root, *lines, log=log)
 
 
 def compiler(made):

@@ -22,7 +22,7 @@ import traceback
 
 from lclib import Skip, kmsg, wait
 
-from . import host, payload, vm
+from . import host, payload, serverroot, vm
 
 BOOT_SECONDS = 300
 STOP_SECONDS = 240
@@ -56,8 +56,11 @@ def make_payload(kernel, folder):
     for built in (tree / "source/userland").glob("build*"):
         shutil.rmtree(built)
     stage = tree / "stage"
-    host.run("make", "-s", "-C", host.TOP, "install", f"KDIR={kernel.kdir}",
-             f"KREL={kernel.label}", f"DESTDIR={stage}", f"INSTALL_MOD_PATH={stage}", log=log)
+    # Of the environment: a word O= for make would be one for kbuild, too.
+    tools = [f"O={host.BUILD / f'tools-{serverroot.guest_suite()}'}"] if kernel.enter else []
+    host.run(*kernel.enter, "env", *tools, "make", "-s", "-C", host.TOP, "install",
+             f"KDIR={kernel.kdir}", f"KREL={kernel.label}", f"DESTDIR={stage}",
+             f"INSTALL_MOD_PATH={stage}", log=log)
     home = kernel.image.parent
     return Payload(home / "root.img", home / "initrd",
                    payload.pack(tree, folder / "payload.squashfs"))
@@ -86,6 +89,7 @@ class Server:
         self.kernel = kernel
         self.payload = files
         self.case = case
+        self.suite = serverroot.guest_suite()
         self.folder = pathlib.Path(folder)
         self.seed = seed
         self.random = random.Random(seed)

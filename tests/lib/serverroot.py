@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The server guest's disk: an ordinary Debian of this machine's suite, built once.
+"""The server guest's disk: an ordinary Debian of this machine's suite, or LC_SUITE's, built once.
 
 systemd, udev and LVM as a server has them, the suite's own kernel with its headers, and what
 README.md tells people to install. The kernel, its initramfs and a copy of the headers lie beside
 the disk's image, so that QEMU boots the one and the host builds the module with the other; and
-dpkg's list of what is installed.
+dpkg's list of what is installed. What another suite's guest is given is built in a root of that
+suite, which lies there as well: with its compiler, headers and libraries.
 
 By hand: `cd tests && /usr/bin/python3 -m lib.serverroot`.
 """
@@ -13,7 +14,7 @@ import os
 import re
 import shutil
 
-from . import apt, guestroot, host, kernels
+from . import apt, guestroot, host, kernels, series
 
 RECIPE = 2  # count up when the way the image is made changes
 UNIT = host.TESTS / "server/guest/dm-lc-agent.service"
@@ -79,34 +80,53 @@ def readme_packages():
     return re.search(r"`apt install ([^`]*)`", readme_section()).group(1).split()
 
 
+def build_packages():
+    """What README.md says to install for `make` and for `make deb`."""
+    line = re.search(r"^sudo apt install (build-essential .*)$",
+                     readme_parts()["As Debian packages"], re.M).group(1)
+    return sorted({*readme_packages(), *line.split()})
+
+
+def guest_suite():
+    """LC_SUITE, or this machine's own."""
+    return os.environ.get("LC_SUITE") or host.codename()
+
+
 def image():
     """The kernels.Kernel of the server guest; its `home` folder holds root.img and initrd."""
-    suite = host.codename()
+    suite = guest_suite()
+    foreign = suite != host.codename()
+    if suite not in series.SUITES or "backports" in suite:
+        raise RuntimeError(f"LC_SUITE={suite}: no suite that a server guest can be of")
+    if foreign and os.geteuid():
+        raise RuntimeError("a root of another suite is made and entered by root only")
     packages = [*PACKAGES, *readme_packages()]
+    builders = build_packages() if foreign else []
     key = host.digest(suite, " ".join(packages), " ".join(guestroot.LEFT_OUT), repr(HOOKS), UNIT,
-                      SIZE, RECIPE)
+                      SIZE, RECIPE, *builders)
     home = host.cache() / f"server-{suite}-{key}"
     with host.locked("server-root"):
         if not (home / "kernel-release").exists():
-            make(suite, packages, home)
+            make(suite, packages, builders, home)
         host.keep(home, "server-*-*")
     release = (home / "kernel-release").read_text(encoding="ascii")
-    kdir = home / "tree/usr/src" / f"linux-headers-{release}"
+    if foreign:
+        kdir, enter = f"/usr/src/linux-headers-{release}", series.inside(home / "builder")
+    else:
+        kdir, enter = home / "tree/usr/src" / f"linux-headers-{release}", ()
     return kernels.Kernel("server", release, home / "vmlinuz", home / "tree/usr/lib/modules",
-                          kdir, kdir)
+                          kdir, kdir, enter)
 
 
-def make(suite, packages, home):
-    """mmdebstrap into a tar file, then a folder, then mkfs.ext4."""
+def make(suite, packages, builders, home):
+    """mmdebstrap into a tar file, then a folder, then mkfs.ext4; and a root with the builders."""
     log = host.cache() / "server-root.log"
     log.write_bytes(b"")
     work = host.cache() / ".work-server-root"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
     host.say(f"server root: Debian {suite}, several minutes; log in {log}")
-    sources = [f"deb [signed-by={apt.KEYRING}] {apt.mirror()} {suite} main",
-               f"deb [signed-by={apt.KEYRING}] {apt.mirror('Debian-Security')} "
-               f"{suite}-security main"]
+    sources = apt.PrivateApt(f"server-{suite}", series.SUITES[suite]).lines
     mode = "root" if os.geteuid() == 0 else "unshare"
     options = [f"--dpkgopt=path-exclude={pattern}" for pattern in guestroot.LEFT_OUT]
     options += [f"--{kind}-hook={command.replace('UNIT', str(UNIT))}"
@@ -120,6 +140,10 @@ def make(suite, packages, home):
     (work / "boot" / f"vmlinuz-{release}").rename(work / "vmlinuz")
     (work / "boot" / f"initrd.img-{release}").rename(work / "initrd")
     (work / "boot").rmdir()
+    if builders:
+        series.make_root(suite, builders, work / "builder", sources, log)
+        if not (work / "builder/usr/src" / f"linux-headers-{release}").exists():
+            raise RuntimeError(f"{suite} changed meanwhile, there are no headers of {release}")
     kernels.relocate_headers(work / "tree", home / "tree")
     (work / "kernel-release").write_text(release, encoding="ascii")
     shutil.rmtree(home, ignore_errors=True)

@@ -29,7 +29,7 @@ done
 def built(ctx, version=None):
     """Build the packages of this version; their paths."""
     tree = debs.sources(ctx.folder / f"source-{version}", version)
-    found = debs.build(tree, ctx.folder / f"deb-{version}")
+    found = debs.build(tree, ctx.folder / f"deb-{version}", enter=ctx.kernel.enter)
     shutil.rmtree(tree)
     return [found[name] for name in PACKAGES]
 

@@ -5,7 +5,7 @@ import re
 import textwrap
 
 from lclib import Disk, case, wait
-from lib import apt, host
+from lib import apt
 
 DISKS = (Disk("hdd", "1536M", kind="recorded"), Disk("ssd", "512M", kind="recorded"),
          Disk("copies", "128M"))
@@ -17,6 +17,7 @@ LEFT_OUT = """
     boot/initrd* boot/vmlinuz* mnt/* opt/dm-lc/* tmp/* var/tmp/* var/cache/* var/lib/apt var/log/*
     usr/bin/x86_64-linux-gnu-* usr/include usr/lib/gcc usr/lib/linux-kbuild-* usr/lib/llvm-*
     usr/lib/postgresql usr/lib/x86_64-linux-gnu/*.a usr/lib/x86_64-linux-gnu/libLLVM*
+    usr/lib/x86_64-linux-gnu/libclang* usr/libexec/gcc
     usr/share/doc usr/share/locale usr/share/postgresql usr/src
     usr/lib/modules/*/kernel/sound usr/lib/modules/*/kernel/net
     usr/lib/modules/*/kernel/drivers/[adefghijklnopqrstuwx]*
@@ -190,10 +191,10 @@ def root_on_a_volume(ctx):
 
 def with_dracut(ctx):
     """dracut takes the place of initramfs-tools in the copy; returns the image that it makes."""
-    source = apt.PrivateApt("dracut", [host.codename()])
+    source = apt.PrivateApt(f"dracut-{ctx.suite}", [ctx.suite])
     source.update()
     folder = ctx.folder / "dracut"
-    source.download(folder, ctx.payload.root.with_name("dpkg-status"), host.codename(), "dracut")
+    source.download(folder, ctx.payload.root.with_name("dpkg-status"), ctx.suite, "dracut")
     ctx.put("/mnt/root/dracut", *folder.glob("*.deb"))
     ctx.run("chroot /mnt sh -c 'apt-get install -y /root/dracut/*.deb'", limit=900)
     # Under this name the shutdown finds it again.
