@@ -119,6 +119,14 @@ def test_limits_are_stretched(monkeypatch):
         wait.until(lambda: False, 0.01, "nothing")
 
 
+def test_systemd_waits_as_long(monkeypatch):
+    """LC_TIMEOUT_SCALE stretches its limits, too; without it they are its own."""
+    for scale, words in (("1", []), ("3", ["systemd.default_timeout_start_sec=270",
+                                           "systemd.default_device_timeout_sec=270"])):
+        monkeypatch.setenv("LC_TIMEOUT_SCALE", scale)
+        assert server.systemd_limits().split() == words
+
+
 def test_device_in_use_is_waited_for(monkeypatch):
     """A mapped device is removed when the last file on it has gone."""
     opened = iter(("1\n", "0\n"))

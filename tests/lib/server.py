@@ -27,6 +27,7 @@ from . import host, payload, serverroot, vm
 BOOT_SECONDS = 300
 STOP_SECONDS = 240
 ORDINARY = 120  # seconds for a command
+SYSTEMD = 90    # seconds that it gives a unit to start, unless told otherwise
 APPEND = ("ro net.ifnames=0 console=ttyS0 loglevel=7 panic=-1 oops=panic "
           "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=180 random.trust_cpu=on "
           "no_timer_check")
@@ -70,6 +71,18 @@ def console_faults(text):
     """What the kernel's lines of a console hold that no case may cause; others' do not count."""
     found = map(KERNEL_LINE.search, text.splitlines())
     return kmsg.faults([line.group(1) for line in found if line])
+
+
+def systemd_limits():
+    """Kernel parameters that stretch systemd's own limits as LC_TIMEOUT_SCALE does all others.
+
+    Before 253 the limit for devices is no parameter, and an unknown one does nothing.
+    """
+    seconds = round(SYSTEMD * vm.wanted_scale())
+    if seconds == SYSTEMD:
+        return ""
+    return (f" systemd.default_timeout_start_sec={seconds} "
+            f"systemd.default_device_timeout_sec={seconds}")
 
 
 class GuestFailed(AssertionError):
@@ -240,7 +253,7 @@ class Server:
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
                  "-no-reboot", *machine, "-smp", self.case.smp, "-m", self.case.memory,
                  "-kernel", self.kernel.image, "-initrd", self.initrd,
-                 "-append", f"{self.root} {APPEND} {self.case.append}".strip(),
+                 "-append", f"{self.root} {APPEND}{systemd_limits()} {self.case.append}".strip(),
                  "-serial", f"file:{console}",
                  "-device", "virtio-rng-pci", "-device", "virtio-serial-pci,id=harness",
                  "-chardev", f"socket,id=verdict,path={path}",

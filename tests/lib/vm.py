@@ -55,10 +55,14 @@ def accelerators(kernel):
     return ["-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", "max"], "acpi=off"
 
 
+def wanted_scale():
+    """LC_TIMEOUT_SCALE."""
+    return float(os.environ.get("LC_TIMEOUT_SCALE", "1"))
+
+
 def time_scale(kernel):
     """What time limits are multiplied by; another guest beside it may halve a guest's speed."""
-    return (kernel.slowdown * float(os.environ.get("LC_TIMEOUT_SCALE", "1"))
-            * min(2, host.guests_at_once()))
+    return kernel.slowdown * wanted_scale() * min(2, host.guests_at_once())
 
 
 def nodes(case):
