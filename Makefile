@@ -28,7 +28,7 @@ help:
 	@echo 'make cache-sim TRACES=DIR    hit ratios of cache policies over traces'
 	@echo 'make demo                a guest with a slow and a fast disk, end to end'
 	@echo 'make dashboard           docs/dashboard.png, the dashboard for Grafana over a real run'
-	@echo 'make bench               dm-lc and its peers side by side in one guest, an hour'
+	@echo 'make bench [TRACES=DIR]  dm-lc and its peers side by side in one guest, an hour'
 	@echo 'make bench-quick         the same with less of everything, ten minutes'
 	@echo 'make bench-real HDD=DISK SSD=DISK    the same on real disks, which lose all they hold'
 	@echo 'make install             module and tools (KDIR, PREFIX); with DESTDIR=DIR all below DIR'
@@ -85,10 +85,10 @@ cache-sim:
 	tests/sim/run $(or $(TRACES),$(error TRACES=DIR: a folder with traces))
 
 bench:
-	tests/bench/run
+	tests/bench/run $(if $(TRACES),--traces $(TRACES))
 
 bench-quick:
-	tests/bench/run --length quick
+	tests/bench/run --length quick $(if $(TRACES),--traces $(TRACES))
 
 bench-real:
 	tests/bench/real --hdd $(or $(HDD),$(error HDD=DISK: its contents will be lost)) \

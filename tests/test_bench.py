@@ -3,12 +3,15 @@
 
 import argparse
 import contextlib
+import lzma
 import os
 import pathlib
 import sys
 
 import pytest
 
+from disks.drive import DriveModel
+from disks.models import SsdModel
 from lib import host
 
 sys.path[:0] = [str(host.TESTS / "bench"), str(host.TESTS / "bench/guest")]
@@ -17,7 +20,8 @@ import charts  # noqa: E402
 import plan  # noqa: E402
 import real  # noqa: E402
 import report  # noqa: E402
-from lcbench import beside, common, fio, instructions, jobs, load, locks, service, systems  # noqa: E402
+import traces  # noqa: E402
+from lcbench import beside, common, fio, instructions, jobs, load, locks, replay, service, systems  # noqa: E402
 from rows import MISSED, REACHED, ROWS, UNKNOWN, Figures  # noqa: E402
 
 # Whatever a row looks at, by job: figures that reach every target, for dm-lc and for the rest.
@@ -45,6 +49,10 @@ def tree(job, good):
         found["random"] = {"ssd": {"commands": 0.004 if good else 1, "kib": 4.02 if good else 9,
                                    "flushes": 0}, "hdd": dict.fromkeys(PER_DISK, 0)}
         return found
+    if job.startswith("trace_"):
+        return {"hit": 50, "simulated": {"hit": 49 if good else 53},
+                "read": {"mean": cost, "p990": cost}, "hdd": {"commands": cost},
+                "ssd": {"kib": cost}}
     return {
         "format_and_start": {"small": {"ssd_kib": 8},
                              "large": {"ssd_kib": 8 if good else 32}},
@@ -96,9 +104,9 @@ def test_every_row_can_be_reached_missed_and_unknown(row):
 
 
 def test_rows_of_the_table_are_measured():
-    """None is forgotten: 1 to 22."""
+    """None is forgotten: 1 to 23."""
     have = {row.number.rstrip("abc") for row in ROWS}
-    assert have == {str(number) for number in range(1, 23)}
+    assert have == {str(number) for number in range(1, 24)}
 
 
 def test_every_system_has_a_line_in_the_charts():
@@ -166,7 +174,8 @@ def fake_system(kind):
     def fields(_):
         return {"buffers": 64, "segment_bytes": plan.MIB, "buffers_used": 64,
                 "cache_mode": "writethrough"}
-    verbs = dict.fromkeys(("wipe", "start", "stop", "restart", "drain", "warm"), nothing)
+    verbs = dict.fromkeys(("wipe", "start", "stop", "restart", "drain", "warm",
+                           "keep_reads"), nothing)
     return type(kind.__name__, (kind,), {**verbs, "fields": fields})
 
 
@@ -240,12 +249,20 @@ def test_jobs_give_what_the_rows_look_at(monkeypatch, tmp_path):
     monkeypatch.setattr(jobs, "scheduled", lambda *_: contextlib.nullcontext())
     for name in ("STAT", "SWITCH"):
         monkeypatch.setattr(locks, name, tmp_path / name)
+    monkeypatch.setattr(fio, "replay", lambda *_: {
+        "seconds": 1.0, "read": {"requests": 8, "mean": 2.0, "p990": 3.0},
+        "write": {"requests": 4, "mean": 1.0}})
     knobs = stand_in_beside(monkeypatch, tmp_path)
     monkeypatch.setattr(service, "TRACING", fake_tracing(tmp_path / "tracing"))
-    bench = common.Bench(str(tmp_path / "ssd"), str(tmp_path / "hdd"), plan.SMOKE, 1, FakeDisks())
+    traced = {"segments": 16, "read_kib": 8, "requests": 12}
+    wanted = {**plan.SMOKE, "traces": dict.fromkeys(traces.TRACES, traced),
+              "trace_models": traces.models(plan.SMOKE)}
+    bench = common.Bench(str(tmp_path / "ssd"), str(tmp_path / "hdd"), wanted, 1, FakeDisks())
     made = [{"job": name, "system": system, "error": "", "repetition": 0,
              "figures": job.function(bench, system)}
             for name, job in jobs.JOBS.items() for system in job.systems]
+    traces.add_simulated(made, {name: dict.fromkeys(systems.BY_NAME, {"hit": 1.0})
+                                for name in traces.TRACES})
     figures = Figures(made)
     for row in ROWS:
         assert row.judge(figures)[0] != UNKNOWN, row.number
@@ -306,7 +323,9 @@ def test_report_is_whole(tmp_path):
     got = {"commit": "abc", "date": "today", "length": "quick", "seconds": 5, "seed": 1,
            "machine": {"cpu": "a CPU", "cpus": 2, "qemu": "QEMU",
                                         "emulated": True, "load_before": "0.5"},
-           "plan": {**plan.QUICK, "hdd_model": {}}, "results": made,
+           "plan": {**plan.QUICK, "hdd_model": {}, "traces": {"cp": {
+               "requests": 2000, "read_kib": 8000, "written_kib": 40, "blocks": 1500,
+               "segments": 16, "share": 0.2}}}, "results": made,
            "boots": [{"kernel": "6.1", "name": "stock", "versions": {"bcache-tools": "1"},
                       "verdict": "passed", "reason": "",
                       "guest": {"cpus": 2, "clock": "tsc", "options": {"dm-lc": "as it is"}}},
@@ -319,6 +338,8 @@ def test_report_is_whole(tmp_path):
     assert ("\nLeft out here: drain (bcache); read_while_draining (bcache); memory "
             "(dm-writeboost); copy (dm-writeboost, dm-writecache, dm-cache, bcache); "
             "dirty_flood (") in text
+    assert ("Trace cp: its first 2,000 requests, 2,000 blocks read and 10 written, 1,500 distinct "
+            "ones; caches of 16 MiB of data (0.20 of these blocks)") in text
     assert "MISSED" not in text and "**The guest (lockstat): hang**: no word\n" in text
     for name, _ in report.CHARTS:
         assert (tmp_path / name).stat().st_size > 1000 and f"({name})" in text
@@ -464,3 +485,113 @@ def test_counts_per_write():
     seen = {"ssd": {"reads": 0, "read_sectors": 0, "writes": 10, "write_sectors": 160,
                     "flushes": 10}}
     assert load.per_write(seen, 10) == {"ssd": {"commands": 2, "flushes": 1, "kib": 8}}
+
+
+def test_traces_are_cut(tmp_path):
+    """The first requests, in whole blocks; fio and the simulator get the same ones."""
+    # The second request begins where the first one ends, and each has a block at least.
+    lines = ["7 16 0 0", "23 8 0 1", "0 0 0 2", "4096 64 0 3", "7 1 0 4", "4 2 0 5"]
+    requests = list(traces.read_lis("\n".join(lines).encode()))
+    assert requests == [(False, 0, 2), (False, 2, 1), (False, 512, 8), (False, 0, 1), (False, 0, 1)]
+    data = b"".join(traces.RECORD.pack(n, length, 1, command, 1, sector, 0)
+                    for n, (length, command, sector) in enumerate((
+                        (8192, 0x28, 7), (512, 0x2a, 8), (4096, 0x00, 0), (8192, 0x8a, 80),
+                        (0, 0x28, 0))))
+    requests = list(traces.read_vscsi(data + b"half of a record"))
+    assert requests == [(False, 0, 2), (True, 1, 1), (True, 10, 2)]
+    assert traces.footprint(requests) == 4
+    traces.save_iolog(tmp_path / "log", requests)
+    assert (tmp_path / "log").read_text(encoding="ascii").splitlines()[2:] == [
+        "volume open", "volume read 0 8192", "volume write 4096 4096", "volume write 40960 8192",
+        "volume close"]
+    traces.save_vscsi(tmp_path / "cut.vscsi", requests)
+    assert list(traces.read_vscsi((tmp_path / "cut.vscsi").read_bytes())) == requests
+
+
+def test_traces_are_prepared(tmp_path, monkeypatch):
+    """Of packed files; the cache is a share of what is replayed, and the simulator has it, too."""
+    lis = "".join(f"{n % 7000 * 64} 64 0 {n}\n" for n in range(7010))
+    vscsi = b"".join(traces.RECORD.pack(n, 16384, 1, 0x2a if n % 2 else 0x28, 1, n * 32, 0)
+                     for n in range(9000))
+    (tmp_path / "made").write_text(lis, encoding="ascii")
+    host.run("zstd", "-q", tmp_path / "made", "-o", tmp_path / traces.TRACES["P6"].file)
+    (tmp_path / traces.TRACES["cp"].file).write_bytes(lzma.compress(vscsi))
+    asked = []
+    monkeypatch.setattr(traces, "simulate", lambda path, *words: asked.append((path.stem, *words)))
+    about, files, _ = traces.prepare(tmp_path, tmp_path, {"trace_requests": 7010})
+    assert about["P6"] == {"requests": 7010, "blocks": 56000, "segments": 22, "share": 0.1,
+                           "read_kib": 7010 * 32, "written_kib": 0}
+    assert about["cp"] == {"requests": 7010, "blocks": 28040, "segments": 22, "share": 0.2,
+                           "read_kib": 7010 * 8, "written_kib": 7010 * 8}
+    assert asked == [("cp", 28040, 22 * 256), ("P6", 56000, 22 * 256)]
+    assert [len(path.read_text(encoding="ascii").splitlines()) for path in files] == [7014, 7014]
+    assert traces.segments(1000, 0.1) == 16
+
+
+def test_traces_are_simulated(tmp_path):
+    """Each system has the figures of its own model: of one that writes little, little."""
+    requests = [(False, n, 1) for _ in range(3) for n in range(0, 40000, 10)]
+    traces.save_vscsi(tmp_path / "made.vscsi", requests)
+    found = traces.simulate(tmp_path / "made.vscsi", 4000, 16 * 256)
+    assert set(found) == set(traces.MODELS)
+    # Two of three reads are hits if all is cached at once, and then each block is written once.
+    assert found["bcache"] == {"hit": 66.7, "written": 0.33}
+    assert found["dm-lc"]["hit"] < found["bcache"]["hit"]
+    less = traces.simulate(tmp_path / "made.vscsi", 4000, 4 * 256)
+    assert less["bcache"]["hit"] < found["bcache"]["hit"]
+
+
+def test_models_run_faster():
+    """Twice as fast: half of each time, twice each rate, and what is no time stays."""
+    assert traces.faster({"rpm": 7200, "seek_ms": 8.0, "depth": 32, "rate": 10}, 2) == {
+        "rpm": 14400, "seek_ms": 4.0, "depth": 32, "rate": 20}
+    made = traces.models({**plan.LONG, "trace_speed": 2})
+    assert made["hdd"]["rpm"] == 14400 and made["ssd"]["flush_us"] == 50
+    for disk, model in (("hdd", DriveModel), ("ssd", SsdModel)):
+        unchanged = {name for name, value in made[disk].items() if value == model.params[name]}
+        assert unchanged <= {"depth", "cache", "segments", "ahead"}
+
+
+def test_replays_are_counted():
+    """From the disks' counters: hits of what is read, and what is drained counts."""
+    count = {"reads": 2, "read_sectors": 16, "writes": 3, "write_sectors": 24, "flushes": 1,
+             "trims": 0}
+    first = replay.told({"hdd": count})
+    assert first == {"hdd": {"reads": 2, "writes": 3, "commands": 5, "flushes": 1, "read_kib": 8,
+                             "kib": 12}}
+    assert replay.added(first, first)["hdd"]["commands"] == 10
+    assert replay.hit_ratio(8, 32) == 75 and replay.hit_ratio(64, 32) == -100
+    replay.check({"read": {"requests": 8}, "write": {"requests": 4}}, {"requests": 12})
+    with pytest.raises(load.LoadError, match="11 of 12"):
+        replay.check({"read": {"requests": 8}, "write": {"requests": 3}}, {"requests": 12})
+
+
+@pytest.mark.parametrize("mib", (16, 29, 127, 210))
+def test_ssds_have_room_for_what_systems_keep_besides(mib):
+    """So many MiB of data fit, whatever else a system has on its SSD; but not much more."""
+    size = mib * plan.MIB
+    for name in traces.MODELS:
+        assert size < systems.BY_NAME[name].room(size) <= size * 1.07 + 3 * plan.MIB, name
+    cache = systems.BY_NAME["dm-cache"]
+    assert cache.room(size) - cache.metadata(cache.room(size) // 512) * 512 >= size
+    assert systems.BY_NAME["bcache"].bucket(128 * plan.MIB) == 128 * 1024
+
+
+FIO_SAYS = """fio: a warning
+{"jobs": [{"error": %d, "job_runtime": 1500,
+ "read": {"total_ios": 2, "lat_ns":
+          {"N": 2, "mean": 2000, "max": 3000,
+           "percentile": {"50.000000": 1000, "99.900000": 3000}}},
+ "write": {"total_ios": 0, "lat_ns": {"N": 0}}}]}"""
+
+
+def test_fio_tells_of_a_replay(monkeypatch):
+    """In microseconds; of writes that were none there are no latencies."""
+    monkeypatch.setattr(fio.sh, "run", lambda *_: FIO_SAYS % 0)
+    assert fio.replay("/dev/x", "log", 4) == {
+        "seconds": 1.5, "read": {"requests": 2, "mean": 2, "max": 3, "p500": 1,
+                                 "p999": 3},
+        "write": {"requests": 0}}
+    monkeypatch.setattr(fio.sh, "run", lambda *_: FIO_SAYS % 5)
+    with pytest.raises(AssertionError, match="error 5"):
+        fio.replay("/dev/x", "log", 4)

@@ -19,12 +19,14 @@ import native  # noqa: E402
 import peers  # noqa: E402
 import plan  # noqa: E402
 import report  # noqa: E402
+import traces  # noqa: E402
 
 FOLDER = host.BUILD / "bench"
 PORT = "dmlc.bench"
 # Name of a boot: its kernel and case.
 BOOTS = {"stock": ("stock", "bench.bench"), "lockstat": ("lockstat", "bench.bench_locks"),
-         "counted": ("stock", "bench.bench_counted"), "native": ("uml", None)}
+         "counted": ("stock", "bench.bench_counted"), "native": ("uml", None),
+         "traces": ("stock", "bench.bench_traces")}
 
 
 class Notes:
@@ -81,12 +83,12 @@ def machine(kernel):
     return {**about_host(), "qemu": qemu, "emulated": emulated}
 
 
-def boot_guest(kernel, case, wanted, seed, notes):  # pylint: disable=too-many-arguments
+def boot_guest(kernel, case, wanted, seed, notes, more):  # pylint: disable=too-many-arguments
     """One boot under QEMU; (versions of the peers, verdict, reason)."""
     folder = notes.folder
     with host.locked("build", host.BUILD):
         versions, extra = peers.prepare(kernel)
-        files = payload.make(kernel, products.build(kernel), folder / "payload", extra)
+        files = payload.make(kernel, products.build(kernel), folder / "payload", [*extra, *more])
     side = sideport.Side(PORT, notes.take, first=wanted)
     boot = sideport.Boot(kernel, files, [CASES[case]], folder / "boot", seed, side=side,
                          disks={"preheat": "256M"})
@@ -102,13 +104,13 @@ def boot_native(kernel, wanted, seed, notes):
     return {}, "failed" if trouble else "passed", trouble
 
 
-def measure_in(name, wanted, seed):
+def measure_in(name, wanted, seed, more=()):
     """Build for the kernel of one boot, boot it, run the jobs that want it."""
     kernel_name, case = BOOTS[name]
     kernel = kernels.get(kernel_name)
     notes = Notes(FOLDER / name, wanted)
     if case:
-        versions, verdict, reason = boot_guest(kernel, case, wanted, seed, notes)
+        versions, verdict, reason = boot_guest(kernel, case, wanted, seed, notes, more)
     else:
         versions, verdict, reason = boot_native(kernel, wanted, seed, notes)
     return {
@@ -129,18 +131,27 @@ def measure(args):
     if args.repetitions:
         wanted["repetitions"] = args.repetitions
     wanted["profile"] = args.profile
+    more, simulated = (), {}
+    if args.traces:
+        wanted["traces"], more, simulated = traces.prepare(FOLDER, args.traces, wanted)
+        wanted["trace_models"] = traces.models(wanted)
+    else:
+        wanted["jobs"] = [job for job in wanted["jobs"] if plan.BOOTS.get(job) != "traces"]
     registry.load(TESTS / "bench/guest")
     about = machine(kernels.get("stock"))
     boots = []
     for name in BOOTS:
         share = [job for job in wanted["jobs"] if plan.BOOTS.get(job, "stock") == name]
         if share:
-            boots.append(measure_in(name, {**wanted, "jobs": share}, args.seed))
+            boots.append(measure_in(name, {**wanted, "jobs": share}, args.seed,
+                                    more if name == "traces" else ()))
+    results = [result for boot in boots for result in boot.pop("results")]
+    traces.add_simulated(results, simulated)
     return {
         "length": args.length, "plan": wanted, "seed": args.seed, "commit": commit(),
         "machine": about, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "seconds": sum(boot["seconds"] for boot in boots), "boots": boots,
-        "results": [result for boot in boots for result in boot.pop("results")],
+        "results": results,
         "profiles": [profile for boot in boots for profile in boot.pop("profiles")],
     }
 
@@ -155,6 +166,9 @@ def arguments():
     parser.add_argument("--jobs", nargs="+", choices=plan.JOBS, help="only these jobs")
     parser.add_argument("--systems", nargs="+", choices=plan.SYSTEMS, help="only these systems")
     parser.add_argument("--repetitions", type=int)
+    parser.add_argument("--traces", type=pathlib.Path, metavar="DIR",
+                        help="where the traces are that some jobs replay; without it these jobs "
+                             "are left out")
     parser.add_argument("--profile", action="store_true",
                         help="also write profile.md: where the guest's processors are meanwhile "
                              "(rates are lower with it)")

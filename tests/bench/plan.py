@@ -10,10 +10,11 @@ JOBS = ("random_write", "synced_write", "journal_write", "read", "programs", "co
         "format_and_start", "ssd_bound", "sequential", "through", "drain", "full",
         "read_while_draining", "restart", "memory", "nowait", "throttled", "swap_table",
         "endurance", "fua_disk", "mixed", "copy", "trim", "dirty_flood", "full_flood", "shares",
-        "locks", "instructions", "native_write")
+        "locks", "instructions", "native_write", "trace_cp", "trace_P6")
 
 # Jobs that want another guest than the first (bench.py).
-BOOTS = {"locks": "lockstat", "instructions": "counted", "native_write": "native"}
+BOOTS = {"locks": "lockstat", "instructions": "counted", "native_write": "native",
+         "trace_cp": "traces", "trace_P6": "traces"}
 
 # An SSD so slow that an emulated CPU keeps up with it (tests/disks/models.py).
 SSD_MODEL = {"rate": 60e6, "command_us": 20.0, "flush_us": 100.0}
@@ -46,10 +47,14 @@ COMMON = {
     "flood_fill_ms": 6000,
     "share_ms": 4000,
     "share_span": 64 * MIB,
+    # The clocks of both disks' models run so many times as fast: the trace, too, is long.
+    "trace_speed": 4,
+    "trace_depth": 4,            # requests in flight
     "left_out": {},              # job: systems
     # Nothing is gained by repeating these: they count, or take long for what they say.
     "once": ("programs", "commands", "format_and_start", "restart", "memory", "nowait",
-             "endurance", "fua_disk", "mixed", "trim", "dirty_flood", "full_flood", "shares"),
+             "endurance", "fua_disk", "mixed", "trim", "dirty_flood", "full_flood", "shares",
+             "trace_cp", "trace_P6"),
     # The same of single systems: bcache drains at its own pace, which is slow; a worst of one run
     # says little, but with the peers it takes long.
     "once_of": {"drain": ("bcache",), "read_while_draining": ("bcache",), "copy": PEERS},
@@ -88,6 +93,7 @@ QUICK = {
     "endurance_cache": 64 * MIB,
     "endurance_set": 256 * MIB,
     "endurance_writes": 32_768,
+    "trace_requests": 60_000,
 }
 
 LONG = {
@@ -112,6 +118,7 @@ LONG = {
     "full_ms": 12_000,
     "latency_ms": 8000,
     "restart_caches": (128 * MIB, 448 * MIB),
+    "trace_requests": 200_000,   # all of cp
     "endurance_writes": 131_072,  # 512 MiB, four times the cache
 }
 
@@ -154,6 +161,8 @@ SMOKE = {
     "quiet_ms": 200,
     "lock_writes": 4000,
     "icount_writes": 2048,
+    "trace_requests": 10_000,
+    "trace_speed": 50,
 }
 
 LENGTHS = {"smoke": SMOKE, "quick": QUICK, "long": LONG}

@@ -67,6 +67,7 @@ def setting(got):
     else:
         yield f"SSD model: {got['plan']['ssd_model']}. HDD model: {got['plan']['hdd_kind']} " \
               f"{got['plan']['hdd_model'] or 'with its defaults'} (`tests/disks/`)."
+    yield from about_traces(got["plan"])
     if left_out := got["plan"]["left_out"]:
         yield "Left out here: " + "; ".join(f"{job} ({', '.join(names)})"
                                             for job, names in left_out.items()) + "."
@@ -78,6 +79,17 @@ def setting(got):
     guest = got["boots"][0]["guest"]
     yield from table(("system", "set up with"),
                      [(name, text) for name, text in guest.get("options", {}).items()])
+
+
+def about_traces(plan):
+    """What of each trace was replayed, and with which cache."""
+    for name, trace in plan.get("traces", {}).items():
+        read, written = trace["read_kib"] // 4, trace["written_kib"] // 4
+        yield f"Trace {name}: its first {trace['requests']:,} requests, {read:,} blocks read and " \
+              f"{written:,} written, {trace['blocks']:,} distinct ones; caches of " \
+              f"{trace['segments']} MiB of data " \
+              f"({trace['share']:.2f} of these blocks), and what a system needs besides; " \
+              f"{plan['trace_depth']} in flight, disks {plan['trace_speed']} times as fast."
 
 
 def summary(figures):

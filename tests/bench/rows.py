@@ -270,6 +270,27 @@ def shown(job, *pairs):
     return tuple((job, path, unit) for path, unit in pairs)
 
 
+def row_23(job):
+    """A trace: what is sent, how long reads wait, and whether the hits are those simulated."""
+    def tests(figures):
+        apart = (figures.get(job, "hit", LC) - figures.get(job, "simulated.hit", LC))
+        return [*(under_best(figures, job, path, 1.0)
+                  for path in ("hdd.commands", "read.mean", "read.p990", "ssd.kib")),
+                Test("hit ratio, points from the simulator's", abs(apart), 2.0, False)]
+    return tests
+
+
+def trace_row(letter, job, what):
+    """The row of a trace."""
+    return Row(f"23{letter}", what,
+               "HDD commands, mean and p99 of reads and SSD KiB at most those of the best peer; "
+               "hit ratio within 2 points of the simulator's", row_23(job),
+               shown(job, ("hit", "%"), ("simulated.hit", "%"), ("read.mean", "us"),
+                     ("read.p990", "us"), ("write.mean", "us"), ("hdd.commands", "commands"),
+                     ("hdd.reads", "commands"), ("hdd.writes", "commands"),
+                     ("drained.hdd.writes", "commands"), ("ssd.kib", "KiB"), ("seconds", "s")))
+
+
 ROWS = (
     Row("1a", "4 KiB random write, RAM disks, nothing drains",
         "1.0 x dm-linear, 1.3 x dm-writecache, 4 x dm-writeboost, at 1 and 2 threads", row_1,
@@ -408,4 +429,7 @@ ROWS = (
                           for what, unit in (("fairness", "slower / faster"),
                                              ("first_bytes_s", "B/s"),
                                              ("second_bytes_s", "B/s"))))),
+    trace_row("a", "trace_cp",
+              "the trace cp replayed, reads cached, modelled disks, drained at the end"),
+    trace_row("b", "trace_P6", "the same with the trace P6, which has only reads"),
 )

@@ -83,3 +83,12 @@ def bench_counted(ctx):
 def bench_locks(ctx):
     """What only a kernel with lock_stat can count."""
     measure(ctx)
+
+
+TRACED = (DISKS[0], Disk("hdd", "32G", kind="recorded"))
+
+
+@case(kernels=(), disks=TRACED, timeout=7200, memory="4G", append=APPEND, cores=True)
+def bench_traces(ctx):
+    """Traces, whose addresses reach further than the other jobs'."""
+    measure(ctx)

@@ -77,3 +77,27 @@ def run(path, name, span, amount, seed):
             if percent in ("50.000000", "99.000000", "99.900000"):
                 figures[f"{kind}_p{float(percent):g}"] = value / 1000
     return figures
+
+
+def replay(path, log, depth):
+    """A trace, one request after the other with so many in flight: latencies in us.
+
+    Its counts of bytes and latencies miss the last ones, which are in flight when the log ends.
+    """
+    words = {"ioengine": "libaio", "direct": 1, "iodepth": depth, "read_iolog": log,
+             "replay_redirect": path, "lat_percentiles": 1, "clat_percentiles": 0,
+             "percentile_list": "50:90:99:99.9", "scramble_buffers": 0}
+    text = sh.run("fio", "--name=replay", "--output-format=json", "--thread",
+                  *(f"--{key}={value}" for key, value in words.items()))
+    job = json.loads(text[text.index("{"):])["jobs"][0]
+    if job["error"]:
+        raise AssertionError(f"fio {log}: error {job['error']}")
+    figures = {"seconds": job["job_runtime"] / 1000}
+    for kind in ("read", "write"):
+        figures[kind] = {"requests": job[kind]["total_ios"]}
+        waits = job[kind]["lat_ns"]
+        if waits["N"]:
+            figures[kind] |= {"mean": waits["mean"] / 1000, "max": waits["max"] / 1000}
+            figures[kind] |= {f"p{float(percent) * 10:.0f}": value / 1000
+                              for percent, value in waits["percentile"].items()}
+    return figures

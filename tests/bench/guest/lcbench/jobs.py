@@ -14,7 +14,7 @@ import re
 import threading
 import time
 
-from . import beside, fio, instructions, load, locks, null_blk, service
+from . import beside, fio, instructions, load, locks, null_blk, replay, service
 from .common import CACHES, EVERY, MIB, Job, latencies, timed
 from .systems import wait, write_sysfs
 
@@ -456,4 +456,5 @@ JOBS = {
     "native_write": Job(random_write, "ram", ("dm-lc", "dm-linear")),
     # dm-writeboost does not build on the kernel this wants.
     "locks": Job(contended_locks, "ram", tuple(locks.MODULES)),
+    **replay.JOBS,
 }

@@ -22,7 +22,7 @@ SLICE = "bench-slice"         # of the SSD, for jobs that want a smaller one
 ABOVE = ("bench-above", "bench-above-2")  # devices over parts of the volume
 MAPPED = f"/dev/mapper/{NAME}"
 MIB = 1 << 20
-DRAIN_SECONDS = 300
+DRAIN_SECONDS = 600
 
 
 def is_held(path):
@@ -102,6 +102,14 @@ class System:
         """Everything dirty to the HDD; returns when it is there."""
         raise NotImplementedError
 
+    def keep_reads(self):
+        """Cache what is read, too; a system may do so anyway."""
+
+    @classmethod
+    def room(cls, size):
+        """The bytes of an SSD that holds so many bytes of data; `size` in whole MiB."""
+        raise NotImplementedError
+
     def warm(self, span):
         """Get the first `span` bytes of the volume into the cache, all of it written once."""
         load.run(self.path, order="seq", bs=65536, depth=8, span=span, count=span // 65536)
@@ -145,7 +153,8 @@ class Lc(System):
     """The target under test."""
 
     name = "dm-lc"
-    options = "lc-format's defaults; writeback=off while nothing shall drain"
+    options = ("lc-format's defaults; writeback=off while nothing shall drain; read_cache=on for "
+               "traces")
 
     def start(self):
         sh.run("lc-format", "--force=roles", "--backing", self.hdd, self.ssd)
@@ -164,13 +173,22 @@ class Lc(System):
         self.message("writeback")
         wait.until(lambda: self.fields()["dirty"] == 0, DRAIN_SECONDS, "nothing dirty")
 
+    def keep_reads(self):
+        self.message("read_cache", "on")
+
+    @classmethod
+    def room(cls, size):
+        """Beside the segments: superblocks and mark, and 12 bytes a block for the checkpoint."""
+        return size + 2 * MIB + (size // 4096 * 12 // 65536 + 2) * 65536
+
 
 class Writeboost(System):
     """dm-writeboost."""
 
     name = "dm-writeboost"
     options = ("writeback_threshold 0 (off) while nothing shall drain, 70 otherwise; "
-               "drained by drop_caches after a suspend that empties its buffer")
+               "drained by drop_caches after a suspend that empties its buffer; "
+               "read_cache_threshold 127, the most, for traces")
 
     def table(self):
         more = "0" if self.hold else "2 writeback_threshold 70"
@@ -180,6 +198,14 @@ class Writeboost(System):
         sh.run("dmsetup", "suspend", NAME)
         sh.run("dmsetup", "resume", NAME)
         self.message("drop_caches")
+
+    def keep_reads(self):
+        self.message("read_cache_threshold", 127)
+
+    @classmethod
+    def room(cls, size):
+        """Its superblock."""
+        return size + MIB
 
 
 class Writecache(System):
@@ -201,13 +227,27 @@ class DmCache(System):
     """dm-cache with policy smq."""
 
     name = "dm-cache"
-    options = ("writeback, smq, 64 KiB blocks (lvm2's default), 1/32 of the SSD for metadata; "
+    options = ("writeback, smq, 64 KiB blocks (lvm2's default), 1/32 of the SSD for metadata, at "
+               "least 2 MiB; "
                "warmed until the working set is resident; drained by policy cleaner")
     block = 128
     slices = ("bench-meta", "bench-data")
 
+    @staticmethod
+    def metadata(whole):
+        """The sectors of an SSD that are for metadata."""
+        return max(2 * MIB // 512, whole // 32 & ~2047)
+
+    @classmethod
+    def room(cls, size):
+        """Its metadata."""
+        whole = size
+        while whole - cls.metadata(whole // 512) * 512 < size:
+            whole += MIB
+        return whole
+
     def start(self):
-        metadata = sectors(self.ssd) // 32 & ~2047
+        metadata = self.metadata(sectors(self.ssd))
         lines = (f"0 {metadata} linear {self.ssd} 0\n",
                  f"0 {sectors(self.ssd) - metadata} linear {self.ssd} {metadata}\n")
         for name, line in zip(self.slices, lines, strict=True):
@@ -243,17 +283,22 @@ class Bcache(System):
     """bcache in writeback mode."""
 
     name = "bcache"
-    options = ("writeback, 4 KiB blocks, 512 KiB buckets (128 KiB on 128 MiB), "
+    options = ("writeback, 4 KiB blocks, 512 KiB buckets (smaller on less than 512 MiB: "
+               "128 KiB on 128 MiB), "
                "sequential_cutoff and congestion thresholds 0; writeback_running 0 while "
                "nothing shall drain; "
-               "drained with writeback_percent 0")
+               "drained with writeback_percent 0; sequential_cutoff 4 MiB, its default, for traces")
     maker = "/opt/dm-lc/bench/make-bcache"
 
+    @staticmethod
+    def bucket(size):
+        """The bytes of a bucket: it wants more than 512 of them."""
+        return min(512, 1 << (size // MIB).bit_length() - 1) * 1024
+
     def start(self):
-        # It wants more than 512 buckets.
-        bucket = min(512, 1 << (sectors(self.ssd) // 2 // 1024).bit_length() - 1)
-        text = sh.run(self.maker, "--block", "4096", "--bucket", f"{bucket}k", "--writeback",
-                      "--wipe-bcache", "-C", self.ssd, "-B", self.hdd)
+        bucket = self.bucket(sectors(self.ssd) * 512)
+        text = sh.run(self.maker, "--block", "4096", "--bucket", f"{bucket // 1024}k",
+                      "--writeback", "--wipe-bcache", "-C", self.ssd, "-B", self.hdd)
         uuid = re.search(r"Set UUID:\s+(\S+)", text)[1]
         for path in (self.ssd, self.hdd):
             write_sysfs("/sys/fs/bcache/register", path)
@@ -280,6 +325,14 @@ class Bcache(System):
         # It lets go of its disks a little after its names are gone.
         wait.until(lambda: not is_held(self.ssd) and not is_held(self.hdd), 60, "disks released")
         self.wipe()  # a superblock must not be found again
+
+    def keep_reads(self):
+        write_sysfs(self.home / "sequential_cutoff", 4 * MIB)
+
+    @classmethod
+    def room(cls, size):
+        """About what journal, B+-tree and reserves take: 1/32, and 32 buckets."""
+        return size + size // 32 // MIB * MIB + 32 * cls.bucket(size)
 
     def drain(self):
         write_sysfs(self.home / "writeback_percent", 0)
