@@ -431,6 +431,12 @@ def test_real_disks_are_counted_by_the_kernel(tmp_path, monkeypatch):
     assert disks.model_time()["hdd"] == {"seconds": pytest.approx(2), "commands": 3}
 
 
+def test_real_disks_are_measured_by_the_host():
+    """Not by the file of the same name that is for the guest."""
+    script = "import runpy; print(runpy.run_path('real.py')['bench'].Notes.__module__)"
+    assert host.run(sys.executable, "-c", script, cwd=host.TESTS / "bench") == "bench\n"
+
+
 def test_plan_for_real_disks(tmp_path, monkeypatch):
     """Systems this machine has not are left out; a report of such a run is whole."""
     monkeypatch.setattr(real, "present", lambda: ["dm-lc", "dm-linear", "raw"])
