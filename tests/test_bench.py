@@ -24,6 +24,8 @@ import traces  # noqa: E402
 from lcbench import beside, common, fio, instructions, jobs, load, locks, replay, service, systems  # noqa: E402
 from rows import MISSED, REACHED, ROWS, UNKNOWN, Figures  # noqa: E402
 
+import bench  # noqa: E402
+
 # Whatever a row looks at, by job: figures that reach every target, for dm-lc and for the rest.
 PER_DISK = ("commands", "flushes", "kib")
 
@@ -524,7 +526,8 @@ def test_traces_are_prepared(tmp_path, monkeypatch):
     (tmp_path / traces.TRACES["cp"].file).write_bytes(lzma.compress(vscsi))
     asked = []
     monkeypatch.setattr(traces, "simulate", lambda path, *words: asked.append((path.stem, *words)))
-    about, files, _ = traces.prepare(tmp_path, tmp_path, {"trace_requests": 7010})
+    wanted = {"trace_requests": 7010, "jobs": ["drain", "trace_cp", "trace_P6"]}
+    about, files, _ = traces.prepare(tmp_path, tmp_path, wanted)
     assert about["P6"] == {"requests": 7010, "blocks": 56000, "segments": 22, "share": 0.1,
                            "read_kib": 7010 * 32, "written_kib": 0}
     assert about["cp"] == {"requests": 7010, "blocks": 28040, "segments": 22, "share": 0.2,
@@ -532,6 +535,27 @@ def test_traces_are_prepared(tmp_path, monkeypatch):
     assert asked == [("cp", 28040, 22 * 256), ("P6", 56000, 22 * 256)]
     assert [len(path.read_text(encoding="ascii").splitlines()) for path in files] == [7014, 7014]
     assert traces.segments(1000, 0.1) == 16
+    (tmp_path / traces.TRACES["P6"].file).unlink()
+    assert list(traces.prepare(tmp_path, tmp_path, {**wanted, "jobs": ["trace_cp"]})[0]) == ["cp"]
+    with pytest.raises(SystemExit, match="no arc-P6.lis.zst in"):
+        traces.prepare(tmp_path, tmp_path, wanted)
+
+
+def test_traces_are_left_out_where_there_are_none(monkeypatch, tmp_path):
+    """Unless they are asked for by name; with a folder they are prepared."""
+    args = argparse.Namespace(length="quick", jobs=None, systems=None, repetitions=None,
+                              profile=False, traces=None)
+    wanted, files, simulated = bench.planned(args)
+    assert wanted["jobs"] == [job for job in plan.QUICK["jobs"] if not job.startswith("trace_")]
+    assert not files and not simulated and "traces" not in wanted
+    args.jobs = ["drain", "trace_P6"]
+    with pytest.raises(SystemExit, match="trace_P6 needs --traces"):
+        bench.planned(args)
+    args.traces = tmp_path
+    monkeypatch.setattr(traces, "prepare", lambda *_: ({"P6": 1}, ["a file"], {"P6": 2}))
+    wanted, files, simulated = bench.planned(args)
+    assert wanted["jobs"] == args.jobs and wanted["trace_models"]["hdd"]["rpm"] > 7200
+    assert (wanted["traces"], files, simulated) == ({"P6": 1}, ["a file"], {"P6": 2})
 
 
 def test_traces_are_simulated(tmp_path):

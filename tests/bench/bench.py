@@ -121,8 +121,8 @@ def measure_in(name, wanted, seed, more=()):
     }
 
 
-def measure(args):
-    """Build, boot, run the plan; returns everything as one dict."""
+def planned(args):
+    """(the plan, files for the guest that replays traces, what the simulator says of them)."""
     wanted = dict(plan.LENGTHS[args.length])
     if args.jobs:
         wanted["jobs"] = [name for name in plan.JOBS if name in args.jobs]
@@ -131,12 +131,21 @@ def measure(args):
     if args.repetitions:
         wanted["repetitions"] = args.repetitions
     wanted["profile"] = args.profile
-    more, simulated = (), {}
+    replays = [name for name in wanted["jobs"] if plan.BOOTS.get(name) == "traces"]
+    more, simulated = [], {}
     if args.traces:
         wanted["traces"], more, simulated = traces.prepare(FOLDER, args.traces, wanted)
         wanted["trace_models"] = traces.models(wanted)
+    elif args.jobs and replays:
+        raise SystemExit(f"bench: {replays[0]} needs --traces DIR (see docs/testing.rst)")
     else:
-        wanted["jobs"] = [job for job in wanted["jobs"] if plan.BOOTS.get(job) != "traces"]
+        wanted["jobs"] = [name for name in wanted["jobs"] if name not in replays]
+    return wanted, more, simulated
+
+
+def measure(args):
+    """Build, boot, run the plan; returns everything as one dict."""
+    wanted, more, simulated = planned(args)
     registry.load(TESTS / "bench/guest")
     about = machine(kernels.get("stock"))
     boots = []

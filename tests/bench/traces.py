@@ -122,6 +122,10 @@ def prepare(folder, source, wanted):
     """({trace: what the guest has to know}, files for the guest, {trace: simulate()})."""
     about, files, simulated = {}, [], {}
     for name, trace in TRACES.items():
+        if f"trace_{name}" not in wanted["jobs"]:
+            continue
+        if not (source / trace.file).exists():
+            raise SystemExit(f"bench: no {trace.file} in {source}")
         requests = list(itertools.islice(load(source / trace.file), wanted["trace_requests"]))
         blocks = footprint(requests)
         cache = segments(blocks, trace.share)
