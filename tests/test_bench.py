@@ -341,7 +341,7 @@ def test_report_is_whole(tmp_path):
             "(dm-writeboost); copy (dm-writeboost, dm-writecache, dm-cache, bcache); "
             "dirty_flood (") in text
     assert ("Trace cp: its first 2,000 requests, 2,000 blocks read and 10 written, 1,500 distinct "
-            "ones; caches of 16 MiB of data (0.20 of these blocks)") in text
+            "ones; caches of 16 MiB of data (2.731 of these blocks)") in text
     assert "MISSED" not in text and "**The guest (lockstat): hang**: no word\n" in text
     for name, _ in report.CHARTS:
         assert (tmp_path / name).stat().st_size > 1000 and f"({name})" in text

@@ -88,7 +88,8 @@ def about_traces(plan):
         yield f"Trace {name}: its first {trace['requests']:,} requests, {read:,} blocks read and " \
               f"{written:,} written, {trace['blocks']:,} distinct ones; caches of " \
               f"{trace['segments']} MiB of data " \
-              f"({trace['share']:.2f} of these blocks), and what a system needs besides; " \
+              f"({trace['segments'] * 256 / trace['blocks']:.3f} of these blocks), and what a " \
+              "system needs besides; " \
               f"{plan['trace_depth']} in flight, disks {plan['trace_speed']} times as fast."
 
 
