@@ -20,9 +20,11 @@
 #include "life/checkpoint.h"
 #include "life/lc.h"
 #include "life/start.h"
+#include "life/warmup.h"
 #include "log/alloc.h"
 #include "log/lanes.h"
 #include "log/log.h"
+#include "log/pool.h"
 #include "medium.h"
 #include "store/fingerprint.h"
 #include "store/index.h"
@@ -135,6 +137,7 @@ u64 lc_lanes_used(struct lc_lanes *lanes)
 static int open_devices(struct lc_volume *vol)
 {
 	static struct lc_lanes lanes;
+	static struct lc_pool pool;
 	const char *why;
 	int ret;
 
@@ -160,6 +163,12 @@ static int open_devices(struct lc_volume *vol)
 	EXPECT(vol->c.mark && vol->c.index && vol->c.ring);
 	lanes.ring = vol->c.ring;
 	vol->c.lanes = &lanes;
+	vol->c.pool = &pool;
+	lc_warm_init(&vol->c.warm);
+	vol->c.env.params.warm = 1;
+	/* Most media have nothing that is believed. */
+	if (vol->c.sb.generation & 4 && !vol->c.sb.warm_segment)
+		vol->c.sb.warm_segment = 1;
 	vol->c.nr_lanes = 1 + vol->c.sb.generation % 3;
 	return 0;
 }
@@ -238,6 +247,41 @@ static int start(struct volume *v, struct medium *medium)
 	return ret;
 }
 
+static void nothing_work(struct work_struct *work)
+{
+	(void)work;
+}
+
+/* The scan after a crash, to its end: whatever the medium holds, only clean copies are added. */
+static void warm_up(struct volume *v)
+{
+	struct workqueue_struct *wq = alloc_workqueue("scan", 0, 0);
+	static struct work_struct nothing;
+	struct lc_cache *c = &v->vol.c;
+	u64 dirty = lc_index_dirty(c->index), cached = lc_index_cached(c->index), i;
+	struct lc_warmup *warmup = lc_warmup_create(c);
+	struct work_struct *work;
+
+	under_test = v;
+	EXPECT(wq && warmup);
+	INIT_WORK(&nothing, nothing_work);
+	c->verify_wq = wq;
+	c->env.refill = (struct lc_kick){ wq, &nothing };
+	/* As if the tail had passed all of it: then the scan takes what replay has left out. */
+	c->warm.tail_seq = ~0ULL;
+	lc_warmup_resume(warmup);
+	while ((work = list_first_entry_or_null(&shim_works, struct work_struct, entry)))
+		shim_run(work);
+	EXPECT(!c->warm.scanning && !c->warm.left && !kernel.nr_outside);
+	EXPECT(lc_index_dirty(c->index) == dirty);
+	EXPECT(lc_index_cached(c->index) >= cached + c->warm.entered);
+	for (i = 0; i < c->ring->nr; i++)
+		EXPECT(!c->ring->segments[i].filling);
+	lc_warmup_quiesce(warmup);
+	lc_warmup_destroy(warmup);
+	destroy_workqueue(wq);
+}
+
 static void stop(struct volume *v)
 {
 	under_test = v;
@@ -252,6 +296,7 @@ static void forget(struct volume *v)
 	lc_super_destroy(v->vol.c.super);
 	lc_index_destroy(v->vol.c.index);
 	lc_ring_destroy(v->vol.c.ring);
+	lc_warm_end(&v->vol.c.warm);
 	EXPECT(!shim_heap_used());
 }
 
@@ -413,6 +458,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		EXPECT(second.started);
 		expect_same(&first, &second, false);
 	}
+	if (second.started)
+		warm_up(&second);
 	forget(&second);
 	return 0;
 }
