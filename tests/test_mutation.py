@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Mutants as records: each change finds its function, and what is not one place is refused."""
 
+import shutil
+
 import pytest
 
-from lib import mutation
+from lib import host, mutation
 
 SOURCE = """\
 static int first(int a);
@@ -103,3 +105,14 @@ def test_head(tree):
         ("x", "something", "")
     with pytest.raises(ValueError, match="Hazard"):
         record.field("Hazard")
+
+
+@pytest.mark.parametrize("path", [
+    path for folder in ("explore/mutants", "explore/mutants/memory", "fuzz/mutants", "sim/mutants")
+    for path in mutation.records(host.TESTS / folder)], ids=lambda path: path.stem)
+def test_records_match_the_sources(path, tmp_path):
+    """Of these, a run tries only some: each finds the lines that it changes."""
+    for edit in mutation.read(path).edits:
+        (tmp_path / edit.file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(host.TOP / edit.file, tmp_path / edit.file)
+    mutation.apply(path, tmp_path)
