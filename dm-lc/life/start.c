@@ -74,10 +74,11 @@ int lc_start_more_buffers(struct lc_cache *c, u32 buffers)
 {
 	int ret;
 
-	if (buffers <= READ_ONCE(c->pool->nr))
+	/* In other modes nothing is handed out, and the superblock may be another life's (HB2). */
+	if (buffers <= READ_ONCE(c->pool->nr) || lc_mode(&c->health) != LC_MODE_RW ||
+	    lc_ssd_failed(&c->health))
 		return 0;
-	ret = lc_mode(&c->health) == LC_MODE_RW && !lc_ssd_failed(&c->health) ?
-	      lc_super_set_ahead(c->super, most_ahead(c, buffers)) : -EIO;
+	ret = lc_super_set_ahead(c->super, most_ahead(c, buffers));
 	if (ret)
 		lc_warn(&c->env, "the superblock cannot be written, error %d: no more buffers than before",
 			ret);

@@ -3,7 +3,7 @@
  * The scan that brings clean copies back after a crash, in the background.
  *
  * start.c says which segments it reads, if any.  It runs once in a life, while the volume is not
- * suspended.  docs/design.rst, "Warm after a crash", has the invariants (WS1 to WS8), and warm.h
+ * suspended.  docs/design.rst, "Warm after a crash", has the invariants (WS1 to WS9), and warm.h
  * says how it meets the rest of the volume.
  *
  * It reads one header at a time.  A step of its work reads a segment, or takes a few headers, so

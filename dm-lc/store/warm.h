@@ -40,7 +40,7 @@ struct lc_warm {
 	spinlock_t lock;		/* inside a bucket lock */
 	struct lc_ranges touched;	/* WS6; lock */
 	bool scanning;			/* lock, READ_ONCE() */
-	bool full;			/* touched has lost a range: nothing may enter; lock */
+	bool full;			/* touched is: nothing enters; lock, READ_ONCE() */
 	bool missed;			/* touched has a range for nothing; lock */
 	/*
 	 * WS3: no scan believes a copy in a lower segment.  At most what the superblock says, or is
