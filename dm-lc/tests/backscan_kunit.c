@@ -152,6 +152,18 @@ static void above_a_later_life(struct kunit *test)
 	expect_taken(test, headers, " 99 98 97");
 }
 
+/* The same, but the first record of life 4 does not tell that it began below segment 48. */
+static void first_record_elsewhere(struct kunit *test)
+{
+	static const struct header headers[] = {
+		{ 49, 4, 98, 98 }, { 48, 3, 80, 97, 9 }, { 48, 3, 80, 97 }, { 47, 4, 98, 99 },
+		{ 46, 3, 80, 97 },
+		{}
+	};
+
+	expect_taken(test, headers, " 99 98 97");
+}
+
 /* The same, with the records of life 4 above it: they tell where it began. */
 static void where_a_later_life_began(struct kunit *test)
 {
@@ -327,6 +339,7 @@ static struct kunit_case backscan_cases[] = {
 	KUNIT_CASE(dead_records),
 	KUNIT_CASE(dead_for_a_missing_one),
 	KUNIT_CASE(above_a_later_life),
+	KUNIT_CASE(first_record_elsewhere),
 	KUNIT_CASE(where_a_later_life_began),
 	KUNIT_CASE(life_is_missing),
 	KUNIT_CASE(life_is_late),

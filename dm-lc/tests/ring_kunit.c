@@ -257,6 +257,27 @@ static void filling_several(struct kunit *test)
 	lc_ring_destroy(ring);
 }
 
+/* A segment of an earlier life: as long as its place was not handed out (WS7). */
+static void filling_old(struct kunit *test)
+{
+	struct lc_geometry geo;
+	struct lc_ring *ring = ring_create(test, &geo);
+	u64 number;
+
+	use_up(test, ring, 3);
+	KUNIT_EXPECT_TRUE(test, lc_ring_fill_old(ring, 1));
+	KUNIT_EXPECT_FALSE(test, lc_ring_take(ring, 0, &number));
+	lc_ring_filled(ring, 1);
+	KUNIT_EXPECT_TRUE(test, lc_ring_take(ring, 0, &number));
+	KUNIT_EXPECT_EQ(test, number, geo.nr_segments + 1);
+	KUNIT_EXPECT_FALSE(test, lc_ring_fill_old(ring, 1));
+	KUNIT_EXPECT_TRUE(test, lc_ring_fill_old(ring, 2));
+	KUNIT_EXPECT_TRUE(test, lc_ring_blocked(ring));
+	lc_ring_filled(ring, 2);
+	KUNIT_EXPECT_FALSE(test, lc_ring_blocked(ring));
+	lc_ring_destroy(ring);
+}
+
 /* Counted from the number of the slot's own segment, wherever in the ring that is. */
 static void half_a_lap(struct kunit *test)
 {
@@ -356,6 +377,7 @@ static struct kunit_case ring_cases[] = {
 	KUNIT_CASE(waiting),
 	KUNIT_CASE(filling),
 	KUNIT_CASE(filling_several),
+	KUNIT_CASE(filling_old),
 	KUNIT_CASE(half_a_lap),
 	KUNIT_CASE_SLOW(no_lost_wakeup),
 	{}
