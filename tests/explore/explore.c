@@ -10,7 +10,9 @@
  * from the last of them the path goes on.
  */
 #include <getopt.h>
+#include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "action.h"
 #include "crash.h"
@@ -100,6 +102,45 @@ void path_tell(const struct path *told)
 		printf("violation of %s: %s\n", verdict_names[world->trouble], world->why);
 	else
 		printf("fine\n");
+}
+
+/* The sanitizers tell more of a fault. */
+#ifdef SHIM_MALLOC
+#define SANITIZED	true
+#else
+#define SANITIZED	false
+#endif
+
+/* What is running, for fault(). */
+static struct {
+	u64 seed;
+	const u64 *state;
+} running;
+
+/* The module's lists or memory are broken.  The stack may be a task's, and used up. */
+static void fault(int number)
+{
+	char said[128];
+	int len = snprintf(said, sizeof(said),
+			   "violation of warning: signal %d\nrepeat with: explore --seed %llu"
+			   " behind state %llu\n", number, running.seed,
+			   running.state ? *running.state : 0);
+
+	if (write(STDOUT_FILENO, said, len) < 0)
+		_exit(2);
+	_exit(1);
+}
+
+static void tell_faults(void)
+{
+	static u8 stack[64 << 10];
+	stack_t own = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	struct sigaction action = { .sa_handler = fault, .sa_flags = SA_ONSTACK };
+
+	sigaltstack(&own, NULL);
+	sigaction(SIGSEGV, &action, NULL);
+	sigaction(SIGBUS, &action, NULL);
+	sigaction(SIGFPE, &action, NULL);
 }
 
 /* A state that is wrong, or that was asked for: the path to it, and what happens on it. */
@@ -301,6 +342,8 @@ static bool explore_seed(u64 seed)
 	u64 state = 0;
 	u32 i;
 
+	running.seed = seed;
+	running.state = &state;
 	world->rng.state = seed;
 	params_draw(&params, &world->rng);
 	if (options.params && !params_read(&params, strdupa(options.params)))
@@ -455,6 +498,8 @@ int main(int argc, char **argv)
 			return usage();
 		}
 	}
+	if (!SANITIZED)
+		tell_faults();
 	life_images_alloc();
 	if (!files)
 		return optind < argc ? usage() : explore();
