@@ -142,12 +142,18 @@ static void forget_work(struct work_struct *work)
 
 static int write_ended(struct lc_around *around, struct lc_request *io, blk_status_t error)
 {
+	struct bio *bio = lc_request_bio(io);
 	struct lc_cache *c = around->c;
 
 	lc_doubt_changed(&c->doubt, io->claim.first, io->claim.last);
 	/* A disk without FUA was flushed, perhaps in vain (DB3).  promote.c counts its own. */
 	if (error && io->around != LC_AROUND_THROUGH)
-		lc_doubt_fua_failed(&c->doubt, c->env.backing, lc_request_bio(io)->bi_opf);
+		lc_doubt_fua_failed(&c->doubt, bio->bi_opf);
+	/* Or the FLUSH of somebody else has failed before that one, and dropped the write (DB3). */
+	if (!error && bio->bi_opf & REQ_FUA && lc_doubt_failures(&c->doubt) != io->failures) {
+		error = BLK_STS_IOERR;
+		bio->bi_status = error;
+	}
 	/* Before the bio ends: a FLUSH that comes afterwards must find it (AR4). */
 	atomic64_inc(&around->ended);
 	if (error || io->around == LC_AROUND_REST ||
@@ -399,6 +405,7 @@ void lc_around_send(struct lc_around *around, struct lc_request *io, bool worker
 	struct bio *bio = lc_request_bio(io);
 
 	look_at_failures(around);
+	io->failures = lc_doubt_failures(&c->doubt);
 	atomic64_inc(&c->around_begun);
 	lc_doubt_changed(&c->doubt, io->claim.first, io->claim.last);
 	lc_stats_around(&c->stats, io->iter.bi_size);

@@ -67,6 +67,7 @@ struct lc_group {
 	u32 users;			/* of lc_groups_take(); lock */
 	enum stage stage;		/* lock */
 	bool abandoned;			/* GR5; set under lock, READ_ONCE() */
+	u32 flush_failures;		/* of the SSD, before it was sent */
 	u64 seq;			/* durable when it was opened: others may still be filled */
 	u64 blocks[LC_GROUP_BLOCKS];	/* or NO_BLOCK; of the slot's taker; READ_ONCE() */
 	void *pages[LC_HEADER_SLOTS + LC_GROUP_BLOCKS];
@@ -258,19 +259,18 @@ static void close_region(struct lc_groups *groups)
 }
 
 /*
- * GR4.  The last segment that is ready is taken only while nobody writes: refill soon has another
- * one.  As long as the speed of the SSD is not known there is never more than one.
+ * GR4.  While nobody writes refill keeps one ready, and soon has another one.  As long as the speed
+ * of the SSD is not known there is never more than one.
  */
 static bool plenty_of_space(const struct lc_cache *c)
 {
 	u64 segments = min_t(u64, lc_alloc_ready(c->alloc),
 			     READ_ONCE(lc_lanes_here(c->lanes)->nr_ready));
+	bool idle = time_after(jiffies, READ_ONCE(c->env.last_write) + HZ);
 
-	return lc_ring_spares(c->ring) &&
-	       lc_throttle_plenty(segments, READ_ONCE(c->alloc->most_ready)) &&
-	       (segments > 1 || (segments && time_after(jiffies,
-							READ_ONCE(c->env.last_write) + HZ))) &&
-	       !lc_submit_enough(c->submit);
+	return lc_ring_spares(c->ring) && !lc_submit_enough(c->submit) &&
+	       (idle ? segments > 0 : segments > 1 &&
+		lc_throttle_plenty(segments, READ_ONCE(c->alloc->most_ready)));
 }
 
 /* @least: slots */
@@ -369,7 +369,8 @@ static void end_work(struct work_struct *work)
 {
 	struct lc_group *group = container_of(work, struct lc_group, work);
 	struct lc_cache *c = group->groups->c;
-	bool written = !group->bio.bi_status && !lc_ssd_failed(&c->health);
+	bool written = !group->bio.bi_status && !lc_ssd_failed(&c->health) &&
+		       lc_env_fua_kept(&c->env, group->flush_failures);
 	u32 valid = 0, i;
 
 	bio_uninit(&group->bio);
@@ -386,8 +387,8 @@ static void group_written(struct bio *bio)
 	struct lc_group *group = bio->bi_private;
 	struct lc_cache *c = group->groups->c;
 
-	/* Without FUA the block layer has sent a FLUSH: perhaps that has failed (F2). */
-	if (bio->bi_status && !bdev_fua(c->env.cache))
+	/* A disk without FUA was flushed, and perhaps that has failed (F2). */
+	if (bio->bi_status)
 		lc_log_flush_failed(c->log);
 	INIT_WORK(&group->work, end_work);
 	queue_work(c->verify_wq, &group->work);
@@ -430,10 +431,7 @@ static u32 seal(struct lc_group *group)
 	return nr;
 }
 
-/*
- * With FUA, because the blocks are read from there as soon as they are valid: a FLUSH that fails
- * later may lose what is volatile, and nobody would write it again (GR6).
- */
+/* With FUA: the blocks are read from there at once, and nobody would write them again (GR6). */
 static void send(struct lc_group *group)
 {
 	struct lc_cache *c = group->groups->c;
@@ -449,6 +447,7 @@ static void send(struct lc_group *group)
 			       offset_in_page(group->pages[i]));
 	bio->bi_end_io = group_written;
 	bio->bi_private = group;
+	group->flush_failures = READ_ONCE(c->env.ssd_flush_failures);
 	lc_env_sent(&c->env, c->env.cache, bio->bi_opf, bio->bi_iter.bi_size);
 	/* A read of what was there before, that sees new data, sees the segment's number (H1). */
 	smp_mb();

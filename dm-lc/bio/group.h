@@ -24,12 +24,13 @@
  *      sent yet are abandoned.  So refill waits for the write of one group at most, and for no
  *      read of the HDD.
  *  GR4 A region is taken only while there is plenty of space: a quarter of the segments is free,
- *      and refill has at least half of what it keeps ready (throttle.h).  The last segment that is
- *      ready is taken only if nobody has written for a second.
+ *      and refill has at least half of what it keeps ready (throttle.h), and more than one.  If
+ *      nobody has written for a second, one is enough.
  *  GR5 Once a group is abandoned, only the task that abandons it changes a node for it.  Others
  *      look under the bucket lock.  So none touches a slot that has new content.
- *  GR6 A valid block is durable on the SSD: its group was written with FUA.  So a FLUSH that fails
- *      (F2) takes nothing from the blocks that are read from there.
+ *  GR6 A valid block is durable on the SSD: its group was written with FUA, and no FLUSH has failed
+ *      meanwhile.  So a FLUSH that fails (F2) takes nothing from the blocks that are read from
+ *      there.
  */
 #ifndef LC_GROUP_H
 #define LC_GROUP_H

@@ -135,7 +135,7 @@ static void transfer_end(struct bio *bio)
 
 	/* Before a FLUSH of writeback is believed (DB3). */
 	if (bio->bi_status && bio_op(bio) == REQ_OP_WRITE)
-		lc_doubt_fua_failed(&c->doubt, c->env.backing, bio->bi_opf);
+		lc_doubt_fua_failed(&c->doubt, bio->bi_opf);
 	queue_work(one->promote->c->verify_wq, &one->work);
 }
 

@@ -157,7 +157,7 @@ static int create_cache(struct lc_cache *c, u32 nr_lanes)
 	lc_sums_init(&c->sums, c->sb.geo.nr_slots);
 	if (mempool_init_page_pool(&c->slot_pages, SLOT_PAGES, 1))
 		return -ENOMEM;
-	c->mark = lc_mark_create(&c->env, lc_super_lock(c->super));
+	c->mark = lc_mark_create(&c->env, lc_super_lock(c->super), &c->doubt);
 	if (!c->mark)
 		goto exit_slot_pages;
 	c->index = lc_index_create(c->sb.geo.nr_slots, c->sb.geo.seg_slots);

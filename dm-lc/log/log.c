@@ -274,6 +274,7 @@ static void redo_undurable(struct lc_log *log)
 
 	lockdep_assert_held(&log->lock);
 	log->flush_gen++;
+	WRITE_ONCE(log->env->ssd_flush_failures, log->flush_gen);
 	log->written_seq = log->durable_seq;
 	list_for_each_entry(rec, &log->pending, list) {
 		if (rec->stage != LC_RECORD_WRITTEN)
@@ -559,6 +560,9 @@ static void record_written(struct lc_log *log, struct lc_record *rec, blk_status
 
 	spin_lock_irqsave(&log->lock, flags);
 	trace_lc_record_written(log->env->dev, rec->seq, status);
+	/* A disk without FUA was flushed behind it, and perhaps that has failed (F2). */
+	if (status && rec->durable_when_written)
+		redo_undurable(log);
 	if (status || rec->flush_gen != log->flush_gen) {
 		record_failed(log, rec);
 	} else {

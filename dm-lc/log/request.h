@@ -68,6 +68,7 @@ struct lc_request {
 	union {
 		u64 target;		/* flush: seq that must be durable */
 		u64 segment;		/* read of the SSD: number of the segment */
+		u32 failures;		/* write around the log: lc_doubt_failures() before */
 	};
 	u32 position;			/* read of the SSD: a slot of it */
 	bool on_ssd;			/* read: mapped there */

@@ -86,7 +86,7 @@ void lc_doubt_end(struct lc_doubt *doubt, bool well)
 		if (well)
 			left &= ~doubt->taken[i];	/* DB2 */
 		else
-			left |= doubt->covered[i];
+			left |= doubt->covered[i] | doubt->sent[i];	/* sent meanwhile */
 		WRITE_ONCE(doubt->doubtful[i], left);
 	}
 	memset(doubt->covered, 0, sizeof(doubt->covered));
@@ -108,9 +108,9 @@ void lc_doubt_flush_failed(struct lc_doubt *doubt)
 	spin_unlock_irqrestore(&doubt->lock, flags);
 }
 
-void lc_doubt_fua_failed(struct lc_doubt *doubt, struct block_device *backing, blk_opf_t opf)
+void lc_doubt_fua_failed(struct lc_doubt *doubt, blk_opf_t opf)
 {
-	if (opf & REQ_FUA && !bdev_fua(backing))
+	if (opf & REQ_FUA)
 		lc_doubt_flush_failed(doubt);
 }
 

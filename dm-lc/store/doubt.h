@@ -12,9 +12,10 @@
  * Invariants
  *  DB1 A sector of a sample that is sent to the HDD, by any sender and with any result, is in
  *      `sent` until a FLUSH of the HDD begins after the end of the write.  It is in `covered`
- *      until that FLUSH ends, and in `doubtful` from then on if the FLUSH has failed.  A life
- *      begins with all sectors in `sent`, because an earlier life may have left them in the
- *      HDD's cache.  The mark is written with a FLUSH, and `sent` is empty afterwards.
+ *      until that FLUSH ends, and in `doubtful` from then on if the FLUSH has failed.  So are those
+ *      in `sent` then: what came after the FLUSH began may have been dropped, too.  A life begins
+ *      with all sectors in `sent`, because an earlier life may have left them in the HDD's cache.
+ *      The mark is written with a FLUSH, and `sent` is empty afterwards.
  *  DB2 A sector leaves `doubtful` only when the HDD has taken a write of it that began after the
  *      FLUSH that failed, and a FLUSH that began after the end of that write has succeeded.
  *      Less is not enough: neither a FLUSH that succeeds, nor a cache without dirty blocks, nor
@@ -23,8 +24,9 @@
  *
  *  DB3 A FLUSH of the HDD that fails, whoever sent it, counts as one that has failed for all that
  *     was written before it, by whomever.  So those who wrote compare the number of failures:
- *     writeback before its first write of a batch and after its FLUSH, and the FLUSH of a user
- *     after writes around the log (around.h).  If it has changed, nothing of that is believed.
+ *     writeback before its first write of a batch and after its FLUSH, the FLUSH of a user after
+ *     writes around the log (around.h), and those who write with FUA, before and after it: the HDD
+ *     may have no FUA.  If it has changed, nothing of that is believed.
  *
  * The HDD may return anything for a discarded block, and something else the next time.  So a
  * discard adds its sectors to `sent`, before it is sent and again when it has ended, and takes none
@@ -128,13 +130,12 @@ void lc_doubt_flush_failed(struct lc_doubt *doubt);
 /**
  * lc_doubt_fua_failed() - a write of a user has failed on the HDD
  * @doubt: of the volume
- * @backing: the HDD
  * @opf: of the write
  *
- * If it had FUA, and the HDD has no such thing, the block layer has flushed that after the write:
- * what failed may be the FLUSH.  Any context, before the bio ends.
+ * If it had FUA, and the HDD, or what it is stacked on, has no such thing, the block layer has
+ * flushed that after the write: what failed may be the FLUSH.  Any context, before the bio ends.
  */
-void lc_doubt_fua_failed(struct lc_doubt *doubt, struct block_device *backing, blk_opf_t opf);
+void lc_doubt_fua_failed(struct lc_doubt *doubt, blk_opf_t opf);
 
 /* How many FLUSHes of the HDD have failed (DB3)?  Any context. */
 u32 lc_doubt_failures(const struct lc_doubt *doubt);

@@ -45,6 +45,8 @@ struct lc_env {
 	struct lc_kick fill;		/* a segment is wanted whose place is being filled */
 	struct lc_health *health;	/* to be told of failures */
 	struct lc_stats *stats;		/* NULL until they exist, while the volume is loaded */
+	/* FLUSHes of the SSD that have failed (F2); under the log's lock, READ_ONCE() */
+	u32 ssd_flush_failures;
 	unsigned long last_write;	/* jiffies, approximate, for idle detection; READ_ONCE() */
 	unsigned long last_hdd_read;	/* the same of what others read there (Y); READ_ONCE() */
 };
@@ -56,6 +58,21 @@ static inline void lc_stamp(unsigned long *stamp)
 
 	if (READ_ONCE(*stamp) != now)
 		WRITE_ONCE(*stamp, now);
+}
+
+/**
+ * lc_env_fua_kept() - was a FUA write of the SSD that has ended well made durable?
+ * @env: of the volume
+ * @failures: env->ssd_flush_failures before it was sent
+ *
+ * Without FUA the block layer sends a write and a FLUSH.  A FLUSH of somebody else that fails
+ * between the two may drop what was written, and the FLUSH that follows does not tell (F2).  A
+ * device that takes FUA may be stacked on one that does not, which bdev_fua() does not tell.  Any
+ * context.
+ */
+static inline bool lc_env_fua_kept(const struct lc_env *env, u32 failures)
+{
+	return READ_ONCE(env->ssd_flush_failures) == failures;
 }
 
 /* A bio of dm-lc's own, of @bytes, is sent to one of the devices.  Any context. */

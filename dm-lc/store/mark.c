@@ -11,6 +11,7 @@
 #include <linux/string.h>
 
 #include "format/pairing.h"
+#include "store/doubt.h"
 #include "store/env.h"
 #include "store/io.h"
 #include "store/mark.h"
@@ -18,12 +19,14 @@
 struct lc_hdd_mark {
 	struct lc_env *env;		/* constant */
 	struct mutex *lock;		/* constant; the superblock's, see super.h */
+	const struct lc_doubt *doubt;	/* constant; counts the FLUSHes of the HDD that fail */
 	struct lc_mark_info info;	/* lock */
 	void *block;			/* 4 KiB for I/O; lock */
 	u8 whole;			/* copy that was read, or written last; lock */
 };
 
-struct lc_hdd_mark *lc_mark_create(struct lc_env *env, struct mutex *lock)
+struct lc_hdd_mark *lc_mark_create(struct lc_env *env, struct mutex *lock,
+				   const struct lc_doubt *doubt)
 {
 	struct lc_hdd_mark *mark = kzalloc(sizeof(*mark), GFP_KERNEL);
 
@@ -31,6 +34,7 @@ struct lc_hdd_mark *lc_mark_create(struct lc_env *env, struct mutex *lock)
 		return NULL;
 	mark->env = env;
 	mark->lock = lock;
+	mark->doubt = doubt;
 	mark->block = kmalloc(LC_SLOT_BYTES, GFP_KERNEL);
 	if (!mark->block) {
 		kfree(mark);
@@ -52,6 +56,7 @@ static int write_mark(struct lc_hdd_mark *mark)
 {
 	const blk_opf_t opf = REQ_OP_WRITE | REQ_META | LC_IO_COMMIT | REQ_PREFLUSH | REQ_FUA;
 	const u8 order[] = { !mark->whole, mark->whole };
+	u32 failures = lc_doubt_failures(mark->doubt);
 	const struct lc_sb *sb = mark->env->sb;
 	unsigned int i, copy;
 	int ret;
@@ -67,6 +72,9 @@ static int write_mark(struct lc_hdd_mark *mark)
 		ret = lc_io_sync(mark->env->backing, opf,
 				 lc_format_mark_address(sb->mark_offset, copy), mark->block,
 				 LC_SLOT_BYTES);
+		/* As in write_super(): a FLUSH that failed beside it may have dropped it (DB3). */
+		if (!ret && lc_doubt_failures(mark->doubt) != failures)
+			ret = -EIO;
 		if (ret)
 			return ret;
 		mark->whole = copy;

@@ -15,6 +15,7 @@
 
 #include <linux/types.h>
 
+struct lc_doubt;
 struct lc_env;
 struct lc_hdd_mark;
 struct lc_lost;
@@ -24,10 +25,12 @@ struct mutex;
  * lc_mark_create() - allocate the state of a volume's mark
  * @env: of the volume, whose superblock is loaded before any other call
  * @lock: of the superblock; outlives the mark
+ * @doubt: of the volume; outlives the mark
  *
  * Return: the mark, for lc_mark_destroy(), or NULL without memory.
  */
-struct lc_hdd_mark *lc_mark_create(struct lc_env *env, struct mutex *lock);
+struct lc_hdd_mark *lc_mark_create(struct lc_env *env, struct mutex *lock,
+				   const struct lc_doubt *doubt);
 
 /* Free the mark.  No call is in progress.  @mark may be NULL. */
 void lc_mark_destroy(struct lc_hdd_mark *mark);

@@ -119,6 +119,7 @@ static int write_super(struct lc_super *super, bool third)
 {
 	const blk_opf_t opf = REQ_OP_WRITE | REQ_META | LC_IO_COMMIT | REQ_PREFLUSH | REQ_FUA;
 	const u8 order[LC_SB_COPIES] = { !super->whole, super->whole, 2 };
+	u32 failures = READ_ONCE(super->env->ssd_flush_failures);
 	unsigned int i, copy;
 	int ret;
 
@@ -131,6 +132,9 @@ static int write_super(struct lc_super *super, bool third)
 		ret = lc_io_sync_told(super->env->cache, opf,
 				      lc_format_sb_address(&super->sb->geo, copy), super->block,
 				      LC_SLOT_BYTES, super->flush_failed, super->arg);
+		/* A copy that may be gone is written again, before the other one (F2). */
+		if (!ret && !lc_env_fua_kept(super->env, failures))
+			ret = -EIO;
 		/* The third copy is for people who search, not for recovery. */
 		if (ret && copy < 2)
 			return ret;

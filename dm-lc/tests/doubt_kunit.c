@@ -71,6 +71,21 @@ static void failed_flush(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, lc_doubt_any(&doubt));
 }
 
+/* A user writes while a FLUSH is on its way, which fails: it may have dropped that, too. */
+static void sent_meanwhile(struct kunit *test)
+{
+	begin_life();
+	lc_doubt_begin(&doubt);
+	lc_doubt_changed(&doubt, 3, 3);
+	lc_doubt_changed(&doubt, 3, 3);
+	lc_doubt_end(&doubt, false);
+	flush(true);
+	KUNIT_EXPECT_TRUE(test, lc_doubt_any(&doubt));
+	put(3, 0xff);
+	flush(true);
+	KUNIT_EXPECT_FALSE(test, lc_doubt_any(&doubt));
+}
+
 /* DB2: no FLUSH alone, no write alone, and no write before the FLUSH that failed. */
 static void written_again(struct kunit *test)
 {
@@ -169,6 +184,7 @@ static void earlier_life(struct kunit *test)
 static struct kunit_case doubt_cases[] = {
 	KUNIT_CASE(samples),
 	KUNIT_CASE(failed_flush),
+	KUNIT_CASE(sent_meanwhile),
 	KUNIT_CASE(written_again),
 	KUNIT_CASE(in_part),
 	KUNIT_CASE(discards),

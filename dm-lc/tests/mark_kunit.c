@@ -268,6 +268,19 @@ static void failed_write_spares_the_whole_copy(struct kunit *test)
 	}
 }
 
+/* As failed_flush_beside_a_copy_counts() of the superblock, on the hard disk (DB3). */
+static void failed_flush_beside_a_copy_counts(struct kunit *test)
+{
+	struct pair *pair = pair_create(test, LAYOUT_FRONT);
+
+	KUNIT_EXPECT_EQ(test, check_with(pair, LAYOUT_FRONT, one_behind), 0);
+	pair->flushing = 0;
+	KUNIT_EXPECT_EQ(test, set_epoch(pair, 4), -EIO);
+	KUNIT_EXPECT_STREQ(test, pair_story(pair), "m1");
+	KUNIT_EXPECT_EQ(test, set_epoch(pair, 4), 0);
+	KUNIT_EXPECT_STREQ(test, pair_story(pair), "m1 m0");
+}
+
 /* With what is lost; once one copy says so, the cache is never replayed again (S1). */
 static void abandons(struct kunit *test)
 {
@@ -338,6 +351,7 @@ static struct kunit_case mark_cases[] = {
 	KUNIT_CASE(damaged_copies),
 	KUNIT_CASE(whole_copy_is_written_last),
 	KUNIT_CASE(failed_write_spares_the_whole_copy),
+	KUNIT_CASE(failed_flush_beside_a_copy_counts),
 	KUNIT_CASE(abandons),
 	KUNIT_CASE(used_since),
 	{}

@@ -15,6 +15,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include "../store/doubt.h"
 #include "../store/env.h"
 #include "../store/health.h"
 #include "../store/mark.h"
@@ -48,6 +49,7 @@ struct pair {
 	struct kunit *test;
 	struct lc_env env;
 	struct lc_health health;
+	struct lc_doubt doubt;
 	struct lc_sb sb;		/* in memory, lc_super_load() fills it */
 	struct lc_super *super;
 	struct lc_hdd_mark *mark;
@@ -57,6 +59,7 @@ struct pair {
 	struct pair_write writes[PAIR_WRITES];
 	u32 nr_writes, nr_reads;
 	u32 failing;			/* number of a write in writes[], or PAIR_NONE */
+	u32 flushing;			/* the same; a FLUSH of somebody else fails behind it */
 	u32 told;			/* failed writes of the superblock */
 	struct task_struct *teller;	/* of the last one */
 	char story[4 * PAIR_WRITES];
@@ -75,6 +78,11 @@ static void pair_do_write(struct pair_disk *disk, struct bio *bio)
 		len = PAIR_TORN;
 	}
 	memcpy(disk->bytes + address, bvec_virt(bio->bi_io_vec), len);
+	if (pair->nr_writes == pair->flushing) {
+		pair->env.ssd_flush_failures += disk == &pair->disk[SSD];
+		if (disk == &pair->disk[HDD])
+			lc_doubt_flush_failed(&pair->doubt);
+	}
 	if (pair->nr_writes < PAIR_WRITES)
 		pair->writes[pair->nr_writes++] = (struct pair_write) {
 			.disk = disk - pair->disk, .address = address, .opf = bio->bi_opf,
@@ -162,6 +170,7 @@ static inline const char *pair_story(struct pair *pair)
 	}
 	pair->nr_writes = 0;
 	pair->failing = PAIR_NONE;
+	pair->flushing = PAIR_NONE;
 	return pair->story;
 }
 
@@ -242,7 +251,7 @@ static inline int pair_load(struct pair *pair, const char **why)
 	pair_stop(pair);
 	pair->super = lc_super_create(&pair->env, &pair->sb, pair_flush_failed, pair);
 	KUNIT_ASSERT_NOT_NULL(pair->test, pair->super);
-	pair->mark = lc_mark_create(&pair->env, lc_super_lock(pair->super));
+	pair->mark = lc_mark_create(&pair->env, lc_super_lock(pair->super), &pair->doubt);
 	KUNIT_ASSERT_NOT_NULL(pair->test, pair->mark);
 	ret = lc_super_load(pair->super, why);
 	lc_place_init(&pair->env.place, &pair->sb);
@@ -303,6 +312,7 @@ static inline struct pair *pair_create(struct kunit *test, enum formatted_layout
 	KUNIT_ASSERT_NOT_NULL(test, pair);
 	pair->test = test;
 	pair->failing = PAIR_NONE;
+	pair->flushing = PAIR_NONE;
 	for (i = 0; i < NR_DISKS; i++) {
 		pair->disk[i].pair = pair;
 		INIT_WORK(&pair->disk[i].work, pair_end_bio);
@@ -313,6 +323,7 @@ static inline struct pair *pair_create(struct kunit *test, enum formatted_layout
 	lc_name_init(&pair->env.name, NULL, "kunit");
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, pair_destroy, pair), 0);
 	pair_format(pair, layout);
+	lc_doubt_init(&pair->doubt, pair->sb_media.volume_sectors >> LC_BLOCK_SHIFT);
 	pair->env.cache = pair_disk_create(pair, SSD, PAIR_SSD_BYTES);
 	pair->env.backing = pair_disk_create(pair, HDD, pair->sb_media.backing_bytes);
 	pair_put_both(pair);

@@ -343,6 +343,35 @@ static void through_failed(struct kunit *test)
 	fake_expect_flushes(fake, 0);
 }
 
+/*
+ * What has failed may be the FLUSH that a disk without FUA gets behind the write.  It may have
+ * dropped what others have written before (F2).
+ */
+static void failed_fua_takes_others_along(struct kunit *test)
+{
+	struct fake_options options = { .fua = true };
+	struct fake *fake = fake_create(test, &options);
+	struct bio *first, *second;
+	struct fake_io *fio;
+
+	fake_write(fake, 0, 1);
+	fio = fake_flush(fake);
+	first = fake_take(fake, 1);
+	KUNIT_ASSERT_TRUE(test, first->bi_opf & REQ_FUA);
+	fake_write(fake, 10, 1);
+	lc_lane_seal(fake->c.lanes->lane[0], false, false);
+	second = fake_take(fake, 2);
+	KUNIT_EXPECT_FALSE(test, second->bi_opf & REQ_FUA);
+	fake_end(second, BLK_STS_OK);
+	fake_end(first, BLK_STS_IOERR);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(fake->c.env.ssd_flush_failures), 1);
+	fake_finish(fake, 1, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fio->ended, 0);
+	fake_finish(fake, 2, BLK_STS_OK);
+	fake_finish(fake, 0, BLK_STS_OK);
+	KUNIT_EXPECT_EQ(test, fake_durable(fake), 2);
+}
+
 /* A FLUSH that others sent failed meanwhile: the record counts as not written (F2). */
 static void flush_failed_meanwhile(struct kunit *test)
 {
@@ -457,6 +486,7 @@ static struct kunit_case submit_cases[] = {
 	KUNIT_CASE(unflushed),
 	KUNIT_CASE(through),
 	KUNIT_CASE(through_failed),
+	KUNIT_CASE(failed_fua_takes_others_along),
 	KUNIT_CASE(flush_failed_meanwhile),
 	KUNIT_CASE(through_no_more),
 	KUNIT_CASE(through_dead),

@@ -150,6 +150,22 @@ static void failed_flush_is_told_by_its_end(struct kunit *test)
 	KUNIT_EXPECT_PTR_NE(test, pair->teller, current);
 }
 
+/*
+ * Without FUA, in the SSD or below it, the block layer flushes a copy after it was written.  If a
+ * FLUSH of somebody else fails between the two, the copy may be gone.  It is written again, before
+ * the other one (F2).
+ */
+static void failed_flush_beside_a_copy_counts(struct kunit *test)
+{
+	struct pair *pair = started(test, LAYOUT_FRONT);
+
+	pair->flushing = 0;
+	KUNIT_EXPECT_EQ(test, lc_super_set_tail(pair->super, 9, 34), -EIO);
+	KUNIT_EXPECT_STREQ(test, pair_story(pair), "s1");
+	KUNIT_EXPECT_EQ(test, lc_super_set_tail(pair->super, 9, 34), 0);
+	KUNIT_EXPECT_STREQ(test, pair_story(pair), "s1 s0");
+}
+
 /* --- lives ----------------------------------------------------------------- */
 
 /* Superblock, then mark; the copies of the mark are those of the new life after that (T1). */
@@ -349,6 +365,7 @@ static struct kunit_case super_cases[] = {
 	KUNIT_CASE(failed_write_spares_the_whole_copy),
 	KUNIT_CASE(torn_write_leaves_a_tail),
 	KUNIT_CASE(failed_flush_is_told_by_its_end),
+	KUNIT_CASE(failed_flush_beside_a_copy_counts),
 	KUNIT_CASE(superblock_before_mark),
 	KUNIT_CASE(cut_start_can_be_repeated),
 	KUNIT_CASE(too_old_for_a_life),

@@ -157,7 +157,7 @@ static int open_devices(struct lc_volume *vol)
 		return -EINVAL;
 	vol->c.env.nr_blocks = (vol->c.sb.volume_sectors + LC_BLOCK_SECTORS - 1) / LC_BLOCK_SECTORS;
 	lc_place_init(&vol->c.env.place, &vol->c.sb);
-	vol->c.mark = lc_mark_create(&vol->c.env, lc_super_lock(vol->c.super));
+	vol->c.mark = lc_mark_create(&vol->c.env, lc_super_lock(vol->c.super), &vol->c.doubt);
 	vol->c.index = lc_index_create(vol->c.sb.geo.nr_slots, vol->c.sb.geo.seg_slots);
 	vol->c.ring = lc_ring_create(&vol->c.sb.geo);
 	EXPECT(vol->c.mark && vol->c.index && vol->c.ring);
