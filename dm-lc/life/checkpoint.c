@@ -150,6 +150,9 @@ int lc_checkpoint_write(struct lc_cache *c, u64 *nr_entries)
 			continue;
 		if (WARN_ON_ONCE(!(map.mask | map.lost)))
 			continue;	/* pending: a bug, but nothing is lost (I6) */
+		/* The HDD may have lost what was read from there: lc_hdd_may_lose(). */
+		if (map.use & LC_ADMIT_PROMOTED && lc_doubt_failures(&c->doubt))
+			continue;
 		item.slot = slot;
 		item.mask = map.mask;
 		item.lost = map.lost;

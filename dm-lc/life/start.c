@@ -201,7 +201,7 @@ void lc_stop_clean(struct lc_cache *c)
 	if (!ret)
 		ret = lc_checkpoint_write(c, &entries);
 	/* The checkpoint does not have what the index does not know (WS4). */
-	if (!ret && lc_warm_unsure(&c->warm))
+	if (!ret && (lc_warm_unsure(&c->warm) || lc_doubt_failures(&c->doubt)))
 		lc_super_note_warm(c->super, lc_lanes_used(c->lanes));
 	if (!ret)
 		ret = lc_super_end_clean(c->super, lc_log_last_seq(c->log) + 1,
