@@ -179,6 +179,18 @@ static bool too_many_unwritten(struct lc_cache *c, const struct lc_lane *lane, u
 	return used - min(used, READ_ONCE(lane_pool->nr_unflushed)) >= most;
 }
 
+/*
+ * How many segments are evicted ahead of writes?  With read_cache on, blocks could be read from
+ * them instead.  So while nobody writes, one will do.
+ */
+static u64 segments_ahead(const struct lc_cache *c)
+{
+	if (READ_ONCE(c->env.params.read_cache) &&
+	    time_after(jiffies, READ_ONCE(c->env.last_write) + HZ))
+		return 1;
+	return READ_ONCE(c->alloc->max_ready);
+}
+
 /* If fewer segments may be ready, half of these is plenty for the throttle (M2). */
 static void set_most_ready(struct lc_cache *c, u32 most)
 {
@@ -218,7 +230,7 @@ static void refill_work(struct work_struct *work)
 			added = true;
 		}
 	}
-	while (lc_alloc_ready(c->alloc) < READ_ONCE(c->alloc->max_ready) &&
+	while (lc_alloc_ready(c->alloc) < segments_ahead(c) &&
 	       !must_follow_writeback(refill)) {
 		if (!refill_segment(refill)) {
 			want_buffers = true;

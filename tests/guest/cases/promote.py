@@ -121,6 +121,32 @@ def ring_wraps(ctx):
         assert lc.fields()["parked_blocks"] == 0, lc.fields()
 
 
+@case(kernels=("stock",), disks=(Disk("ssd", "8M"), Disk("hdd", "128M")), timeout=240)
+def readers_get_nearly_all_of_the_ring(ctx):
+    """While nobody writes, one segment is evicted ahead and one is being filled; when writes come,
+    more are evicted, and none waits for long.
+    """
+    lc = LcStack(ctx.hdd, ctx.ssd, format=SMALL, read_cache="on", buffers=64)
+    lc.format()
+    on_hdd(ctx, 0, 3000, "old")
+    with lc, lc.open() as raw:
+        segments = lc.fields()["segments"]
+        # In each there are the header of its record and that of the group.  For writes refill keeps
+        # an eighth of the ring evicted.
+        want = (segments - 6) * 14
+        assert want > (segments - segments // 8 - 1) * 14
+
+        def nearly_all():
+            check(raw, range(2 * want), "old")
+            return lc.fields()["cached"] >= want
+
+        wait.until(nearly_all, 180, f"{want} blocks are cached")
+        ctx.figure("cached", f"{lc.fields()['cached']} in {segments} segments")
+        fill(raw, 0, 2 * want, "new")
+        check(raw, range(2 * want), "new")
+        assert lc.fields()["parked_blocks"] == 0, lc.fields()
+
+
 @case(disks=PAIR, timeout=120)
 def write_during_the_read_wins(ctx):
     """The hard disk's answer is held back, and meanwhile the block is written, and another one
