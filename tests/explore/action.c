@@ -69,8 +69,14 @@ static bool may_fail(const struct cmd *cmd)
 		if (rec_of_seq(seq)->nr_places >= MAX_PLACES - 1)
 			return false;
 	}
+	/* A read that is to be promoted: the user's own follows. */
+	if (cmd->owner == OWNER_READ)
+		return cmd->disk == HDD && world->params.cache && !shim_asleep(cmd->bio) &&
+		       !user_owns(cmd->bio);
 	return cmd->owner == OWNER_RECORD || cmd->owner == OWNER_LOG_FLUSH ||
-	       cmd->owner == OWNER_WRITEBACK || cmd->owner == OWNER_WRITEBACK_FLUSH;
+	       cmd->owner == OWNER_WRITEBACK || cmd->owner == OWNER_WRITEBACK_FLUSH ||
+	       cmd->owner == OWNER_GROUP || cmd->owner == OWNER_THROUGH ||
+	       cmd->owner == OWNER_AROUND;
 }
 
 static bool do_write(const struct action *a)
@@ -125,6 +131,15 @@ static bool do_user(const struct life *life, const struct action *a)
 		if (!user_can_drain(a->a))
 			return false;
 		user_drain(a->a);
+		break;
+	case ACTION_READ:
+		if (!world->params.cache || !a->b || a->b > MAX_READ || !user_can_start() ||
+		    a->a + a->b > world->params.blocks * PAGE_SECTORS)
+			return false;
+		user_read(a->a, a->b);
+		break;
+	case ACTION_IDLE:
+		world->life->idle_ns += a->a * NSEC_PER_SEC;
 		break;
 	case ACTION_MODE:
 		user_mode(a->a);
@@ -181,7 +196,7 @@ static bool do_inner(struct life *life, const struct action *a)
 	case ACTION_UNPARK:
 		return do_work(WORKER_UNPARK, 0);
 	case ACTION_SCAN:
-		return do_work(WORKER_SCAN, 0);
+		return do_work(WORKER_SCAN, a->a);
 	case ACTION_REWRITE:
 		if (!rewrite_possible())
 			return false;
@@ -336,17 +351,12 @@ void plan_draw(struct plan *p, const struct theme *theme, struct rng *rng, u64 h
 	}
 	if (chance(rng, 30))
 		p->cedes = 1 + rnd(rng, 4);
-}
-
-/*
- * Not drawn: a FLUSH of the log that fails while a superblock is written to a disk without
- * FUA, for that copy would be void, too.
- */
-static bool may_draw_failure(const struct cmd *cmd)
-{
-	if (cmd->owner == OWNER_LOG_FLUSH && world->standin->meta_busy)
-		return false;
-	return may_fail(cmd);
+	if (world->params.cache) {
+		p->reads = 4 + rnd(rng, 60);
+		/* So long that segments of promoted blocks are reused. */
+		if (chance(rng, 30))
+			p->steps += 600;
+	}
 }
 
 static bool in_bad_segment(const struct cmd *cmd)
@@ -369,7 +379,7 @@ static bool draw_complete(struct life *life, struct action *a)
 	*a = (struct action) {
 		.kind = ACTION_COMPLETE, .a = cmd->submitted - life->started, .b = cmd->ordinal,
 	};
-	if (plan.fails && may_draw_failure(cmd) && chance(rng, 12)) {
+	if (plan.fails && may_fail(cmd) && chance(rng, 12)) {
 		plan.fails--;
 		a->kind = ACTION_FAIL;
 	} else if (cmd->owner == OWNER_RECORD ? in_bad_segment(cmd) && may_fail(cmd) :
@@ -398,12 +408,29 @@ static void draw_write(struct action *a, u8 kind)
 	a->b |= rnd(rng, 4) << SENDER_SHIFT;
 }
 
+/* Whole blocks, mostly of a few; sometimes a part of them. */
+static void draw_read(struct action *a)
+{
+	struct rng *rng = &world->rng;
+	u32 blocks = world->params.blocks, block, end, nr;
+
+	nr = 1 + rnd(rng, min(blocks, MAX_READ / PAGE_SECTORS));
+	block = chance(rng, plan.hot) ? rnd(rng, 4) : rnd(rng, blocks);
+	end = min(block + nr, blocks) * PAGE_SECTORS;
+	*a = (struct action) { .kind = ACTION_READ, .a = block * PAGE_SECTORS };
+	if (chance(rng, 20))
+		a->a += rnd(rng, PAGE_SECTORS);
+	a->b = end - a->a;
+	if (chance(rng, 20))
+		a->b = 1 + rnd(rng, a->b);
+}
+
 static bool draw_user(struct action *a)
 {
 	struct rng *rng = &world->rng;
 	u32 weights[] = {
 		plan.writes, plan.fuas, plan.flushes, plan.seals, plan.discards, 1, plan.batches,
-		plan.meets, plan.cedes,
+		plan.meets, plan.cedes, plan.reads, plan.reads / 2,
 	};
 	u32 total = 0, i, pick;
 
@@ -414,6 +441,8 @@ static bool draw_user(struct action *a)
 		return false;
 	if (world->params.leave && chance(rng, 5)) {
 		*a = (struct action) { .kind = ACTION_MODE, .a = chance(rng, 70) };
+		if (world->params.cache)
+			a->a *= 1 + rnd(rng, 2);
 		return true;
 	}
 	pick = rnd(rng, total);
@@ -448,8 +477,14 @@ static bool draw_user(struct action *a)
 	case 7:
 		draw_write(a, ACTION_MEET);
 		break;
-	default:
+	case 8:
 		*a = (struct action) { .kind = ACTION_CEDE, .a = rnd(rng, nr_lanes()) };
+		break;
+	case 9:
+		draw_read(a);
+		break;
+	default:
+		*a = (struct action) { .kind = ACTION_IDLE, .a = chance(rng, 80) ? 2 : 11 };
 	}
 	return true;
 }
@@ -460,7 +495,7 @@ static bool draw_inner(struct action *a)
 	const struct standin *s = world->standin;
 	struct rng *rng = &world->rng;
 	u32 nr = 0, records = workers(WORKER_RECORD), writers = workers(WORKER_WRITE);
-	u32 tasks = workers(WORKER_TASK), i;
+	u32 tasks = workers(WORKER_TASK), scans = workers(WORKER_SCAN), i;
 	bool time = chance(rng, 12);
 	struct action can[13 + SHIM_TASKS];
 
@@ -478,8 +513,10 @@ static bool draw_inner(struct action *a)
 		can[nr++] = (struct action) { .kind = ACTION_RETRY };
 	if (workers(WORKER_REFILL))
 		can[nr++] = (struct action) { .kind = ACTION_REFILL };
-	if (workers(WORKER_SCAN))
-		can[nr++] = (struct action) { .kind = ACTION_SCAN };
+	if (scans)
+		can[nr++] = (struct action) {
+			.kind = ACTION_SCAN, .a = scans > 1 ? rnd(rng, scans) : 0,
+		};
 	if (rewrite_possible())
 		can[nr++] = (struct action) { .kind = ACTION_REWRITE };
 	if (skip_wanted(s) && !s->skipping)

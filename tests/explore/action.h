@@ -31,8 +31,10 @@
 	ACTION(SEAL, seal, 1)		/* nobody wrote for a while; 1: close the segment */ \
 	ACTION(DISCARD, discard, 2)	/* user: first block, blocks */ \
 	ACTION(STOP, stop, 0)		/* the device is removed: clean stop */ \
-	ACTION(MODE, mode, 1)		/* user: option cache_mode; 1: writearound */ \
-	ACTION(SCAN, scan, 0)		/* worker: a step of the scan after a crash */
+	ACTION(MODE, mode, 1)		/* user: cache_mode; 1: writearound, 2: writethrough */ \
+	ACTION(SCAN, scan, 1)		/* worker: the n-th of the scan after a crash, promotion, groups */ \
+	ACTION(READ, read, 2)		/* user: first sector, sectors */ \
+	ACTION(IDLE, idle, 1)		/* so many seconds pass */
 
 /* The lane of a write is above the number of its blocks, and its sender above that. */
 #define LANE_SHIFT	8
@@ -67,7 +69,7 @@ struct plan {
 	u32 eager;		/* percent: failed records are written again before all else */
 	u32 bad_segments;	/* in a row, refuse every write */
 	u64 bad_first;
-	u32 writes, fuas, meets, flushes, discards, seals, batches, cedes;	/* weights */
+	u32 writes, fuas, meets, flushes, discards, seals, batches, cedes, reads;	/* weights */
 	u32 max_blocks;
 	u32 most_parked;	/* blocks, then no more writes are sent */
 	u32 whole;		/* percent of writes that are of whole blocks */

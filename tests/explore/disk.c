@@ -142,6 +142,7 @@ static void cmd_tell(const struct cmd *cmd, const char *how)
 		[OWNER_LOG_FLUSH] = "log",
 		[OWNER_WRITEBACK] = "writeback", [OWNER_WRITEBACK_FLUSH] = "writeback",
 		[OWNER_DISCARD] = "discard", [OWNER_AROUND] = "around",
+		[OWNER_THROUGH] = "through", [OWNER_GROUP] = "group",
 	};
 
 	say("%6u %s of %u:%u (%s, %s page %u) %s", world->life->now,
@@ -173,7 +174,7 @@ void cmd_complete(struct life *life, struct cmd *cmd)
 
 		/* An action completes one command at most, and first of all. */
 		if (other->disk == cmd->disk && !other->flush &&
-		    (!other->failed || other->owner == OWNER_WRITEBACK) &&
+		    (!other->failed || other->disk == HDD) &&
 		    other->voided == NEVER && other->durable == NEVER &&
 		    other->completed <= cmd->submitted)
 			other->durable = life->now;

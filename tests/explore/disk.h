@@ -53,6 +53,8 @@ enum cmd_owner {
 	OWNER_WRITEBACK_FLUSH,
 	OWNER_DISCARD,
 	OWNER_AROUND,			/* a user's write around the log, or its FLUSH */
+	OWNER_THROUGH,			/* such a write by promote.c */
+	OWNER_GROUP,			/* of promoted blocks, or its FLUSH */
 };
 
 struct bio;
@@ -70,7 +72,7 @@ struct cmd {
 	u32 voided;			/* by a FLUSH that failed: volatile for ever */
 	u32 nr_pieces;
 	struct piece *pieces;
-	/* OWNER_RECORD: index, place; OWNER_DISCARD: which one; OWNER_AROUND: first operation, how many */
+	/* OWNER_RECORD: index, place; OWNER_DISCARD: which one; OWNER_AROUND: first operation */
 	u32 rec;
 	u32 place;
 	struct bio *bio;		/* or NULL */

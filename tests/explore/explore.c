@@ -55,7 +55,8 @@ static struct {
 	KIND(moved_head) KIND(cut_runs) KIND(cut_discards) KIND(direct) KIND(waits) KIND(met) \
 	KIND(left_open) KIND(again) KIND(merges) KIND(solid) KIND(through) KIND(parked) \
 	KIND(slept) KIND(relogged) KIND(reading) KIND(settled) KIND(around) \
-	KIND(entered)
+	KIND(entered) KIND(reads) KIND(promoted) KIND(written_through) \
+	KIND(kept)
 
 static struct {
 	u64 states, seeds;
@@ -172,6 +173,8 @@ static void params_draw(struct params *p, struct rng *rng)
 	struct rng lanes = { .state = ~rng->state };
 	struct rng head = { .state = rng->state ^ 1ULL << 63 };
 	struct rng rescan = { .state = rng->state ^ 1ULL << 61 };
+	struct rng fua = { .state = rng->state ^ 1ULL << 59 };
+	struct rng cache = { .state = rng->state ^ 1ULL << 60 };
 	struct rng around = { .state = rng->state ^ 1ULL << 62 };
 
 	/* Recovery reads 32 segments at a time: what it does behind them wants larger rings. */
@@ -207,6 +210,11 @@ static void params_draw(struct params *p, struct rng *rng)
 	p->around = chance(&around, 30);
 	p->leave = chance(&around, 20);
 	p->rescan = rnd(&rescan, 3);
+	p->cache = chance(&cache, 30);
+	p->leave |= p->cache && chance(&cache, 30);
+	p->reading |= p->cache && chance(&cache, 40);
+	p->stacked = chance(&fua, 15);
+	p->hdd_flush = chance(&fua, 30);
 	p->head = 1 + rnd(&head, chance(&head, 50) ? 4 : p->blocks - 1);
 }
 
@@ -265,6 +273,10 @@ static void count_life(const struct life *life)
 	seen.parked += world->standin->nr_parked;
 	seen.slept += world->standin->nr_slept;
 	seen.around += world->standin->nr_around;
+	seen.written_through += world->standin->nr_through;
+	seen.reads += world->standin->nr_reads;
+	seen.promoted += world->standin->nr_promoted;
+	seen.kept += world->standin->nr_kept;
 	if (world->params.rescan == 2)
 		seen.entered += world->vol->c.warm.entered;
 	seen.relogged += lc_writeback_relogged(world->vol->wb);

@@ -17,6 +17,7 @@
  * nothing then (S7).
  */
 #include "history.h"
+#include "store/admit.h"
 #include "store/claims.h"
 #include "store/index.h"
 #include "crash.h"
@@ -153,6 +154,11 @@ static void judge_mapping(const struct trial *t, u32 block, const struct lc_mapp
 				rec->seq);
 		return;
 	}
+	/* A promoted copy is in no record.  It is the HDD's: read_block(). */
+	if (map->use & LC_ADMIT_PROMOTED && !needed && !map->dirty && !map->lost &&
+	    map->mask == 0xff && (t->next->clean || world->params.rescan) &&
+	    world->vol->c.ring->segments[map->slot / SEG_SLOTS].number < t->next->next_segment)
+		return;
 	for (i = 0; rec && i < rec->nr_slots; i++) {
 		if (rec->entries[i].used && rec->entries[i].block == block)
 			break;
@@ -178,6 +184,18 @@ static bool lookup(u32 block, struct lc_mapping *map)
 	return found;
 }
 
+/* Was the block discarded after a write?  Then the HDD may change what it returns. */
+static bool discarded_since(const struct trial *t, u32 block, u32 n)
+{
+	while (++n <= t->nr_ops) {
+		const struct op *op = &world->ops[n];
+
+		if (op->nr && block >= op->block && block < op->block + op->nr)
+			return true;
+	}
+	return false;
+}
+
 /* What a user reads in a block; @clean: is the HDD to hold the same? */
 static void read_block(struct trial *t, u32 block, const struct lc_mapping *map, bool bytes)
 {
@@ -194,7 +212,8 @@ static void read_block(struct trial *t, u32 block, const struct lc_mapping *map,
 		const u32 *words = (const u32 *)(page->bytes + (s << 9));
 
 		seen[s] = page->tags[s];
-		if (page == ssd && !map->dirty && hdd->tags[s] != seen[s])
+		if (page == ssd && !map->dirty && hdd->tags[s] != seen[s] &&
+		    !discarded_since(t, block, min(hdd->tags[s], seen[s])))
 			trouble(BAD_INDEX, "block %u is clean but not on the HDD", block);
 		if (page == ssd && map->dirty && hdd->tags[s] != seen[s] && t->life &&
 		    t->life->left <= t->crash->at)
@@ -317,7 +336,7 @@ static void scan_again(void)
 }
 
 /**
- * judge_clean() - does the HDD hold what the scan after a crash has brought back?
+ * judge_clean() - does the HDD hold what was promoted, or the scan after a crash brought back?
  * @life: its actions are used up
  *
  * Not looked at: blocks that something changes right now.
@@ -328,13 +347,14 @@ void judge_clean(const struct life *life)
 	struct lc_mapping map;
 	u32 block, s;
 
-	if (life->phase != PHASE_RUN || !world->params.rescan)
+	if (life->phase != PHASE_RUN || (!world->params.rescan && !world->params.cache))
 		return;
 	for (block = world->first_block; block < world->end_block; block++) {
 		const struct dpage *hdd, *ssd;
 
 		if (!lookup(block, &map) || map.dirty ||
-		    c->ring->segments[map.slot / SEG_SLOTS].number >= life->next_segment ||
+		    (c->ring->segments[map.slot / SEG_SLOTS].number >= life->next_segment &&
+		     !(map.use & LC_ADMIT_PROMOTED)) ||
 		    lc_claims_discards(c->claims, block, block))
 			continue;
 		hdd = image_page(&life->view[HDD], hdd_page(block));
@@ -396,6 +416,7 @@ enum verdict judge(const struct life *life, const struct crash *crash, const str
 		judge_blocks(&t, bytes);
 	if (!world->trouble)
 		judge_user(&t);
+	memcpy(world->began, t.seen, sizeof(world->began));
 	return world->trouble;
 }
 

@@ -10,6 +10,7 @@
  * the middle of it.
  */
 #include "action.h"
+#include "bio/promote.h"
 #include "history.h"
 #include "store/io.h"
 #include "life.h"
@@ -106,7 +107,7 @@ static void check_start_write(enum disk_id disk, u64 address)
 static void write_and_wait(enum disk_id disk, u64 address, const void *data, u32 len, bool fua)
 {
 	struct life *life = world->life;
-	bool native = fua && (disk == HDD || world->params.fua);
+	bool native = fua && (disk == HDD ? !world->params.hdd_flush : world->params.fua);
 	struct cmd *cmd = cmd_new(life, disk, OWNER_SYNC);
 	u32 i;
 
@@ -242,7 +243,8 @@ void format_volume(struct life *life)
 		world->bdev[i].bd_dev = 1 + i;
 		world->bdev[i].bytes = (u64)world->disk_pages[i] << LC_SLOT_SHIFT;
 		world->dm_dev[i].bdev = &world->bdev[i];
-		world->bdev[i].fua = i == HDD || world->params.fua;
+		/* As it tells those above it. */
+		world->bdev[i].fua = i == HDD || world->params.fua || world->params.stacked;
 		world->bdev[i].write_through = i == SSD && world->params.through;
 		world->bdev[i].max_segments = world->params.fua_slots;
 	}
@@ -368,6 +370,7 @@ static int start(struct life *life)
 	mine.writeback_batch = world->params.batch;
 	mine.writeback_depth = world->params.depth;
 	mine.warm = world->params.rescan != 0;
+	mine.read_cache = world->params.cache;
 	target.len = world->format.volume_sectors;
 	vol = lc_volume_alloc(NULL, world->dm_dev[HDD].bdev, world->dm_dev[SSD].bdev);
 	ret = vol ? lc_volume_setup(vol, &target, &mine, &error) : -ENOMEM;
@@ -376,6 +379,10 @@ static int start(struct life *life)
 		return ret;
 	}
 	world->vol = vol;
+	/* As target.c does. */
+	ret = mine.read_cache ? lc_promote_enable(vol->promote) : 0;
+	if (ret)
+		return ret;
 	ret = lc_volume_resume(vol, NULL, &mine, NULL);
 	if (ret)
 		return ret;
@@ -405,6 +412,8 @@ int life_start(struct life *life)
 	forget_volume();
 	standin_reset();
 	world->life = life;
+	/* The clock of each life is its own, or a path is not repeated. */
+	shim_now = 0;
 	return start(life);
 }
 

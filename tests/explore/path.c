@@ -58,6 +58,7 @@ void world_reset(const struct params *params)
 	world->nr_recs = 0;
 	world->nr_past = 0;
 	world->trouble = FINE;
+	memset(world->began, 0, sizeof(world->began));
 	life->now = 0;
 	world->life = life;
 	history_reset();
@@ -83,6 +84,7 @@ void life_reformat(struct life *life, struct life *next)
 	}
 	history_reset();
 	world->nr_past = 0;
+	memset(world->began, 0, sizeof(world->began));
 	format_volume(next);
 	life_prepare(next);
 }

@@ -5,6 +5,7 @@
  * The linker puts the functions __wrap_*() between the module's files (--wrap).
  */
 #include "life/rescue.h"
+#include "store/fit.h"
 #include "store/ring.h"
 #include "standin.h"
 #include "store/stats.h"
@@ -114,7 +115,8 @@ static enum worker worker_of(const struct work_struct *work)
 	if (log_worker(work) != WORKER_NOBODY)
 		return log_worker(work);
 	/* A seal stands for the idle clock. */
-	return work->delay < HZ ? WORKER_WRITE : WORKER_NOBODY;
+	return work->delay < HZ || (world->params.cache && work->delay == HZ) ? WORKER_WRITE :
+										WORKER_NOBODY;
 }
 
 /* How many are queued? */
@@ -188,6 +190,17 @@ void lc_rescue_record_lost(struct lc_volume *vol, bool ending)
 	(void)ending;
 }
 
+/* --- the SSD takes all reads ------------------------------------------------------------------ */
+
+bool lc_fit_pieces(struct bio *bio, u32 blocks, u32 memory)
+{
+	(void)bio;
+	(void)blocks;
+	(void)memory;
+	trouble(BAD_WARNING, "the SSD asks for more than the HDD");
+	return true;
+}
+
 /* --- names, options, counters --------------------------------------------------------------- */
 
 int lc_stats_wanted = 1;
@@ -223,7 +236,7 @@ void lc_stats_batch(struct lc_stats *stats)
 void lc_stats_promoted(struct lc_stats *stats, u32 nr)
 {
 	(void)stats;
-	(void)nr;
+	world->standin->nr_promoted += nr;
 }
 
 void lc_stats_around(struct lc_stats *stats, u32 bytes)

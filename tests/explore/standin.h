@@ -22,6 +22,7 @@
 
 #define MAX_BUFFERS	12
 #define MAX_BIOS	64
+#define MAX_READ	(8u * PAGE_SECTORS)
 #define MAX_IN_MAP	4		/* tasks that wait there until less is parked */
 #define MAX_QUEUE	(MAX_SEGMENTS * SEG_SLOTS)
 
@@ -34,7 +35,15 @@ struct user_bio {
 	u64 seq;		/* it ends when that is durable, and ... */
 	u32 op;			/* all that had completed by then, up to this one */
 	u32 came;		/* when */
-	u32 around_op;		/* first operation of a write around the log, or 0 */
+	u32 seen;		/* FLUSHes of the HDD that had failed when it came, ... */
+	bool untold;		/* and of the last of them no user knew */
+	u32 around_op, nr_around;	/* operations of a write around the log, or 0 */
+	bool refused;		/* the HDD has failed it */
+	u32 sector, nr;		/* of the volume, if it has data */
+	bool reads;
+	bool met;		/* a read: others wrote there meanwhile */
+	u32 newest[MAX_READ];	/* a read: writes, by sector: when it began, ... */
+	u32 got[MAX_READ];	/* and what it has got */
 };
 
 /* A discard that has claimed its blocks. */
@@ -53,7 +62,7 @@ enum worker {
 	WORKER_REFILL,		/* refill.c */
 	WORKER_WRITE,		/* merge.c, flush.c, and the clock of intake.c */
 	WORKER_UNPARK,		/* intake.c: writes that wait for room */
-	WORKER_SCAN,		/* warmup.c */
+	WORKER_SCAN,		/* warmup.c, promote.c, group.c and keep.c */
 	WORKER_TASK,		/* copy.c, discard.c: it may sleep */
 	WORKER_NOBODY,		/* what the explorer has no use for */
 };
@@ -91,7 +100,12 @@ struct standin {
 	u32 nr_merges;		/* writes that had to read an old slot */
 	u32 nr_solid;		/* records that FUA made durable */
 	u32 nr_parked;		/* writes that found no room, and those of them ... */
-	u32 nr_around;		/* writes that went around the log */
+	u32 nr_around;		/* writes that went around the log, and those of them ... */
+	u32 nr_through;		/* that a group gets, too */
+	u32 nr_reads;		/* that were compared */
+	u32 nr_promoted;	/* blocks that became valid in a group */
+	u32 nr_kept;		/* blocks that are to be logged again */
+	u32 told;		/* FLUSHes of the HDD that failed, and of which users know */
 	u32 nr_slept;		/* whose task slept because too many waited */
 	/* Everything above is zeroed for a life. */
 	struct user_bio bios[MAX_BIOS];
@@ -108,6 +122,9 @@ static inline bool skip_wanted(const struct standin *s)
 	return s->nr_named < s->nr_skips;
 }
 
+/* A bio of promote.c that writes to the HDD. */
+#define REQ_THROUGH	(1u << 31)
+
 /* rooms.c */
 u32 nr_lanes(void);
 u32 workers(enum worker kind);
@@ -121,20 +138,35 @@ u64 last_seq(void);
 void bio_ended(struct cmd *cmd);
 void bio_wait(struct bio *bio);
 
+/* trace.c, for reader.c */
+struct dpage *page_of(const struct bio_vec *vec, bool header);
+
+/* reader.c */
+void user_begins(struct user_bio *user);
+void user_got(const struct bio *bio, const struct bvec_iter *iter, const void *from, u32 len);
+void user_read_ended(struct bio *bio);
+void user_read_over(const struct user_bio *user);
+void user_read(u32 first, u32 nr);
+void through_copied(const struct bio *bio, const struct bvec_iter *iter, void *to);
+void write_through(struct life *life, struct bio *bio);
+void around_landed(const struct cmd *cmd);
+bool is_group(const struct bio *bio);
+void write_group(struct life *life, struct bio *bio);
+
 /* user.c */
+struct user_bio *user_new(blk_opf_t opf);
 bool user_can_start(void);
 void user_write(u32 lane, u32 block, u32 nr, u8 mask, blk_opf_t flags, bool meets);
 void user_flush(void);
 bool user_hole(u32 lane);
 bool user_cede(u32 lane);
-void user_mode(bool around);
+void user_mode(u32 mode);
 bool user_discard(u32 first, u32 nr);
 bool user_wants_drain(void);
 bool user_can_drain(bool all);
 void user_drain(bool all);
 bool user_owns(const struct bio *bio);
 u32 user_around_op(const struct bio *bio);
-void user_around_ended(struct cmd *cmd);
 u32 discard_sent(const void *owner);
 u64 discard_seq(u32 block);
 

@@ -61,24 +61,30 @@ static struct rec *rec_of(const struct lc_record *record)
 	return rec;
 }
 
+/* The buffer and the slot of it at an address in RAM.  Return: it, or NULL. */
+static struct lc_buffer *buffer_at(const void *address, u32 *slot)
+{
+	struct lc_buffer *buf;
+
+	list_for_each_entry(buf, &world->vol->c.pool->all, all) {
+		for (*slot = 0; *slot < SEG_SLOTS; ++*slot) {
+			if (address >= buf->slots[*slot] &&
+			    address < buf->slots[*slot] + LC_SLOT_BYTES)
+				return buf;
+		}
+	}
+	return NULL;
+}
+
 /* The record that holds the slot at an address in RAM. */
 static struct rec *rec_at(const void *address)
 {
-	struct lc_buffer *buf;
 	u32 slot, i;
+	struct lc_buffer *buf = buffer_at(address, &slot);
 
-	list_for_each_entry(buf, &world->vol->c.pool->all, all) {
-		for (slot = 0; slot < SEG_SLOTS; slot++) {
-			if (address >= buf->slots[slot] &&
-			    address < buf->slots[slot] + LC_SLOT_BYTES)
-				break;
-		}
-		if (slot == SEG_SLOTS)
-			continue;
-		for (i = buf->nr_records; i--; ) {
-			if (buf->records[i].first_slot < slot)
-				return rec_of(&buf->records[i]);
-		}
+	for (i = buf ? buf->nr_records : 0; i--; ) {
+		if (buf->records[i].first_slot < slot)
+			return rec_of(&buf->records[i]);
 	}
 	trouble(BAD_WARNING, "a write went to no open record");
 	return rec_new();
@@ -134,8 +140,8 @@ void __wrap_lc_log_append(struct lc_log *log, struct lc_record *record, bool wan
 
 void lc_io_copy_to_bio(struct bio *bio, struct bvec_iter *iter, const void *from, u32 len)
 {
-	(void)bio;
-	(void)from;
+	if (user_owns(bio))
+		user_got(bio, iter, from, len);
 	iter->bi_sector += len >> SECTOR_SHIFT;
 	iter->bi_size -= len;
 }
@@ -145,13 +151,17 @@ void lc_io_copy_from_bio(struct bio *bio, struct bvec_iter *iter, void *to, u32 
 {
 	u32 block = iter->bi_sector / PAGE_SECTORS, first = iter->bi_sector % PAGE_SECTORS;
 	u8 mask = ((1u << (len >> SECTOR_SHIFT)) - 1) << first;
-	struct rec *rec = rec_at(to);
-	u32 op = op_add(block, 0, mask, rec_index(rec));
+	u32 op, slot;
 
-	if (bio->bi_opf & REQ_FUA)
-		world->ops[op].fua = 1 + (container_of(bio, struct user_bio, bio) -
-					  world->standin->bios);
-	op_stamp(to - (first << SECTOR_SHIFT), op, mask);
+	if (world->params.cache && !buffer_at(to, &slot)) {
+		through_copied(bio, iter, to);
+	} else {
+		op = op_add(block, 0, mask, rec_index(rec_at(to)));
+		if (bio->bi_opf & REQ_FUA)
+			world->ops[op].fua = 1 + (container_of(bio, struct user_bio, bio) -
+						  world->standin->bios);
+		op_stamp(to - (first << SECTOR_SHIFT), op, mask);
+	}
 	iter->bi_sector += len >> SECTOR_SHIFT;
 	iter->bi_size -= len;
 }
@@ -176,14 +186,17 @@ void __wrap_lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block,
 
 /* --- bios ------------------------------------------------------------------------------ */
 
-static struct dpage *page_of(const struct bio_vec *vec, bool header)
+/* The end of a header is zeros, which may as well be those of a user's block. */
+struct dpage *page_of(const struct bio_vec *vec, bool header)
 {
+	static const u8 zeros[1 << SECTOR_SHIFT];
 	struct dpage *page = dpage_new();
 	u32 i;
 
 	memcpy(page->bytes, page_address(vec->bv_page) + vec->bv_offset, LC_SLOT_BYTES);
 	for (i = 0; i < PAGE_SECTORS; i++)
-		page->tags[i] = header ? TAG_META :
+		page->tags[i] = header && memcmp(page->bytes + (i << SECTOR_SHIFT), zeros,
+						 sizeof(zeros)) ? TAG_META :
 					 *(const u32 *)(page->bytes + (i << SECTOR_SHIFT));
 	return page;
 }
@@ -220,8 +233,7 @@ static void write_record(struct life *life, struct bio *bio)
 	cmd->bio = bio;
 	cmd->rec = rec_index(rec);
 	cmd->place = rec->cur;
-	cmd->fua = bio->bi_opf & REQ_FUA;
-	world->standin->nr_solid += cmd->fua;
+	world->standin->nr_solid += !!(bio->bi_opf & REQ_FUA);
 	if (place->time == NEVER) {
 		place->time = life->now;
 		place->told_durable = le64_to_cpu(raw->durable_seq);
@@ -282,8 +294,9 @@ static void write_back(struct life *life, struct bio *bio)
 			if (!(mask & 1u << s))
 				continue;
 			data->tags[s] = *(const u32 *)(data->bytes + (s << SECTOR_SHIFT));
-			/* W1 */
+			/* W1; what went around the log is in no record. */
 			if (data->tags[s] > world->nr_ops ||
+			    world->ops[data->tags[s]].rec == NONE ||
 			    !rec_durable(&world->recs[world->ops[data->tags[s]].rec]))
 				trouble(BAD_INDEX, "writeback copies write %u, which is not durable",
 					data->tags[s]);
@@ -302,9 +315,7 @@ static void write_around(struct life *life, struct bio *bio)
 	struct dpage *data;
 
 	cmd->bio = bio;
-	cmd->fua = bio->bi_opf & REQ_FUA;
 	cmd->rec = user_around_op(bio);
-	cmd->place = nr;
 	for (i = 0; i < nr; i++) {
 		const struct op *op = &world->ops[cmd->rec + i];
 
@@ -340,6 +351,10 @@ static void read_ended(struct bio *bio)
 	u32 i;
 	u8 mask;
 
+	if (user_owns(bio)) {
+		user_read_ended(bio);
+		return;
+	}
 	for (i = 0; i < bio->bi_vcnt; i++) {
 		const struct bio_vec *vec = &bio->bi_io_vec[i];
 		const struct dpage *page = image_page(view, vec_page(vec, &sector, &mask));
@@ -348,8 +363,36 @@ static void read_ended(struct bio *bio)
 			bio->bi_status = BLK_STS_IOERR;
 		memcpy(page_address(vec->bv_page) + vec->bv_offset,
 		       page->bytes + (__builtin_ctz(mask) << SECTOR_SHIFT), vec->bv_len);
+		/* What a read that fails leaves is nothing that was written. */
+		if (bio->bi_status)
+			memset(page_address(vec->bv_page) + vec->bv_offset, 0x7f, vec->bv_len);
 	}
 	bio_endio(bio);
+}
+
+/* A command has just been made for a bio. */
+static void native_fua(struct life *life, struct bio *bio)
+{
+	struct cmd *cmd = &life->cmds[life->nr_cmds - 1];
+
+	if (cmd->bio == bio && cmd->nr_pieces && bio->bi_opf & REQ_FUA)
+		cmd->fua = cmd->disk == HDD ? !world->params.hdd_flush : world->params.fua;
+}
+
+/* A disk without FUA gets a FLUSH behind the write.  Return: whether it is sent now. */
+static bool flush_behind(struct life *life, const struct cmd *write)
+{
+	struct cmd *cmd;
+
+	if (write->failed || write->flush || write->fua || !write->nr_pieces ||
+	    !(write->bio->bi_opf & REQ_FUA) || world->bdev[write->disk].write_through)
+		return false;
+	cmd = cmd_new(life, write->disk, write->owner);
+	cmd->flush = true;
+	cmd->bio = write->bio;
+	cmd->rec = write->rec;
+	cmd->place = write->place;
+	return true;
 }
 
 void submit_bio(struct bio *bio)
@@ -370,8 +413,12 @@ void submit_bio(struct bio *bio)
 		cmd->bio = bio;
 	} else if (user_owns(bio)) {
 		write_around(life, bio);
+	} else if (disk == HDD && bio->bi_opf & REQ_THROUGH) {
+		write_through(life, bio);
 	} else if (disk == HDD) {
 		write_back(life, bio);
+	} else if (bio->bi_vcnt && is_group(bio)) {
+		write_group(life, bio);
 	} else if (bio->bi_vcnt) {
 		write_record(life, bio);
 	} else {
@@ -379,6 +426,8 @@ void submit_bio(struct bio *bio)
 		cmd->flush = true;
 		cmd->bio = bio;
 	}
+	if (life->nr_cmds)
+		native_fua(life, bio);
 }
 
 /* What was submitted above is over. */
@@ -387,14 +436,16 @@ void bio_ended(struct cmd *cmd)
 	bool elsewhere = cmd->owner == OWNER_RECORD && world->recs[cmd->rec].rewrite;
 	struct bio *bio = cmd->bio;
 
+	if (cmd->owner == OWNER_AROUND || cmd->owner == OWNER_THROUGH)
+		around_landed(cmd);
+	if (flush_behind(world->life, cmd))
+		return;
 	/* A write that succeeded after one in its segment has failed does not count (L7). */
 	bio->bi_status = cmd->failed || elsewhere ? BLK_STS_IOERR : BLK_STS_OK;
 	if (cmd->owner == OWNER_DISCARD)
 		world->standin->discards[cmd->rec].flying--;
 	if (cmd->owner == OWNER_READ)
 		read_ended(bio);
-	else if (cmd->owner == OWNER_AROUND)
-		user_around_ended(cmd);
 	else
 		bio_endio(bio);
 	rewrite_look();

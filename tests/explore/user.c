@@ -26,11 +26,6 @@ void lc_io_leave_plug(void)
 {
 }
 
-void lc_io_disown(struct bio *bio)
-{
-	(void)bio;
-}
-
 /*
  * A FLUSH has ended: what went around the log and had ended before it came is promised, or, with an
  * error, can never be.
@@ -42,7 +37,11 @@ static void around_flushed(const struct user_bio *user, bool well)
 	for (n = max(world->around_op, 1u); n <= world->nr_ops; n++) {
 		struct op *op = &world->ops[n];
 
-		if (!op->around || op->ended > user->came)
+		if (!op->around)
+			continue;
+		/* On a bare disk, too, only its sender hears of a FLUSH that fails. */
+		op->voided |= !well && op->landed;
+		if (op->ended > (well ? user->came : world->life->now))
 			continue;
 		if (well && op->acked == NEVER)
 			op->acked = world->life->now;
@@ -50,11 +49,47 @@ static void around_flushed(const struct user_bio *user, bool well)
 	}
 }
 
-/* May a FLUSH fail?  If one of the HDD has, and users write there. */
-static bool flush_may_fail(void)
+/*
+ * May a FLUSH fail?  If users write to the HDD, and a FLUSH there has failed since this one came, or
+ * had failed before, and no FLUSH had told of it (AR4).
+ */
+static bool flush_may_fail(const struct user_bio *user)
 {
-	return (world->params.around || world->params.leave) &&
-	       lc_doubt_failures(&world->vol->c.doubt);
+	u32 failures = lc_doubt_failures(&world->vol->c.doubt);
+	bool may = (world->params.around || world->params.leave) &&
+		   (user->untold || failures > user->seen);
+
+	world->standin->told = max(world->standin->told, user->seen);
+	return may;
+}
+
+/* What map.c does when device mapper tells it of an end.  Return: whether it is the end. */
+static bool around_ended(struct user_bio *user)
+{
+	struct bio *bio = &user->bio;
+	struct op *op;
+	int ret;
+	u32 n;
+
+	if (!user->io.around)
+		return true;
+	for (n = 0; n < user->nr_around; n++) {
+		op = &world->ops[user->around_op + n];
+		if (!op->voided)
+			op->ended = world->life->now;
+	}
+	/* It may find an error by itself. */
+	ret = lc_around_end(world->vol->around, bio, &bio->bi_status);
+	for (n = 0; bio->bi_status && n < user->nr_around; n++) {
+		op = &world->ops[user->around_op + n];
+		op->refused = true;
+		op->ended = NEVER;
+		user->refused = true;
+	}
+	/* What is sent again, or logged, is newer than what came meanwhile. */
+	if (user->refused)
+		user->around_op = user->nr_around = 0;
+	return ret == DM_ENDIO_DONE;
 }
 
 static void user_end(struct bio *bio)
@@ -62,15 +97,24 @@ static void user_end(struct bio *bio)
 	struct user_bio *user = container_of(bio, struct user_bio, bio);
 	u32 mine = 1 + (user - world->standin->bios), n;
 
+	if (!around_ended(user))
+		return;
 	user->used = false;
 	world->standin->nr_bios--;
+	if (user->reads) {
+		user_read_over(user);
+		return;
+	}
 	/* It has left nothing in a record. */
 	if (bio->bi_status == BLK_STS_AGAIN && bio->bi_opf & REQ_NOWAIT &&
 	    user->first_op > world->nr_ops)
 		return;
 	if (bio->bi_opf & REQ_PREFLUSH)
 		around_flushed(user, !bio->bi_status);
-	if (bio->bi_opf & REQ_PREFLUSH && bio->bi_status && flush_may_fail())
+	if (bio->bi_opf & REQ_PREFLUSH && bio->bi_status && flush_may_fail(user))
+		return;
+	/* Without a log the user hears of it. */
+	if (bio->bi_status && user->refused && world->vol->c.closed)
 		return;
 	if (bio->bi_status) {
 		trouble(BAD_WARNING, "a bio ended with an error");
@@ -118,7 +162,7 @@ bool user_can_start(void)
 	return world->standin->nr_bios < MAX_BIOS && world->standin->nr_in_map < MAX_IN_MAP;
 }
 
-static struct user_bio *user_new(blk_opf_t opf)
+struct user_bio *user_new(blk_opf_t opf)
 {
 	struct standin *s = world->standin;
 	struct user_bio *user = s->bios;
@@ -153,6 +197,7 @@ u32 user_around_op(const struct bio *bio)
 	for (; left; left -= nr, first = 0) {
 		nr = min(left, PAGE_SECTORS - first);
 		op = op_add(block++, 0, ((1u << nr) - 1) << first, NONE);
+		user->nr_around++;
 		world->ops[op].around = true;
 		world->ops[op].stays = true;
 		if (bio->bi_opf & REQ_FUA)
@@ -188,14 +233,6 @@ void __wrap_lc_around_send(struct lc_around *around, struct lc_request *io, bool
 	__real_lc_around_send(around, io, worker);
 }
 
-/* Bios are shorter than that. */
-void dm_accept_partial_bio(struct bio *bio, unsigned int sectors)
-{
-	(void)bio;
-	(void)sectors;
-	trouble(BAD_WARNING, "a bio is cut");
-}
-
 int __real_lc_super_tell_life(struct lc_super *super);
 int __wrap_lc_super_tell_life(struct lc_super *super);
 
@@ -224,9 +261,11 @@ int __wrap_lc_super_set_warm(struct lc_super *super, u64 segment)
 }
 
 /* A message: cache_mode. */
-void user_mode(bool around)
+void user_mode(u32 mode)
 {
-	world->vol->c.env.params.cache_mode = around ? LC_WRITEAROUND : LC_WRITEBACK;
+	static const u8 modes[] = { LC_WRITEBACK, LC_WRITEAROUND, LC_WRITETHROUGH };
+
+	world->vol->c.env.params.cache_mode = modes[mode % ARRAY_SIZE(modes)];
 	lc_writeback_kick(world->vol->wb);
 }
 
@@ -264,6 +303,7 @@ void user_write(u32 lane, u32 block, u32 nr, u8 mask, blk_opf_t flags, bool meet
 	/* Of several blocks the last one from its beginning on. */
 	user->bio.bi_iter.bi_sector = block * PAGE_SECTORS + first;
 	user->bio.bi_iter.bi_size = sectors << SECTOR_SHIFT;
+	user_begins(user);
 	shim_current.pid = lane;
 	shim_current.flags = meets ? PF_WQ_WORKER : 0;
 	task = shim_task(map_write, user);
@@ -279,21 +319,6 @@ bool user_owns(const struct bio *bio)
 	return bio >= &bios[0].bio && bio <= &bios[MAX_BIOS - 1].bio;
 }
 
-/* What map.c does when device mapper tells it of an end. */
-void user_around_ended(struct cmd *cmd)
-{
-	struct bio *bio = cmd->bio;
-	blk_status_t status = bio->bi_status;
-	u32 i;
-
-	for (i = 0; i < cmd->place; i++)
-		world->ops[cmd->rec + i].ended = world->life->now;
-	if (lc_around_end(world->vol->around, bio, &status) != DM_ENDIO_DONE)
-		return;
-	bio->bi_status = status;
-	bio_endio(bio);
-}
-
 void user_flush(void)
 {
 	const struct lc_lanes *lanes = world->vol->c.lanes;
@@ -301,6 +326,8 @@ void user_flush(void)
 	u32 i;
 
 	user->came = world->life->now;
+	user->seen = lc_doubt_failures(&world->vol->c.doubt);
+	user->untold = user->seen > world->standin->told;
 	if (lc_around_map_flush(world->vol->around, &user->bio))
 		submit_bio(&user->bio);
 	else
@@ -394,6 +421,7 @@ bool user_discard(u32 first, u32 nr)
 	user = user_new(REQ_OP_DISCARD);
 	user->bio.bi_iter.bi_sector = first * PAGE_SECTORS;
 	user->bio.bi_iter.bi_size = nr << LC_SLOT_SHIFT;
+	user_begins(user);
 	lc_discard_map(world->vol->discards, &user->bio);
 	return true;
 }

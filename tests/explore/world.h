@@ -24,6 +24,7 @@
  *   history.c         what was written, by operation and by record
  *   trace.c           what the module's log does, noted; the module's bios to the disks
  *   user.c            users of the volume: writes, FLUSHes, discards
+ *   reader.c          those who read, and blocks that are promoted
  *   rewrite.c         a writer that writes failed records again elsewhere
  *   rooms.c           stands in for rooms that have little to do here
  *   action.c          the steps a life is made of
@@ -90,6 +91,9 @@
 	PARAM(reading)		/* reads in a life are commands, which take their time */ \
 	PARAM(around)		/* writes go around the log, if they may */ \
 	PARAM(leave)		/* the log is left and entered again: option cache_mode */ \
+	PARAM(stacked)		/* the SSD takes FUA, and is on one without it */ \
+	PARAM(hdd_flush)	/* the HDD has no FUA */ \
+	PARAM(cache)		/* reads, and what they get from the HDD is promoted */ \
 	PARAM(rescan)		/* 1: the scan after a crash is over at once, 2: it takes its time */ \
 	PARAM(tick)		/* microseconds from one action to the next */
 
@@ -111,6 +115,9 @@ struct op {
 	u8 mask;
 	u8 fua;			/* of a FUA write: number of its bio, from 1 */
 	bool around;		/* went around the log */
+	bool refused;		/* then: by the HDD, and any part of it may be there */
+	bool landed;		/* then: the HDD has it */
+	bool voided;		/* then: a FLUSH of a user has failed since */
 	u32 ended;		/* then: when it had ended, if a FLUSH may still promise it */
 	bool dead;		/* lost in a crash, must not come back */
 	bool stays;		/* a later discard need not take it away: it is on the HDD, ... */
@@ -296,6 +303,7 @@ struct world {
 	struct content base;
 	u64 base_seq;
 	u32 base_map[MAX_VOLUME];
+	u32 began[MAX_SECTORS];	/* what was read in each sector when this life began */
 
 	u32 nr_past;
 	struct past past[MAX_LIVES + 1];

@@ -88,6 +88,7 @@ static inline u64 div64_u64_rem(u64 a, u64 b, u64 *rest)
 }
 
 #define BIT(n)			(1UL << (n))
+#define round_down(n, to)	((n) & ~((to) - 1))
 #define DIV_ROUND_UP(a, b)	(((a) + (b) - 1) / (b))
 #define DIV_ROUND_UP_ULL(a, b)	DIV_ROUND_UP(a, b)
 #define sort(items, nr, size, compare, swap) qsort(items, nr, size, compare)
