@@ -528,6 +528,18 @@ def test_newest_kernel_of_each_series(monkeypatch):
     assert set(found) == set(series.SUITES)
 
 
+def test_upgrade_of_a_kernel(monkeypatch):
+    """The backports have it before the suite itself does; neither has it if it is not newer."""
+    found = {"bookworm": "6.1.0-10-amd64", "bookworm-backports": "6.12.9+deb12-amd64",
+             "trixie": "6.12.10+deb13-amd64", "trixie-backports": None, "sid": "7.2.1+deb14-amd64"}
+    monkeypatch.setattr(series, "offered", found.get)
+    assert series.newer("bookworm", "6.1.0-9-amd64") \
+        == ("bookworm-backports", "6.12.9+deb12-amd64")
+    assert series.newer("trixie", "6.12.9+deb13-amd64") == ("trixie", "6.12.10+deb13-amd64")
+    for suite in ("trixie", "sid"):
+        assert series.newer(suite, found[suite]) is None
+
+
 def test_suite_of_the_server_guest(monkeypatch):
     """It is this machine's, or what LC_SUITE says; backports alone are none."""
     monkeypatch.delenv("LC_SUITE", raising=False)

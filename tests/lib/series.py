@@ -57,6 +57,37 @@ def offers():
     return dict(sorted(series.values(), key=lambda offer: apt.version_key(offer[1])))
 
 
+def newer(suite, release):
+    """(suite, release) of the kernel that a machine of a suite with that release can be upgraded
+    to, or None; the one of backports before the suite's own.
+    """
+    for name in (f"{suite}-backports", suite):
+        found = offered(name) if name in SUITES else None
+        if found and apt.version_key(found) > apt.version_key(release):
+            return name, found
+    return None
+
+
+def upgrade(suite, name, release, status):
+    """The packages that give a machine of a suite, with this dpkg status, kernel and headers of
+    newer(), as paths.
+    """
+    home = host.cache() / f"upgrade-{release}-{host.digest(status)}"
+    with host.locked(f"upgrade-{release}"):
+        if not home.exists():
+            host.say(f"{name}: fetching {release} and its headers for an upgrade")
+            source = apt.PrivateApt(f"upgrade-{name}",
+                                    dict.fromkeys((*SUITES[suite], *SUITES[name])))
+            source.update()
+            work = home.with_name(f".work-{home.name}")
+            shutil.rmtree(work, ignore_errors=True)
+            source.download(work, status, SUITES[name][-1],
+                            "linux-image-amd64", "linux-headers-amd64")
+            work.rename(home)
+        host.keep(home, "upgrade-*")
+    return sorted(home.glob("*.deb"))
+
+
 def kernel(suite):
     """The kernels.Kernel that a suite offers; it takes the place of the stock kernel."""
     if os.geteuid():

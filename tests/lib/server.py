@@ -112,7 +112,8 @@ class Server:
         self.boots = []          # seconds of each
         self.faults = []         # what the kernel logs of all boots held
         self.recorder = None
-        # Of the next boot; a case may boot from a root that it has made.
+        # Of the next boot; a case may boot another kernel, or from a root that it has made.
+        self.vmlinuz = kernel.image
         self.initrd = files.initrd
         self.root = "root=LABEL=rootfs"
         self.absent = set()      # names of disks that are not plugged in
@@ -252,7 +253,7 @@ class Server:
         machine, _ = vm.INSTRUCTIONS if self.case.icount else vm.accelerators(self.kernel)
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
                  "-no-reboot", *machine, "-smp", self.case.smp, "-m", self.case.memory,
-                 "-kernel", self.kernel.image, "-initrd", self.initrd,
+                 "-kernel", self.vmlinuz, "-initrd", self.initrd,
                  "-append", f"{self.root} {APPEND}{systemd_limits()} {self.case.append}".strip(),
                  "-serial", f"file:{console}",
                  "-device", "virtio-rng-pci", "-device", "virtio-serial-pci,id=harness",
