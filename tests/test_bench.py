@@ -71,8 +71,8 @@ def tree(job, good):
                                                          "kib": 1 if good else 4 * blocks}}
                     for size, blocks in (("small", 100), ("large", 300))} |
                    {"whole": {"crashed": {"kib": 1 if good else 4 * 300}}},
-        "memory": {"per_block": dict.fromkeys(("live", "reload", "suspended"),
-                                              12 if good else 40)},
+        "memory": {"per_block": dict.fromkeys(
+            ("live", "reload", "suspended", "read_cache"), 12 if good else 40)},
         "nowait": {"punted_per_write": 0 if good else 1},
         "throttled": {"latency": {"p999": 1e3 if good else 1e9}, "fairness": rate / 10},
         "swap_table": {"pool_write": 1, "frozen": {"suspend": cost, "swap": cost}},
@@ -85,6 +85,9 @@ def tree(job, good):
         "trim": {what: {"seconds": cost} for what in ("cached", "dropped")} | {
             "fsync_alone": {"p990": 1, "max": 1}, "fsync_beside": {"p990": cost, "max": cost}},
         "shares": {"direct_direct": {"fairness": rate / 10}},
+        "beside_misses": {kind: {"off": {"iops": 10}, "on": {"iops": rate}}
+                          for kind in ("synced_writes", "random_writes", "full_log")},
+        "power_cut": {"before": 100, "after": 10 * rate},
         "instructions": dict.fromkeys(instructions.KINDS, cost),
         "locks": {"contended": {"own": 0 if good else 1, "all": 1}},
     }[job]
@@ -106,9 +109,9 @@ def test_every_row_can_be_reached_missed_and_unknown(row):
 
 
 def test_rows_of_the_table_are_measured():
-    """None is forgotten: 1 to 23."""
+    """None is forgotten: 1 to 25."""
     have = {row.number.rstrip("abc") for row in ROWS}
-    assert have == {str(number) for number in range(1, 24)}
+    assert have == {str(number) for number in range(1, 26)}
 
 
 def test_every_system_has_a_line_in_the_charts():
@@ -171,12 +174,13 @@ def fake_stat(_dev, seen=[0]):  # noqa: B006
 
 def fake_system(kind):
     """A system that is never set up."""
-    def nothing(*_):
+    def nothing(*_, **__):
         pass
     def fields(_):
         return {"buffers": 64, "segment_bytes": plan.MIB, "buffers_used": 64,
-                "cache_mode": "writethrough"}
-    verbs = dict.fromkeys(("wipe", "start", "stop", "restart", "drain", "warm",
+                "cache_mode": "writethrough", "promoted": 0, "warm_left": 0,
+                "warmed": 1}
+    verbs = dict.fromkeys(("wipe", "start", "stop", "restart", "drain", "warm", "lose_power",
                            "keep_reads"), nothing)
     return type(kind.__name__, (kind,), {**verbs, "fields": fields})
 
@@ -200,6 +204,12 @@ class FakeDurable:
         return beside.summary(self.seconds)
 
 
+class FakeMisses(FakeDurable):
+    """Reads that nobody waits for."""
+
+    count = 7
+
+
 def stand_in_beside(monkeypatch, folder):
     """What lcbench.beside does to the machine."""
     volume, knobs = folder / "above", folder / "vm"
@@ -210,6 +220,7 @@ def stand_in_beside(monkeypatch, folder):
         (knobs / name).write_text("20\n", encoding="ascii")
     monkeypatch.setattr(beside, "VM", knobs)
     monkeypatch.setattr(beside, "Durable", FakeDurable)
+    monkeypatch.setattr(beside, "Misses", FakeMisses)
     monkeypatch.setattr(beside, "above", lambda *_: contextlib.nullcontext(str(volume)))
     monkeypatch.setattr(beside, "sectors", lambda _: 1 << 20)
     monkeypatch.setattr(beside, "dirty_pages", lambda: 0)
@@ -242,6 +253,8 @@ def test_jobs_give_what_the_rows_look_at(monkeypatch, tmp_path):
     monkeypatch.setattr(common, "Linear", common.BY_NAME["dm-linear"])
     monkeypatch.setattr(common, "RawDisk", common.BY_NAME["raw"])
     monkeypatch.setattr(service, "unavailable", lambda: 1 << 20)
+    monkeypatch.setattr(service, "AGED", 0)
+    monkeypatch.setattr(instructions, "PAUSE", 0)
     monkeypatch.setattr(fio, "mixed", lambda *_: {"write_iops": 1.0})
     monkeypatch.setattr(jobs.null_blk, "disk",
                         lambda _: contextlib.nullcontext(str(tmp_path / "ssd")))

@@ -10,7 +10,8 @@ JOBS = ("random_write", "synced_write", "journal_write", "read", "programs", "co
         "format_and_start", "ssd_bound", "sequential", "through", "drain", "full",
         "read_while_draining", "restart", "memory", "nowait", "throttled", "swap_table",
         "endurance", "fua_disk", "mixed", "copy", "trim", "dirty_flood", "full_flood", "shares",
-        "locks", "instructions", "native_write", "trace_cp", "trace_P6")
+        "beside_misses", "power_cut", "locks", "instructions", "native_write", "trace_cp",
+        "trace_P6")
 
 # Jobs that want another guest than the first (bench.py).
 BOOTS = {"locks": "lockstat", "instructions": "counted", "native_write": "native",
@@ -47,6 +48,7 @@ COMMON = {
     "flood_fill_ms": 6000,
     "share_ms": 4000,
     "share_span": 64 * MIB,
+    "warm_set": 32 * MIB,
     # The clocks of both disks' models run so many times as fast: the trace, too, is long.
     "trace_speed": 4,
     "trace_depth": 4,            # requests in flight
@@ -54,7 +56,7 @@ COMMON = {
     # Nothing is gained by repeating these: they count, or take long for what they say.
     "once": ("programs", "commands", "format_and_start", "restart", "memory", "nowait",
              "endurance", "fua_disk", "mixed", "trim", "dirty_flood", "full_flood", "shares",
-             "trace_cp", "trace_P6"),
+             "power_cut", "trace_cp", "trace_P6"),
     # The same of single systems: bcache drains at its own pace, which is slow; a worst of one run
     # says little, but with the peers it takes long.
     "once_of": {"drain": ("bcache",), "read_while_draining": ("bcache",), "copy": PEERS},
@@ -64,8 +66,9 @@ COMMON = {
 # own pace, dm-writeboost's start on 16 GiB, and the peers beside a copy and dirty pages.
 QUICK = {
     **COMMON,
-    "jobs": tuple(job for job in JOBS if job not in ("programs", "mixed", "full_flood", "shares",
-                                                    "locks", "instructions", "native_write")),
+    "jobs": tuple(job for job in JOBS if job not in (
+        "programs", "mixed", "full_flood", "shares", "beside_misses", "power_cut", "locks",
+        "instructions", "native_write")),
     "left_out": {"drain": ("bcache",), "read_while_draining": ("bcache",),
                  "memory": ("dm-writeboost",), "copy": PEERS, "dirty_flood": PEERS},
     "copy_bytes": 128 * MIB,
@@ -157,6 +160,7 @@ SMOKE = {
     "flood_ms": 1000,
     "flood_fill_ms": 1000,
     "share_ms": 500,
+    "warm_set": 16 * MIB,
     "trim_pieces": 64,
     "quiet_ms": 200,
     "lock_writes": 4000,

@@ -36,8 +36,8 @@ LEAST = {"ssd": GIB, "hdd": 8 * GIB}
 # Of a crash, of memory, of disks that are slow on purpose and of what wants a guest of its own
 # only a guest can tell; a pool's write has no known time here.
 JOBS = tuple(job for job in plan.JOBS
-             if job not in ("restart", "memory", "swap_table", "dirty_flood", "full_flood",
-                            *plan.BOOTS))
+             if job not in ("restart", "power_cut", "memory", "swap_table", "dirty_flood",
+                            "full_flood", *plan.BOOTS))
 # What `dmsetup targets` or sysfs must show for a system to be there.
 TARGETS = {"dm-lc": "lc", "dm-writeboost": "writeboost", "dm-writecache": "writecache",
            "dm-cache": "cache", "dm-linear": "linear"}

@@ -265,6 +265,22 @@ def row_21(figures):
               for key in beside)]
 
 
+BESIDE_MISSES = ("synced_writes", "random_writes", "full_log")
+
+
+def row_24(figures):
+    """What caching reads costs writes."""
+    return [Test(f"{kind}: on / off", figures.get("beside_misses", f"{kind}.on.iops", LC)
+                 / figures.get("beside_misses", f"{kind}.off.iops", LC), 0.97, True)
+            for kind in BESIDE_MISSES]
+
+
+def row_25(figures):
+    """What a power cut leaves of the reads that were cached."""
+    return [Test("cached after the scan / before", figures.get("power_cut", "after", LC)
+                 / figures.get("power_cut", "before", LC), 0.95, True)]
+
+
 def shown(job, *pairs):
     """(job, path, unit) triples."""
     return tuple((job, path, unit) for path, unit in pairs)
@@ -296,7 +312,8 @@ ROWS = (
         "1.0 x dm-linear, 1.3 x dm-writecache, 4 x dm-writeboost, at 1 and 2 threads", row_1,
         shown("random_write", ("iops_1", "IOPS"), ("iops_2", "IOPS"))
         + shown("instructions", ("write", "instructions"), ("read_hit", "instructions"),
-                ("read_miss", "instructions"))),
+                ("read_miss", "instructions"), ("read_promoted", "instructions"),
+                ("read_hit_promoted", "instructions"))),
     Row("1b", "the same in user-mode Linux, at native speed",
         "1.5 x dm-linear at 1 thread, 1.3 x at 2", row_1_native,
         shown("native_write", ("iops_1", "IOPS"), ("iops_2", "IOPS"))),
@@ -361,9 +378,10 @@ ROWS = (
               ("whole.crashed.kib", "KiB"), ("whole.crashed.commands", "commands"))),
     Row("11", "RAM per 4 KiB block that can be cached", "16 B, also while a table is reloaded",
         lambda figures: [at_most(figures, "memory", f"per_block.{state}", 16)
-                         for state in ("live", "reload", "suspended")],
+                         for state in ("live", "reload", "suspended", "read_cache")],
         shown("memory", ("per_block.live", "B"), ("per_block.reload", "B"),
-              ("per_block.suspended", "B"), ("small_mib", "MiB"), ("large_mib", "MiB"))),
+              ("per_block.suspended", "B"), ("per_block.read_cache", "B"),
+              ("small_mib", "MiB"), ("large_mib", "MiB"))),
     Row("12", "draining random dirty blocks to the modelled HDD",
         "0.6 x the best peer's time and HDD commands", row_12,
         shown("drain", ("seconds", "s"), ("per_block.hdd.commands", "commands"),
@@ -432,4 +450,14 @@ ROWS = (
     trace_row("a", "trace_cp",
               "the trace cp replayed, reads cached, modelled disks, drained at the end"),
     trace_row("b", "trace_P6", "the same with the trace P6, which has only reads"),
+    Row("24", "fsync, random writes, a full log beside reads that always miss, modelled disks",
+        "0.97 x the same with `read_cache off`", row_24,
+        shown("beside_misses", *((f"{kind}.{state}.{what}", unit)
+                                 for kind in BESIDE_MISSES for state in ("off", "on")
+                                 for what, unit in (("iops", "/s"), ("reads_s", "/s"),
+                                                    ("p990", "us"),
+                                                    ("ssd_commands", "commands"))))),
+    Row("25", "reads from the SSD after a power cut", "0.95 x those before", row_25,
+        shown("power_cut", ("before", "%"), ("after_replay", "%"), ("after", "%"),
+              ("rounds", "rounds"))),
 )

@@ -22,12 +22,13 @@ from lclib import sh, wait
 from lclib.dm import sectors
 
 from . import load
-from .common import MIB, timed
+from .common import MIB, latencies, timed
 from .systems import ABOVE
 
 BLOCK = 4096
 SYNCED = 16 * MIB            # of the volume, at its beginning: where blocks are made durable
 SLOW_KNOWN = 4 * MIB         # enough to measure a slow SSD by
+FAR = 1024 * MIB             # of the volume: only a full log has writes behind it
 VM = pathlib.Path("/proc/sys/vm")
 FITRIM = 0xC0185879
 PIECE = 16384
@@ -235,6 +236,97 @@ def full_flood(bench, name):
                 load.run(path, depth=32, order="once", seed=bench.seed,
                          count=bench.plan["flood_cache"] // BLOCK, ms=bench.plan["flood_fill_ms"])
             return flooded(part, system, path)
+
+
+# ------------------------------------------------------------ reads that always miss
+
+class Misses(threading.Thread):
+    """Reads one block after the other that is not cached, at random behind FAR."""
+
+    def __init__(self, path, seed):
+        super().__init__(daemon=True)
+        self.path = path
+        self.rng = random.Random(seed)
+        self.over = threading.Event()
+        self.count = 0
+        self.error = None
+
+    def run(self):
+        try:
+            handle = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
+            with open(handle, "rb", buffering=0):
+                memory = mmap.mmap(-1, BLOCK)
+                last = os.lseek(handle, 0, os.SEEK_END) // BLOCK
+                while not self.over.is_set():
+                    os.preadv(handle, [memory],
+                              self.rng.randrange(FAR // BLOCK, last) * BLOCK)
+                    self.count += 1
+        except OSError as error:
+            self.error = error
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+        if self.error:
+            raise self.error
+
+
+def synced_writes(bench, system):
+    """A FLUSH after each write; the load's words."""
+    system.warm(SYNCED)
+    return {"flush_every": 1, "span": SYNCED, "ms": bench.plan["latency_ms"]}
+
+
+def random_writes(bench, system):
+    """As fast as the SSD model takes them."""
+    system.warm(SYNCED)
+    count = bench.plan["bound_bytes"] // BLOCK
+    return {"depth": 64, "span": SYNCED, "count": count, "flush_every": count}
+
+
+def full_log(bench, system):
+    """Random writes all over the volume when the log has been full for a while."""
+    load.run(system.path, depth=32, order="once", seed=bench.seed,
+             count=bench.plan["flood_cache"] // BLOCK, ms=bench.plan["fill_ms"])
+    load.run(system.path, depth=32, seed=bench.seed, ms=bench.plan["fill_ms"])
+    return {"depth": 32, "ms": bench.plan["full_ms"]}
+
+
+def beside_reader(bench, system, state, prepare):
+    """The figures of one load, beside a task whose reads always miss."""
+    system.message("read_cache", state)
+    words = prepare(bench, system)
+    with load.counted(bench.disks) as seen, Misses(system.path, bench.seed) as misses:
+        got = load.run(system.path, seed=bench.seed + 1, **words)
+    timed(bench, False)
+    return {"iops": got["iops"], "reads_s": misses.count * 1e9 / got["ns"],
+            "p990": latencies(got, "write")["p990"],
+            "ssd_commands": load.per_write(seen, got["write"])["ssd"]["commands"]}
+
+
+def beside_misses(bench, name):
+    """Writes beside a task whose reads always miss, with option read_cache off and on.
+
+    Means of two, in an order in which a machine that gets slower meanwhile does so for both.
+    """
+    figures = {}
+    for prepare in (synced_writes, random_writes, full_log):
+        seen = {"off": [], "on": []}
+        for state in ("off", "on", "on", "off"):
+            timed(bench)
+            full = prepare is full_log
+            with (bench.part(bench.plan["flood_cache"]) if full
+                  else contextlib.nullcontext(bench)) as part, \
+                    part.system(name, hold=not full) as system:
+                seen[state].append(beside_reader(bench, system, state, prepare))
+        figures[prepare.__name__] = {
+            state: {key: sum(one[key] for one in both) / len(both) for key in both[0]}
+            for state, both in seen.items()}
+    return figures
 
 
 # ------------------------------------------------------------------ two cgroups

@@ -7,6 +7,7 @@ processor is idle does the clock go on without any. No noise of the machine gets
 """
 
 import pathlib
+import time
 
 from . import load
 
@@ -20,6 +21,10 @@ KINDS = {
     "read_hit": {"op": "read", "depth": 32},
     "read_miss": {"op": "read", "depth": 32, "order": "once"},
 }
+# After those, with option read_cache on: of blocks that no other kind has read.  As long as the SSD
+# has free segments the first miss promotes them.
+CACHED_READS = ("read_promoted", "read_hit_promoted")
+PAUSE = 2                    # s: the last group is written when it is a second old
 TICK_NS = 10_000_000         # of /proc/stat
 
 
@@ -27,6 +32,30 @@ def idle():
     """Nanoseconds so far in which the processor had nothing to do."""
     words = pathlib.Path("/proc/stat").read_text("ascii").split("\n", 1)[0].split()
     return (int(words[4]) + int(words[5])) * TICK_NS
+
+
+def measure(bench, system, number, words):
+    """Instructions for each."""
+    before = idle()
+    got = load.run(system.path, seed=bench.seed, ms=600_000,
+                   count=number // words.get("threads", 1), **words)
+    return (got["ns"] - (idle() - before)) / (got["read"] + got["write"])
+
+
+def cached_reads(bench, system, first):
+    """Reads, and writes, with option read_cache on; which part of the blocks was promoted."""
+    figures = {}
+    number = bench.plan["icount_writes"] // 8
+    system.keep_reads()
+    figures["write_read_cache"] = measure(bench, system, number, {
+        "depth": 32, "span": bench.plan["ram_set"], "flush_every": number})
+    for kind in CACHED_READS:
+        before = system.fields()["promoted"]
+        figures[kind] = measure(bench, system, number, {
+            "op": "read", "depth": 32, "order": "once", "first": first, "span": number * 4096})
+        time.sleep(PAUSE)
+        figures[f"{kind}_part"] = (system.fields()["promoted"] - before) / number
+    return figures
 
 
 def count(bench, name):
@@ -49,9 +78,7 @@ def count(bench, name):
                 words = {**words, "first": span + bench.plan["evict"]}
             else:
                 words = {"span": span, **words}
-            before = idle()
-            got = load.run(system.path, seed=bench.seed, ms=600_000,
-                           count=number // words.get("threads", 1), **words)
-            figures[kind] = ((got["ns"] - (idle() - before))
-                             / (got["read"] + got["write"]))
+            figures[kind] = measure(bench, system, number, words)
+        if name == "dm-lc":
+            figures |= cached_reads(bench, system, span + bench.plan["evict"])
     return figures

@@ -440,6 +440,9 @@ JOBS = {
     "read_while_draining": Job(read_while_draining, "modelled", CACHES),
     # bcache takes minutes to write a whole cache back, at a pace of its own.
     "restart": Job(service.restart, "plain", tuple(name for name in CACHES if name != "bcache")),
+    # dm-writecache caches no reads.  dm-writeboost tries for ever to write to an SSD that fails, so
+    # that it can never be taken away.
+    "power_cut": Job(service.power_cut, "plain", ("dm-lc", "dm-cache", "bcache")),
     "memory": Job(service.memory, "plain", CACHES),
     "nowait": Job(service.nowait, "plain", (*CACHES, "dm-linear")),
     "throttled": Job(service.throttled, "modelled", CACHES),
@@ -451,6 +454,7 @@ JOBS = {
     "trim": Job(beside.trim, "modelled", ("dm-lc", "dm-linear")),
     "dirty_flood": Job(beside.dirty_flood, "modelled", (*CACHES, "dm-linear")),
     "full_flood": Job(beside.full_flood, "modelled", (*CACHES, "dm-linear")),
+    "beside_misses": Job(beside.beside_misses, "modelled", ("dm-lc",)),
     "shares": Job(beside.shares, "modelled", (*CACHES, "dm-linear")),
     "instructions": Job(instructions.count, "ram", EVERY),
     "native_write": Job(random_write, "ram", ("dm-lc", "dm-linear")),

@@ -85,6 +85,10 @@ class System:
         """Take it away; a reader of ours may still be about to close it."""
         wait.until(lambda: sh.result("dmsetup", "remove", NAME)[0] == 0, 60, "device removed")
 
+    def lose_power(self):
+        """Take it away when its disks fail; what is on them stays."""
+        self.stop()
+
     def status(self):
         """The words after the target's name."""
         return sh.run("dmsetup", "status", NAME).split()[3:]
@@ -160,8 +164,9 @@ class Lc(System):
         sh.run("lc-format", "--force=roles", "--backing", self.hdd, self.ssd)
         self.restart()
 
-    def restart(self):
-        flags = ["-o", "writeback=off"] if self.hold else []
+    def restart(self, **more):
+        options = {**({"writeback": "off"} if self.hold else {}), **more}
+        flags = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
         sh.run("lc-resume", *flags, NAME, self.ssd, self.hdd)
 
     def fields(self):
@@ -299,10 +304,12 @@ class Bcache(System):
         bucket = self.bucket(sectors(self.ssd) * 512)
         text = sh.run(self.maker, "--block", "4096", "--bucket", f"{bucket // 1024}k",
                       "--writeback", "--wipe-bcache", "-C", self.ssd, "-B", self.hdd)
-        uuid = re.search(r"Set UUID:\s+(\S+)", text)[1]
+        self.set = pathlib.Path("/sys/fs/bcache") / re.search(r"Set UUID:\s+(\S+)", text)[1]
+        self.restart()
+
+    def restart(self):
         for path in (self.ssd, self.hdd):
             write_sysfs("/sys/fs/bcache/register", path)
-        self.set = pathlib.Path("/sys/fs/bcache") / uuid
         home = pathlib.Path("/sys/class/block") / pathlib.Path(self.hdd).name / "bcache"
         wait.until(lambda: (home / "dev").exists() and self.set.exists(), 60, "bcache attached")
         self.path = f"/dev/{(home / 'dev').resolve().name}"
@@ -317,13 +324,16 @@ class Bcache(System):
         """An attribute of the volume."""
         return (self.home / name).read_text(encoding="ascii").strip()
 
-    def stop(self):
+    def lose_power(self):
         write_sysfs(self.home / "stop", 1)
         write_sysfs(self.set / "stop", 1)
         wait.until(lambda: not self.home.exists() and not self.set.exists()
                    and not pathlib.Path(self.path).exists(), 60, "bcache gone")
         # It lets go of its disks a little after its names are gone.
         wait.until(lambda: not is_held(self.ssd) and not is_held(self.hdd), 60, "disks released")
+
+    def stop(self):
+        self.lose_power()
         self.wipe()  # a superblock must not be found again
 
     def keep_reads(self):
