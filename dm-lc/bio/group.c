@@ -266,11 +266,12 @@ static bool plenty_of_space(const struct lc_cache *c)
 {
 	u64 segments = min_t(u64, lc_alloc_ready(c->alloc),
 			     READ_ONCE(lc_lanes_here(c->lanes)->nr_ready));
-	bool idle = time_after(jiffies, READ_ONCE(c->env.last_write) + HZ);
 
-	return lc_ring_spares(c->ring) && !lc_submit_enough(c->submit) &&
-	       (idle ? segments > 0 : segments > 1 &&
-		lc_throttle_plenty(segments, READ_ONCE(c->alloc->most_ready)));
+	if (!lc_ring_spares(c->ring) || lc_submit_enough(c->submit))
+		return false;
+	if (lc_env_idle(&c->env))
+		return segments;
+	return segments > 1 && lc_throttle_plenty(segments, READ_ONCE(c->alloc->most_ready));
 }
 
 /* @least: slots */

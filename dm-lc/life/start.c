@@ -200,7 +200,10 @@ void lc_stop_clean(struct lc_cache *c)
 		ret = lc_fingerprint_take(&c->env, &print);
 	if (!ret)
 		ret = lc_checkpoint_write(c, &entries);
-	/* The checkpoint does not have what the index does not know (WS4). */
+	/*
+	 * The checkpoint has neither what the index does not know (WS4), nor promoted copies of what the
+	 * HDD may have lost.
+	 */
 	if (!ret && (lc_warm_unsure(&c->warm) || lc_doubt_failures(&c->doubt)))
 		lc_super_note_warm(c->super, lc_lanes_used(c->lanes));
 	if (!ret)

@@ -185,8 +185,7 @@ static bool too_many_unwritten(struct lc_cache *c, const struct lc_lane *lane, u
  */
 static u64 segments_ahead(const struct lc_cache *c)
 {
-	if (READ_ONCE(c->env.params.read_cache) &&
-	    time_after(jiffies, READ_ONCE(c->env.last_write) + HZ))
+	if (READ_ONCE(c->env.params.read_cache) && lc_env_idle(&c->env))
 		return 1;
 	return READ_ONCE(c->alloc->max_ready);
 }

@@ -60,6 +60,12 @@ static inline void lc_stamp(unsigned long *stamp)
 		WRITE_ONCE(*stamp, now);
 }
 
+/* Has nobody written for a second?  Then there is time to drain, for example.  Any context. */
+static inline bool lc_env_idle(const struct lc_env *env)
+{
+	return time_after(jiffies, READ_ONCE(env->last_write) + HZ);
+}
+
 /**
  * lc_env_fua_kept() - was a FUA write of the SSD that has ended well made durable?
  * @env: of the volume

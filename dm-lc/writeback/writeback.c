@@ -44,8 +44,6 @@
 #include "writeback/patience.h"
 #include "writeback/writeback.h"
 
-#define IDLE_AFTER	(HZ)	/* without writes: drain although below the watermark */
-
 /* --- when --------------------------------------------------------------- */
 
 static bool must_stop(struct lc_writeback *wb)
@@ -58,11 +56,6 @@ static u64 used_percent(struct lc_cache *c)
 	u64 nr = c->sb.geo.nr_segments;
 
 	return div64_u64((nr - min(lc_ring_free(c->ring), nr)) * 100, nr);
-}
-
-static bool is_idle(struct lc_cache *c)
-{
-	return time_after(jiffies, READ_ONCE(c->env.last_write) + IDLE_AFTER);
 }
 
 /* Segments that must stay free for the log to go on at all (D2). */
@@ -120,7 +113,7 @@ static bool wants_to_run(struct lc_writeback *wb)
 		wb->filling = true;
 	else if (used <= READ_ONCE(c->env.params.low_watermark))
 		wb->filling = false;
-	return wb->filling || (is_idle(c) && worth_draining(wb));
+	return wb->filling || (lc_env_idle(&c->env) && worth_draining(wb));
 }
 
 /* Looked at with each kick, of which there are many: the lanes are locked last. */
@@ -395,7 +388,7 @@ static void await_boundary(struct lc_writeback *wb)
 {
 	struct lc_cache *c = wb->c;
 
-	if (is_idle(c) || lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to))
+	if (lc_env_idle(&c->env) || lc_ring_tail(c->ring) < READ_ONCE(wb->drain_to))
 		lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, true));
 	wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
 }
@@ -445,7 +438,7 @@ static void run_batch(struct lc_writeback *wb)
 	}
 	lc_patience_success(&wb->patience);
 	/* The oldest segment is still in RAM: its flush must come first. */
-	if (lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, is_idle(c))))
+	if (lc_log_wait_durable(c->log, lc_lanes_close_used(c->lanes, lc_env_idle(&c->env))))
 		return;
 	if (!segment_drainable(c, b.first))
 		wait_event_idle_timeout(wb->wait, must_stop(wb), HZ / 20);
