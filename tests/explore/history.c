@@ -199,6 +199,18 @@ void map_apply(u32 *map, u64 from, u64 to)
 	}
 }
 
+/* Is a discard of the block, that counts, among the operations behind @n, up to @last? */
+bool discarded_since(u32 block, u32 n, u32 last)
+{
+	while (++n <= last) {
+		const struct op *op = &world->ops[n];
+
+		if (op->nr && !op->dead && block >= op->block && block < op->block + op->nr)
+			return true;
+	}
+	return false;
+}
+
 /* Operations up to a time of the life at hand. */
 u32 ops_until(u32 time)
 {

@@ -19,6 +19,7 @@ void content_apply(struct content *content, u32 from, u32 to, u32 last_write, u6
 		   u32 at);
 void map_apply(u32 *map, u64 from, u64 to);
 
+bool discarded_since(u32 block, u32 n, u32 last);
 u32 ops_until(u32 time);
 void floor_at(const struct life *life, u32 time, u32 *op, u64 *seq);
 void history_around(const struct crash *crash, void (*saw)(u32 op, u32 *same, u32 *older));

@@ -184,18 +184,6 @@ static bool lookup(u32 block, struct lc_mapping *map)
 	return found;
 }
 
-/* Was the block discarded after a write?  Then the HDD may change what it returns. */
-static bool discarded_since(const struct trial *t, u32 block, u32 n)
-{
-	while (++n <= t->nr_ops) {
-		const struct op *op = &world->ops[n];
-
-		if (op->nr && block >= op->block && block < op->block + op->nr)
-			return true;
-	}
-	return false;
-}
-
 /* What a user reads in a block; @clean: is the HDD to hold the same? */
 static void read_block(struct trial *t, u32 block, const struct lc_mapping *map, bool bytes)
 {
@@ -213,7 +201,8 @@ static void read_block(struct trial *t, u32 block, const struct lc_mapping *map,
 
 		seen[s] = page->tags[s];
 		if (page == ssd && !map->dirty && hdd->tags[s] != seen[s] &&
-		    !discarded_since(t, block, min(hdd->tags[s], seen[s])))
+		    /* Then the HDD may change what it returns. */
+		    !discarded_since(block, min(hdd->tags[s], seen[s]), t->nr_ops))
 			trouble(BAD_INDEX, "block %u is clean but not on the HDD", block);
 		if (page == ssd && map->dirty && hdd->tags[s] != seen[s] && t->life &&
 		    t->life->left <= t->crash->at)
@@ -255,20 +244,6 @@ static void judge_blocks(struct trial *t, bool bytes)
 
 /* --- the user ---------------------------------------------------------------------- */
 
-/* Discards after a lost write make its loss void. */
-static bool discarded_later(const struct trial *t, u32 n)
-{
-	u32 block = world->ops[n].block;
-
-	while (++n <= t->nr_ops) {
-		const struct op *op = &world->ops[n];
-
-		if (op->nr && !op->dead && block >= op->block && block < op->block + op->nr)
-			return true;
-	}
-	return false;
-}
-
 static void judge_user(const struct trial *t)
 {
 	struct content expected = world->base;
@@ -302,7 +277,8 @@ static void judge_user(const struct trial *t)
 		/* Of several lanes a FLUSH closes what needs it: others may still wait (G7). */
 		if (op->fua && op->acked > t->crash->at)
 			continue;
-		if (!op->nr && !op->dead && !discarded_later(t, n))
+		/* Discards after a lost write make its loss void. */
+		if (!op->nr && !op->dead && !discarded_since(op->block, n, t->nr_ops))
 			trouble(BAD_P1, "write %u to block %u was acknowledged and is gone", n,
 				op->block);
 	}

@@ -125,20 +125,6 @@ static u32 newest(u32 sector)
 	return world->began[sector];
 }
 
-/* Was the sector discarded after a write? */
-static bool discarded_since(u32 n, u32 sector)
-{
-	u32 block = sector / PAGE_SECTORS;
-
-	while (++n <= world->nr_ops) {
-		const struct op *op = &world->ops[n];
-
-		if (op->nr && block >= op->block && block < op->block + op->nr)
-			return true;
-	}
-	return false;
-}
-
 /* Is this what the user wrote to the sector, once? */
 static bool written_there(u32 n, u32 sector)
 {
@@ -168,7 +154,8 @@ void user_read_over(const struct user_bio *user)
 			return;
 		}
 		last = being_discarded(user) ? NONE : newest(sector);
-		if (first != NONE && last != NONE && !discarded_since(first, sector) &&
+		if (first != NONE && last != NONE &&
+		    !discarded_since(sector / PAGE_SECTORS, first, world->nr_ops) &&
 		    (user->met ? got < first : got != last))
 			trouble(BAD_P1, "a read of block %u sector %u returns write %u, not %u",
 				sector / PAGE_SECTORS, sector % PAGE_SECTORS, got, last);
