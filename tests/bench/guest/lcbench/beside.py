@@ -41,19 +41,35 @@ WRITERS = {"direct": {"ioengine": "libaio", "direct": 1, "iodepth": 16, "bs": "4
 
 # ------------------------------------------------------------------- who waits
 
-class Durable(threading.Thread):
+class User(threading.Thread):
+    """One of the volume, who does something until the end of a with block."""
+
+    def __init__(self, path, seed):
+        super().__init__(daemon=True)
+        self.path = path
+        self.rng = random.Random(seed)
+        self.over = threading.Event()
+        self.error = None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+
+
+class Durable(User):
     """Makes a block durable now and then, and keeps how long each took.
 
     By an fsync after the write, or, with `dsync`, by the write itself.
     """
 
     def __init__(self, path, seed, pause, dsync=False):
-        super().__init__(daemon=True)
-        self.path, self.pause, self.dsync = path, pause, dsync
-        self.rng = random.Random(seed)
-        self.over = threading.Event()
+        super().__init__(path, seed)
+        self.pause, self.dsync = pause, dsync
         self.seconds = []
-        self.error = None
 
     def run(self):
         try:
@@ -76,14 +92,6 @@ class Durable(threading.Thread):
             self.seconds.append(time.monotonic() - begun)
             if self.over.wait(self.pause):
                 break
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.join()
 
     def figures(self):
         """Percentiles in microseconds, and of how many."""
@@ -240,16 +248,10 @@ def full_flood(bench, name):
 
 # ------------------------------------------------------------ reads that always miss
 
-class Misses(threading.Thread):
+class Misses(User):
     """Reads one block after the other that is not cached, at random behind FAR."""
 
-    def __init__(self, path, seed):
-        super().__init__(daemon=True)
-        self.path = path
-        self.rng = random.Random(seed)
-        self.over = threading.Event()
-        self.count = 0
-        self.error = None
+    count = 0
 
     def run(self):
         try:
@@ -264,13 +266,8 @@ class Misses(threading.Thread):
         except OSError as error:
             self.error = error
 
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.join()
+    def __exit__(self, *about):
+        super().__exit__(*about)
         if self.error:
             raise self.error
 
