@@ -201,8 +201,8 @@ void lc_stop_clean(struct lc_cache *c)
 	if (!ret)
 		ret = lc_checkpoint_write(c, &entries);
 	/*
-	 * The checkpoint has neither what the index does not know (WS4), nor promoted copies of what the
-	 * HDD may have lost.
+	 * The checkpoint has neither what the index does not know (WS4), nor promoted copies of
+	 * what the HDD may have lost.
 	 */
 	if (!ret && (lc_warm_unsure(&c->warm) || lc_doubt_failures(&c->doubt)))
 		lc_super_note_warm(c->super, lc_lanes_used(c->lanes));
