@@ -15,7 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from lib import guests, host, times  # noqa: E402
 
-EITHER = ("stock", "debug", "stock", "stock")    # the debug kernel takes five times as long
+# The debug kernel takes five times as long.
+EITHER = ("debug", *["stock"] * 7)
 KERNELS = ("server", "stock", "debug", "kcsan")  # the longest cases first
 
 
@@ -73,12 +74,14 @@ def draw(config, name, count):
 def left_out(item, config):
     """Is an item left to other seeds, because nothing asks for it or for all?
 
-    A sampled one, or a case that runs on both kernels on one of them.
+    A sampled test or case, or a case that runs on both kernels on one of them.
     """
     if any(config.getoption(name) for name in ("--long", "--match", "--kernel")):
         return False
     if case_of(item):
         kernel, case = case_of(item)
+        if draw(config, f"sampled {case.name}", case.sampled):
+            return True
         return (kernel in EITHER and set(EITHER) <= set(guests.kernels_of(case, None, False))
                 and kernel != EITHER[draw(config, case.name, len(EITHER))])
     mark = item.get_closest_marker("sampled")

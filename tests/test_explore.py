@@ -167,7 +167,7 @@ def tree(explorer, tmp_path_factory):
     return top
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("path", MUTANTS, ids=lambda path: path.stem)
 def test_mutants(tree, path, tmp_path):
     """With the rule left out, the explorer finds a violation."""

@@ -51,7 +51,7 @@ def run_model(ctx, ops, *, format=(), smallest=512, **options):  # pylint: disab
     ctx.figure("smallest", smallest)
 
 
-@case(kernels=("stock",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M")), timeout=240)
+@case(kernels=("stock",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M")), timeout=240, sampled=3)
 def model_small_cache(ctx):
     """20,000 operations of 512 bytes and up, the log wrapping many times, byte by byte."""
     run_model(ctx, 20000, buffers=8)
@@ -69,7 +69,7 @@ def model_100k(ctx):
     run_model(ctx, 100000)
 
 
-@case(kernels=("stock",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M")), timeout=240)
+@case(kernels=("stock",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M")), timeout=240, sampled=3)
 def model_small_segments_in_place(ctx):
     """The same in place, smallest segments, few buffers, crc32c, reads verified."""
     run_model(ctx, 20000, format=("--in-place", "--segment-size=64K", "--checksum=crc32c"),
@@ -84,7 +84,7 @@ def model_4kn_backing(ctx):
 
 
 @case(kernels=("stock",), disks=(Disk("ssd", "32M", logical=4096, physical=4096),
-                                 Disk("hdd", "96M")), timeout=240)
+                                 Disk("hdd", "96M")), timeout=240, sampled=3)
 def model_4kn_cache(ctx):
     """The same with an SSD of 4 KiB logical blocks: small reads are bounced."""
     run_model(ctx, 10000)

@@ -140,7 +140,8 @@ def on_disk(ctx, blocks, tag):
 
 @case(kernels=("stock",), disks=PAIR, timeout=300,
       fault=("SSD", "given up with many dirty blocks, and the volume removed at once",
-             "the removal ends a minute later; what is not copied by then is listed as lost"))
+             "the removal ends a minute later; what is not copied by then is listed as lost"),
+      sampled=3)
 def removal_cuts_a_long_salvage_off(ctx):
     """A removal ends a salvage that is merely long, and the mark names exactly what is not on the
     hard disk by then (P5)."""
@@ -265,7 +266,7 @@ def many_mismatches_are_the_device(ctx):
 
 @case(kernels=("stock",), disks=PAIR, timeout=240,
       fault=("HDD", "all writes fail for longer than half a minute",
-             "writes go on into the cache; drained when the disk works again"))
+             "writes go on into the cache; drained when the disk works again"), sampled=3)
 def hdd_errors_stop_no_write(ctx):
     """A HDD that is away for long ends nothing: the log has room, and it may come back (D21)."""
     with (Breakable("hdd1", ctx.hdd) as hdd, LcStack(hdd.path, ctx.ssd, writeback="off") as lc,

@@ -441,7 +441,7 @@ class SectorJob(Job):
 
 @case(disks=PAIR, timeout=240, long=("debug",),
       fault=("SSD", "writes fail for good, much is dirty, under load",
-             "the load goes on while the dirty blocks are salvaged; nothing is lost"))
+             "the load goes on while the dirty blocks are salvaged; nothing is lost"), sampled=3)
 def salvage_under_four_jobs(ctx):
     """Four verified jobs write, over and over, to what is being salvaged from an SSD."""
     # Slow reads of the SSD: time to write to a block that is being salvaged.

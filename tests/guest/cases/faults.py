@@ -34,7 +34,8 @@ def with_hole(path, first, count):
 
 @case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "read error, one dirty block",
-             "an error when it is read; lost after half a minute of tries; all others drained"))
+             "an error when it is read; lost after half a minute of tries; all others drained"),
+      sampled=3)
 def unreadable_dirty_slot_is_lost(ctx):
     """A dirty slot that the SSD does not deliver is given up alone."""
     with (Breakable("ssd1", ctx.ssd) as ssd, LcStack(ctx.hdd, ssd.path, writeback="off") as lc,
@@ -81,7 +82,7 @@ def read_waits_for_the_ssd(ctx):
 
 @case(disks=PAIR, timeout=180, long=("debug",),
       fault=("SSD", "bit flip, dirty block that is written in part",
-             "its other sectors are lost, never laundered with a fresh checksum (C3)"))
+             "its other sectors are lost, never laundered with a fresh checksum (C3)"), sampled=3)
 def rot_is_not_merged(ctx):
     """A partial write over a rotten slot keeps nothing of it."""
     with LcStack(ctx.hdd, ctx.ssd, writeback="off") as lc, lc.open() as raw:

@@ -84,19 +84,19 @@ def file_system(ctx, kind, in_place):
     ctx.figure("files", len(wanted.splitlines()))
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=300)
+@case(kernels=("stock",), disks=PAIR, timeout=300, sampled=3)
 def ext4(ctx):
     """ext4: clean and every file equal on the HDD itself, volume behind the mark."""
     file_system(ctx, "ext4", in_place=False)
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=300)
+@case(kernels=("stock",), disks=PAIR, timeout=300, sampled=3)
 def xfs(ctx):
     """xfs: clean and every file equal on the HDD itself, in place: the bare disk mounts."""
     file_system(ctx, "xfs", in_place=True)
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=300)
+@case(kernels=("stock",), disks=PAIR, timeout=300, sampled=3)
 def ext4_in_place(ctx):
     """ext4 in place: the bare disk mounts."""
     file_system(ctx, "ext4", in_place=True)

@@ -328,7 +328,7 @@ def fuzz(ctx, lines, messages):
     assert fuzzer.taken and fuzzer.refused
 
 
-@case(disks=PAIR, timeout=120, long=("debug",))
+@case(disks=PAIR, timeout=120, long=("debug",), sampled=3)
 def some_lines_and_messages(ctx):
     """Some hundred table lines and messages, right and wrong."""
     fuzz(ctx, 120, 150)

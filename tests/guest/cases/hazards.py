@@ -434,7 +434,7 @@ def reserve_outlives_many_refused(ctx):
 
 
 @case(kernels=("stock",), disks=(Disk("ssd", "24M", kind="recorded"), RECORDED[1]),
-      timeout=FULL_LOG_SECONDS)
+      timeout=FULL_LOG_SECONDS, sampled=3)
 def full_round_is_drained_in_batches(ctx):
     """With several lanes, a refused block of a full log does not make batches small (D8)."""
     batch = 4               # segments
@@ -459,7 +459,7 @@ def full_round_is_drained_in_batches(ctx):
 # --- the log is as good as full -----------------------------------------------------------------
 
 
-@case(kernels=("stock",), disks=(Disk("ssd", "16M"), Disk("hdd", "64M")), timeout=180)
+@case(kernels=("stock",), disks=(Disk("ssd", "16M"), Disk("hdd", "64M")), timeout=180, sampled=3)
 def full_log_slows_writes(ctx):
     """With the log full no write waits until a whole batch is on a slow HDD (D8)."""
     random = Random(ctx.seed)
@@ -483,7 +483,7 @@ def full_log_slows_writes(ctx):
         assert max(waited) < batch // 2, f"a write waited for {max(waited)} of the HDD"
 
 
-@case(kernels=("stock",), disks=(Disk("ssd", "16M"), Disk("hdd", "64M")), timeout=120)
+@case(kernels=("stock",), disks=(Disk("ssd", "16M"), Disk("hdd", "64M")), timeout=120, sampled=3)
 def full_buffers_slow_writes(ctx):
     """With the SSD as the limit no write waits until all buffers are written (D9)."""
     buffers, segments = 16, 60
@@ -519,7 +519,7 @@ class Reader:
         return reads / max(writes, 1)
 
 
-@case(kernels=("stock",), disks=(Disk("ssd", "16M"), Disk("hdd", "64M")), timeout=180)
+@case(kernels=("stock",), disks=(Disk("ssd", "16M"), Disk("hdd", "64M")), timeout=180, sampled=3)
 def reads_go_before_writeback(ctx):
     """Writeback makes way for reads of a HDD, but goes on; not if somebody waits for it (D11)."""
     with (dm.Device("slow", dm.delay(ctx.hdd, 0, 40)) as hdd,

@@ -85,7 +85,7 @@ def agree(lc):
     return found
 
 
-@case(kernels=("stock",), disks=DISKS, timeout=400, memory="512M", hibernates=True)
+@case(kernels=("stock",), disks=DISKS, timeout=400, memory="512M", hibernates=True, sampled=3)
 def resume_goes_on(ctx):
     """In the middle of a drain the machine is hibernated, off and on: disks and memory agree."""
     with LcStack(ctx.hdd, ctx.ssd, format=SEGMENTS, **SLOW) as lc:
@@ -228,7 +228,7 @@ def image_of_an_earlier_life_is_refused(ctx):
                 assert raw.read(block * BLOCK, BLOCK) == content(block, tag), block
 
 
-@case(kernels=("stock",), disks=(Disk("ssd", "8M"), Disk("hdd", "64M")), timeout=300)
+@case(kernels=("stock",), disks=(Disk("ssd", "8M"), Disk("hdd", "64M")), timeout=300, sampled=3)
 def full_log_does_not_hang(ctx):
     """Under writers that wait for room, hibernation begins and is given up: all go on."""
     with LcStack(ctx.hdd, ctx.ssd, format=SEGMENTS) as lc:

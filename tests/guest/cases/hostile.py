@@ -84,7 +84,7 @@ def activate_all(ctx, count):
     assert started and refused
 
 
-@case(timeout=240, memory="1G")
+@case(timeout=240, memory="1G", sampled=3)
 def some_images(ctx):
     """A few dozen hostile images: refused with a message or started, nothing else."""
     activate_all(ctx, 50)

@@ -72,7 +72,7 @@ def long_log_is_refused_without_ram(ctx):
         check_log(lc, 300)
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=400)
+@case(kernels=("stock",), disks=PAIR, timeout=400, sampled=3)
 def hundred_rounds(ctx):
     """100 rounds of suspend, resume, reload, messages and remove under a verified load."""
     rounds_under_load(ctx, 5)

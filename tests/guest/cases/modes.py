@@ -326,13 +326,13 @@ def ssd_is_pulled_while_it_renews(ctx):
             lc.remove()
 
 
-@case(disks=PAIR, timeout=400)
+@case(disks=PAIR, timeout=400, sampled=3)
 def model_of_through(ctx):
     """Random reads, writes, flushes and discards in mode writethrough give what a model says."""
     run_model(ctx, 12000, buffers=8, cache_mode=THROUGH, read_cache="on")
 
 
-@case(disks=PAIR, timeout=400)
+@case(disks=PAIR, timeout=400, sampled=3)
 def model_of_around(ctx):
     """The same in mode writearound, with what is read cached."""
     run_model(ctx, 12000, buffers=8, cache_mode=AROUND, read_cache="on")

@@ -345,7 +345,7 @@ def cut_rounds(ctx, rounds, crashes_in_a_row=0, every=1, **options):
             power.round(crashes_in_a_row=crashes_in_a_row if number % every == 0 else 0)
 
 
-@case(disks=recorded(), timeout=300)
+@case(disks=recorded(), timeout=300, sampled=3)
 def five_cuts(ctx):
     """Every fsynced sector is there after each of 5 power cuts, and no alien byte."""
     cut_rounds(ctx, rounds=5)
@@ -371,7 +371,7 @@ def hundred_rounds_of_cuts(ctx):
     cut_while_starting(ctx, 100)
 
 
-@case(kernels=("stock",), disks=recorded(), timeout=900)
+@case(kernels=("stock",), disks=recorded(), timeout=900, sampled=3)
 def order_is_kept(ctx):
     """What survives a cut is a prefix of what was written (P2), whatever the disks reorder."""
     cut_rounds(ctx, rounds=20, crashes_in_a_row=2, every=4, ordered=True)
@@ -388,7 +388,7 @@ def cut_while_changing(ctx, rounds):
     assert volume.seen["attached"] and volume.seen["detached"], volume.seen
 
 
-@case(kernels=("stock",), disks=recorded("16M", "32M"), timeout=900)
+@case(kernels=("stock",), disks=recorded("16M", "32M"), timeout=900, sampled=3)
 def attach_and_detach(ctx):
     """A power cut anywhere in lc-format --in-place, the life after it, or lc-remove --detach."""
     cut_while_changing(ctx, 8)

@@ -151,7 +151,7 @@ def write_throttled(path, group):
             assert os.pwritev(raw.handle, [view], 0) == MIB
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=300)
+@case(kernels=("stock",), disks=PAIR, timeout=300, sampled=3)
 def nobody_waits_for_a_throttled_writer(ctx):
     """A writer whose cgroup has used up its time of the CPU in the middle of a copy delays no fsync
     (B7).

@@ -91,13 +91,13 @@ def what_is_read_is_cached(ctx):
         check(raw, range(NR // 2, NR), "old")
 
 
-@case(kernels=("stock",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M")), timeout=300)
+@case(kernels=("stock",), disks=(Disk("ssd", "32M"), Disk("hdd", "96M")), timeout=300, sampled=3)
 def model_with_promotion(ctx):
     """The byte-exact model, the ring wrapping many times, with promotion and each read verified."""
     run_model(ctx, 12000, buffers=8, read_cache="on", verify_reads="on")
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=240)
+@case(kernels=("stock",), disks=PAIR, timeout=240, sampled=3)
 def ring_wraps(ctx):
     """More blocks than the SSD has are read again and again, beside writes: each read is right, and
     no write waits for a segment for ever.
@@ -121,7 +121,7 @@ def ring_wraps(ctx):
         assert lc.fields()["parked_blocks"] == 0, lc.fields()
 
 
-@case(kernels=("stock",), disks=(Disk("ssd", "8M"), Disk("hdd", "128M")), timeout=240)
+@case(kernels=("stock",), disks=(Disk("ssd", "8M"), Disk("hdd", "128M")), timeout=240, sampled=3)
 def readers_get_nearly_all_of_the_ring(ctx):
     """While nobody writes, one segment is evicted ahead and one is being filled; when writes come,
     more are evicted, and none waits for long.

@@ -235,20 +235,20 @@ def flood_before_a_slow_ssd(ctx):
     assert taken <= 10 * slots, f"{taken} blocks wait for a slow SSD"
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=100)
+@case(kernels=("stock",), disks=PAIR, timeout=100, sampled=3)
 def little_is_let_in_before_a_slow_ssd(ctx):
     """Writers do not fill half of the buffers, for which each commit would wait (D23)."""
     flood_before_a_slow_ssd(ctx)
 
 
 @case(kernels=("stock",), timeout=100,
-      disks=(Disk("ssd", "64M", cache="writethrough"), Disk("hdd", "128M")))
+      disks=(Disk("ssd", "64M", cache="writethrough"), Disk("hdd", "128M")), sampled=3)
 def little_is_let_in_without_a_volatile_cache(ctx):
     """Nor all of the buffers, if the SSD needs no FLUSH (D23)."""
     flood_before_a_slow_ssd(ctx)
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=300)
+@case(kernels=("stock",), disks=PAIR, timeout=300, sampled=3)
 def slow_ssd_gets_pieces(ctx):
     """A segment is seconds of a slow SSD, and no more than pieces of one are let in (D23)."""
     with (dm.Device("slow", dm.delay(ctx.ssd, 0, 200)) as slow,

@@ -259,7 +259,7 @@ def five_thousand(ctx):
     explore(ctx, lives=20, states=250)
 
 
-@case(kernels=("stock",), disks=LARGER, timeout=600)
+@case(kernels=("stock",), disks=LARGER, timeout=600, sampled=3)
 def two_lanes(ctx):
     """Crash states of a life with two lanes."""
     explore(ctx, lives=1, states=100, lanes=2, buffers=12)

@@ -33,7 +33,8 @@ def everything(ctx, lives, rounds):
         ctx.figure(key, value - before[key])
 
 
-@case(kernels=("stock", "debug", "kcsan"), long=("debug", "kcsan"), disks=PAIR, smp=4, timeout=240)
+@case(kernels=("stock", "debug", "kcsan"), long=("debug", "kcsan"), disks=PAIR, smp=4, timeout=240,
+      sampled=3)
 def everything_at_once(ctx):
     """Writes, reads, flushes, discards, reloads, suspends and messages at the same time."""
     everything(ctx, 1, 12)
@@ -75,7 +76,7 @@ def processors(ctx, rounds):
     ctx.figure("writes", storm.writes)
 
 
-@case(kernels=("stock", "debug"), long=("debug",), disks=PAIR, smp=4, timeout=240)
+@case(kernels=("stock", "debug"), long=("debug",), disks=PAIR, smp=4, timeout=240, sampled=3)
 def processors_come_and_go(ctx):
     """Processors go offline and come back while all kinds of commands are in flight."""
     processors(ctx, 16)

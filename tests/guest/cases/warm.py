@@ -74,7 +74,7 @@ def written_blocks_come_back(ctx):
     sh.run("lc-check", "--backing", ctx.hdd, ctx.ssd)
 
 
-@case(kernels=("stock",), disks=RECORDED, timeout=300)
+@case(kernels=("stock",), disks=RECORDED, timeout=300, sampled=3)
 def promoted_blocks_come_back(ctx):
     """The power is cut with a cache of promoted blocks: nearly all are read from the SSD again.
     Then once more, after some of them were overwritten.
@@ -142,7 +142,7 @@ def search_can_be_off(ctx):
     lc.remove()
 
 
-@case(disks=PAIR, timeout=300)
+@case(disks=PAIR, timeout=300, sampled=3)
 def writes_around_the_log_are_not_lost(ctx):
     """Long writes around the log over cached blocks, in turn with crashes: the cache never has what
     was there before.
@@ -183,7 +183,7 @@ def writes_around_the_log_are_not_lost(ctx):
     lc.remove()
 
 
-@case(kernels=("stock",), disks=PAIR, timeout=240)
+@case(kernels=("stock",), disks=PAIR, timeout=240, sampled=3)
 def writes_go_on_during_the_search(ctx):
     """The ring wraps while the search is at work: it ends, and all is right."""
     rng = random.Random(ctx.seed)

@@ -71,6 +71,7 @@ class Case:
     icount: bool     # the clock counts instructions: one a nanosecond
     hibernates: bool  # the machine may be reset, and goes on with an image of its memory
     network: bool    # of a server case: the machine has a network card, see Server.beside()
+    sampled: int     # in a run of everything it is left to other seeds, but for one of so many
 
     @property
     def about(self):
@@ -80,11 +81,13 @@ class Case:
 
 def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=2,
          memory="1G", long=(), append="", fault=(), no_memory=False, cores=False, nodes=0,
-         icount=False, hibernates=False, network=False):
+         icount=False, hibernates=False, network=False, sampled=1):
     """Register the function below as a guest case; it must have a docstring.
 
     `long` (True, or names of kernels) keeps it for --long.  `fault` (device, what goes
     wrong, required behaviour) puts it into the table of faults in docs/coverage.rst.
+    `sampled`: a run of everything has it with one of so many seeds, because it takes half a
+    minute or more.
     `no_memory` forgives the kernel's reports of allocations that failed.
     `timeout` is in seconds on the stock kernel; the debug kernel gets three times that.
     """
@@ -97,7 +100,7 @@ def case(kernels=("stock", "debug"), disks=(), timeout=120, module="dm-lc", smp=
         only_long = tuple(kernels) if long is True else tuple(long)
         CASES[name] = Case(name, function, tuple(kernels), tuple(disks), timeout, module, smp,
                            memory, only_long, append, tuple(fault), no_memory, cores,
-                           nodes, icount, hibernates, network)
+                           nodes, icount, hibernates, network, sampled)
         return function
     return register
 
