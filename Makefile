@@ -26,6 +26,7 @@ help:
 	@echo '                         a built xfstests on lc and on dm-linear, differences told'
 	@echo 'make blktests BLKTESTS=DIR [TESTS=...]    the same for blktests'
 	@echo 'make cache-sim TRACES=DIR    hit ratios of cache policies over traces'
+	@echo 'make bench-sums          what checksums cost on this processor'
 	@echo 'make demo                a guest with a slow and a fast disk, end to end'
 	@echo 'make dashboard           docs/dashboard.png, the dashboard for Grafana over a real run'
 	@echo 'make bench [TRACES=DIR]  dm-lc and its peers side by side in one guest, an hour'
@@ -94,6 +95,14 @@ bench-real:
 	tests/bench/real --hdd $(or $(HDD),$(error HDD=DISK: its contents will be lost)) \
 		--ssd $(or $(SSD),$(error SSD=DISK: its contents will be lost)) $(BENCH)
 
+# What checksums cost on this processor; needs libxxhash-dev, as the tools do.
+bench-sums: build/sums
+	build/sums
+
+build/sums: tests/bench/sums.c
+	@mkdir -p build
+	$(CC) -O2 -Wall -Wextra -o $@ $<
+
 # A tree of headers has no System.map, without which kbuild leaves depmod out, and modprobe then
 # finds nothing. Debian's headers call themselves otherwise than their kernel: only the module
 # knows its release. With DESTDIR, the installation of the package that is made runs depmod.
@@ -129,4 +138,4 @@ clean:
 	if [ -e userland/Makefile ]; then $(MAKE) -C userland clean; fi
 
 .PHONY: all help module tools test test-long matrix check xfstests blktests demo dashboard bench bench-quick
-.PHONY: cache-sim bench-real install uninstall deb tables clean
+.PHONY: cache-sim bench-real bench-sums install uninstall deb tables clean
