@@ -33,10 +33,10 @@ class Done:
     err: str
 
 
-def run_tool(name, *args, san=False, env=None, stdin=subprocess.DEVNULL):
-    """Run lc-NAME; every test looks at the exit code itself."""
+def run_tool(name, *args, san=False, env=None, stdin=subprocess.DEVNULL, under=()):
+    """Run lc-NAME, below the command `under`; every test looks at the exit code itself."""
     binary = USERLAND / ("build-san" if san else "build") / f"lc-{name}"
-    done = subprocess.run([binary, *map(str, args)], stdin=stdin, stdout=subprocess.PIPE,
+    done = subprocess.run([*under, binary, *map(str, args)], stdin=stdin, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, check=False, timeout=120,
                           env={**os.environ, **(env or {})})
     assert "Sanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr

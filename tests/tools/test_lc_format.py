@@ -40,11 +40,35 @@ def test_format_default_layout(pair):
     assert [copy["state"] for copy in found["copies"]] == ["good"] * 3
     block = found["superblock"]
     assert block["data_offset"] == MIB and block["mark_offset"] == 0
-    assert block["volume_sectors"] == sectors and block["checksum"] == "xxh64"
+    assert block["volume_sectors"] == sectors and block["checksum"] in ("xxh64", "crc32c")
     assert block["label"] == "music" and block["options"] == "buffers 16"
     assert int(block["generation"], 16) and not block["clean"] and block["epoch"] == 0
     assert pair[1].read(0, 8) == pair[1].read(MIB // 2, 8) == b"dmlc-mk\n"
     assert run_tool("check", pair[0].dev, "--backing", pair[1].dev, san=True).code == 0
+
+
+@pytest.mark.parametrize(("text", "checksum"), [
+    ("vendor_id\t: x\nflags\t\t: fpu sse4_2 pclmulqdq avx\nbugs\t\t: none\n", "crc32c"),
+    ("flags\t\t: fpu pclmulqdq sse4_2\n", "crc32c"),
+    ("flags\t\t: fpu sse4_2 vpclmulqdq\n\nflags\t\t: sse4_2 pclmulqdq\n", "xxh64"),
+    ("flags\t\t: fpu pclmulqdq sse4_1\n", "xxh64"),
+    ("vendor_id\t: User Mode Linux\nflags\t\t: fpu sse4_2 pclmulqdq\n", "xxh64"),
+    ("Features\t: fp asimd aes pmull sha1 crc32 atomics\n", "crc32c"),
+    ("Features\t: fp asimd aes pmull sha1\n", "xxh64"),
+    ("isa\t\t: rv64imafdc\n", "xxh64"),
+    ("", "xxh64"),
+])
+def test_format_chooses_the_checksum(pair, tmp_path, text, checksum):
+    """That for which this machine's processors have instructions; what is asked for wins."""
+    told = tmp_path / "cpuinfo"
+    told.write_text(text, encoding="ascii")
+    under = ("unshare", "--mount", "sh", "-ec", 'mount --bind "$1" /proc/cpuinfo; shift; exec "$@"',
+             "sh", told)
+    expect(lc_format(pair, san=True, under=under), 0)
+    assert dump(pair[0].path)["superblock"]["checksum"] == checksum
+    other = "xxh64" if checksum == "crc32c" else "crc32c"
+    expect(lc_format(pair, "--force=paired", "--checksum", other, under=under), 0)
+    assert dump(pair[0].path)["superblock"]["checksum"] == other
 
 
 def test_format_keeps_data_in_place(pair):
