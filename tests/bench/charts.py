@@ -12,7 +12,7 @@ QUIET, LOUD, INK = "#b8c0c8", "#1f6f8b", "#22303a"
 # One colour and dash for each system, the same in all charts.
 LINES = {LC: (LOUD, "-"), "dm-writeboost": ("#c98f2c", "-"), "dm-writecache": ("#8f6bb3", "-"),
          "dm-cache": ("#5b9a5b", "-"), "bcache": ("#c2524f", "-"), "dm-linear": (INK, "--"),
-         "raw": (INK, ":")}
+         "dm-zero": (QUIET, "--"), "raw": (INK, ":")}
 # MB/s in the 2013 report: hard disk random, SSD random, dm-lc random, SSD sequential.
 OLD = (("hard disk, random 4 KiB", 0.883), ("dm-lc, random 4 KiB", 259),
        ("SSD, sequential 1 MiB", 266))

@@ -4,7 +4,8 @@
 MIB = 1 << 20
 GIB = 1 << 30
 
-SYSTEMS = ("dm-lc", "dm-writeboost", "dm-writecache", "dm-cache", "bcache", "dm-linear", "raw")
+SYSTEMS = ("dm-lc", "dm-writeboost", "dm-writecache", "dm-cache", "bcache", "dm-linear",
+           "dm-zero", "raw")
 PEERS = SYSTEMS[1:5]
 JOBS = ("random_write", "synced_write", "journal_write", "read", "programs", "commands",
         "format_and_start", "ssd_bound", "sequential", "through", "drain", "full",

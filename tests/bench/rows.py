@@ -311,7 +311,9 @@ ROWS = (
     Row("1a", "4 KiB random write, RAM disks, nothing drains",
         "1.0 x dm-linear, 1.3 x dm-writecache, 4 x dm-writeboost, at 1 and 2 threads", row_1,
         shown("random_write", ("iops_1", "IOPS"), ("iops_2", "IOPS"))
-        + shown("instructions", ("write", "instructions"), ("read_hit", "instructions"),
+        + shown("instructions", ("write", "instructions"),
+                ("write_crc32c", "instructions"), ("write_xxh64", "instructions"),
+                ("read_hit", "instructions"),
                 ("read_miss", "instructions"), ("read_promoted", "instructions"),
                 ("read_hit_promoted", "instructions"))),
     Row("1b", "the same in user-mode Linux, at native speed",

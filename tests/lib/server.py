@@ -250,7 +250,7 @@ class Server:
 
     def command(self, path, console):
         """The whole QEMU command line."""
-        machine, _ = vm.INSTRUCTIONS if self.case.icount else vm.accelerators(self.kernel)
+        machine, _ = vm.INSTRUCTIONS if self.case.icount else vm.accelerators(self.kernel, "max")
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
                  "-no-reboot", *machine, "-smp", self.case.smp, "-m", self.case.memory,
                  "-kernel", self.vmlinuz, "-initrd", self.initrd,

@@ -11,7 +11,8 @@ from lclib.dm import sectors
 from .systems import BY_NAME, SLICE, Linear, RawDisk
 
 MIB = 1 << 20
-EVERY = tuple(BY_NAME)
+FLOOR = "dm-zero"            # no system: only for what counts the processors' work
+EVERY = tuple(name for name in BY_NAME if name != FLOOR)
 CACHES = tuple(name for name, system in BY_NAME.items() if system.caches)
 
 

@@ -24,6 +24,7 @@ KINDS = {
 # After those, with option read_cache on: of blocks that no other kind has read.  As long as the SSD
 # has free segments the first miss promotes them.
 CACHED_READS = ("read_promoted", "read_hit_promoted")
+CHECKSUMS = ("crc32c", "xxh64")
 PAUSE = 2                    # s: the last group is written when it is a second old
 TICK_NS = 10_000_000         # of /proc/stat
 
@@ -58,6 +59,20 @@ def cached_reads(bench, system, first):
     return figures
 
 
+def by_checksum(bench, name):
+    """Writes with each checksum."""
+    figures = {}
+    number = bench.plan["icount_writes"]
+    for checksum in CHECKSUMS:
+        system = bench.system(name)
+        system.checksum = checksum
+        with system:
+            system.warm(bench.plan["ram_set"])
+            figures[f"write_{checksum}"] = measure(bench, system, number, {
+                **KINDS["write"], "span": bench.plan["ram_set"], "flush_every": number})
+    return figures
+
+
 def count(bench, name):
     """All kinds, one after the other over one system that holds everything."""
     figures = {}
@@ -81,4 +96,6 @@ def count(bench, name):
             figures[kind] = measure(bench, system, number, words)
         if name == "dm-lc":
             figures |= cached_reads(bench, system, span + bench.plan["evict"])
+    if name == "dm-lc":
+        figures |= by_checksum(bench, name)
     return figures

@@ -15,7 +15,7 @@ import threading
 import time
 
 from . import beside, fio, instructions, load, locks, null_blk, replay, service
-from .common import CACHES, EVERY, MIB, Job, latencies, timed
+from .common import CACHES, EVERY, FLOOR, MIB, Job, latencies, timed
 from .systems import wait, write_sysfs
 
 FULL_MIB = 128
@@ -426,8 +426,8 @@ def read_while_draining(bench, name):
 
 JOBS = {
     "random_write": Job(random_write, "ram", EVERY),
-    "synced_write": Job(synced_write, "ram", EVERY),
-    "journal_write": Job(journal_write, "ram", EVERY),
+    "synced_write": Job(synced_write, "ram", (*EVERY, FLOOR)),
+    "journal_write": Job(journal_write, "ram", (*EVERY, FLOOR)),
     "read": Job(read, "ram", (*CACHES, "dm-linear")),
     "programs": Job(programs, "ram", EVERY),
     "commands": Job(commands, "plain", CACHES),
@@ -456,7 +456,7 @@ JOBS = {
     "full_flood": Job(beside.full_flood, "modelled", (*CACHES, "dm-linear")),
     "beside_misses": Job(beside.beside_misses, "modelled", ("dm-lc",)),
     "shares": Job(beside.shares, "modelled", (*CACHES, "dm-linear")),
-    "instructions": Job(instructions.count, "ram", EVERY),
+    "instructions": Job(instructions.count, "ram", (*EVERY, FLOOR)),
     "native_write": Job(random_write, "ram", ("dm-lc", "dm-linear")),
     # dm-writeboost does not build on the kernel this wants.
     "locks": Job(contended_locks, "ram", tuple(locks.MODULES)),

@@ -153,15 +153,28 @@ class Linear(System):
         return f"0 {sectors(self.below)} linear {self.below} 0\n"
 
 
+class Zero(System):
+    """Device mapper alone: a target that only ends each bio."""
+
+    name = "dm-zero"
+    caches = False
+    options = "keeps nothing: what device mapper and the load itself take"
+
+    def table(self):
+        return f"0 {sectors(self.ssd)} zero\n"
+
+
 class Lc(System):
     """The target under test."""
 
     name = "dm-lc"
     options = ("lc-format's defaults; writeback=off while nothing shall drain; read_cache=on for "
                "traces")
+    checksum = ""     # lc-format's choice
 
     def start(self):
-        sh.run("lc-format", "--force=roles", "--backing", self.hdd, self.ssd)
+        flags = ["--checksum", self.checksum] if self.checksum else []
+        sh.run("lc-format", "--force=roles", *flags, "--backing", self.hdd, self.ssd)
         self.restart()
 
     def restart(self, **more):
@@ -363,6 +376,6 @@ def clear():
         sh.result("dmsetup", "remove", "--force", name)
 
 
-ALL = (Lc, Writeboost, Writecache, DmCache, Bcache, Linear, RawDisk)
+ALL = (Lc, Writeboost, Writecache, DmCache, Bcache, Linear, Zero, RawDisk)
 BY_NAME = {system.name: system for system in ALL}
 MODULES = ("bcache", "dm-writecache", "dm-cache", "dm-cache-smq")
