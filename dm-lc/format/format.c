@@ -511,7 +511,7 @@ void lc_entry_decode(const struct lc_record_header *raw, unsigned int i,
 {
 	const struct lc_entry *e = &raw->entries[i];
 
-	entry->block = (u64)e->block_hi << 32 | le32_to_cpu(e->block_lo);
+	entry->block = lc_entry_block(e);
 	entry->mask = e->mask;
 	entry->lost = raw->lost[i];
 	entry->type = e->type;

@@ -14,6 +14,8 @@
 #ifndef LC_FORMAT_CODEC_H
 #define LC_FORMAT_CODEC_H
 
+#include <asm/byteorder.h>
+
 #include "csum.h"
 #include "lc_format.h"
 #include "native.h"
@@ -112,7 +114,7 @@ int lc_mark_decode(const struct lc_mark *raw, u64 mark_offset, unsigned int copy
 
 /**
  * lc_record_seal() - set the fixed part and the checksum of a header
- * @raw: entries were set with lc_entry_encode(), unused ones are zero; not changed afterwards
+ * @raw: the entries that count were set with lc_entry_encode(); not changed afterwards
  * @sb: identity, geometry and checksum type
  * @info: everything else
  *
@@ -174,6 +176,12 @@ void lc_entry_encode(struct lc_record_header *raw, unsigned int i,
  */
 void lc_entry_decode(const struct lc_record_header *raw, unsigned int i,
 		     struct lc_entry_info *entry);
+
+/* The block of an entry, as lc_entry_decode() says it. */
+static inline u64 lc_entry_block(const struct lc_entry *entry)
+{
+	return (u64)entry->block_hi << 32 | le32_to_cpu(entry->block_lo);
+}
 
 /* Is @type one of LC_ENTRY_RANGE_*?  Any value may be asked for.  Any context. */
 bool lc_entry_is_range(u8 type);

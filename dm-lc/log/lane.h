@@ -43,7 +43,7 @@ struct lc_lane {
 	spinlock_t lock;		/* closing and opening records */
 	struct lc_record *open;		/* written under lock, read without */
 	struct lc_buffer *buf;		/* being filled; lock */
-	struct list_head ready;		/* buffers with a clear header; lock */
+	struct list_head ready;		/* buffers without a segment; lock */
 	u32 nr_ready;			/* READ_ONCE() */
 	u32 max_ready;			/* READ_ONCE() */
 	u32 incarnation;		/* lock */

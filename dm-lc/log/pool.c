@@ -12,8 +12,6 @@
 #include "store/env.h"
 #include "store/ring.h"
 
-#define CHUNK_MAX_ORDER	4
-
 struct lc_pool *lc_pool_create(struct lc_env *env, struct lc_ring *ring, u32 nr_lane_pools)
 {
 	struct lc_pool *pool = kzalloc(struct_size(pool, lane_pools, nr_lane_pools), GFP_KERNEL);
@@ -60,7 +58,7 @@ static void buffer_free(struct lc_buffer *buf)
 /* The largest pieces the page allocator gives without effort, down to pages. */
 static int buffer_alloc_chunks(struct lc_buffer *buf, u32 nr_slots, int node)
 {
-	unsigned int order = CHUNK_MAX_ORDER;
+	unsigned int order = LC_CHUNK_ORDER;
 	u32 slot = 0, i;
 
 	while (slot < nr_slots) {
@@ -237,7 +235,6 @@ struct lc_buffer *lc_pool_get(struct lc_pool *pool, u32 lane_pool)
 
 void lc_buffer_make_ready(struct lc_buffer *buf, struct lc_lane *lane)
 {
-	memset(buf->slots[0], 0, LC_SLOT_BYTES);
 	buf->nr_records = 0;
 	buf->undurable = 0;
 	buf->unwritten = 0;

@@ -4,7 +4,7 @@
  *
  * A buffer is the RAM image of one segment.  Its life:
  *
- *   free -> ready (header cleared) -> open (has its segment) -> closed -> free
+ *   free -> ready -> open (has its segment) -> closed -> free
  *         refill worker             lane                      log: all durable
  *
  * Invariants
@@ -24,6 +24,7 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
+#include "format/lc_format.h"
 #include "store/ring.h"
 #include "store/upper.h"
 
@@ -71,6 +72,9 @@ struct lc_record {
 		struct work_struct work;	/* sends it when its turn has come; submit.c */
 	};
 };
+
+/* Most pages of a chunk of a buffer's memory, as a power of two. */
+#define LC_CHUNK_ORDER	4
 
 /*
  * As with struct lc_record, one file writes each field:
@@ -231,6 +235,22 @@ void lc_buffer_unpin(struct lc_buffer *buf);
 static inline void *lc_buffer_slot(const struct lc_buffer *buf, u32 slot)
 {
 	return buf->slots[lc_ring_slot_in_segment(buf->pool->ring, slot)];
+}
+
+/*
+ * How many of the @most slots from slot @first of the segment on lie behind each other in memory?
+ * At least 1; the bio of a record has one entry for them.  An entry ends where a chunk may end: the
+ * struct pages of different chunks need not lie behind each other.  Any context; the caller has the
+ * buffer.
+ */
+static inline u32 lc_buffer_adjacent(const struct lc_buffer *buf, u32 first, u32 most)
+{
+	u32 n = 1;
+
+	while (n < most && buf->slots[first + n] == buf->slots[first] + n * LC_SLOT_BYTES &&
+	       (unsigned long)buf->slots[first + n] & ((PAGE_SIZE << LC_CHUNK_ORDER) - 1))
+		n++;
+	return n;
 }
 
 #endif /* LC_POOL_H */

@@ -163,9 +163,6 @@ struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation
 	WRITE_ONCE(rec->needs_flush, false);
 	rec->type = type;
 	rec->stage = LC_RECORD_OPEN;
-	/* The header of the first record was cleared before, without lane->lock. */
-	if (first)
-		memset(lc_record_image(rec), 0, LC_SLOT_BYTES);
 	/* Readers of the state see all of the above. */
 	atomic64_set_release(&rec->state, (s64)incarnation << STATE_INCARNATION_SHIFT);
 	return rec;
@@ -184,6 +181,7 @@ void lc_record_set_ranges(struct lc_record *rec, const struct lc_entry_info *ran
 
 bool lc_cursor_return(struct lc_cursor *cur)
 {
+	const struct lc_entry_info hole = { .type = LC_ENTRY_NONE };
 	struct lc_record *rec = cur->rec;
 	s64 state;
 	u32 i;
@@ -199,8 +197,10 @@ bool lc_cursor_return(struct lc_cursor *cur)
 		if (atomic64_try_cmpxchg(&rec->state, &state, back))
 			cur->end = cur->next;
 	}
-	for (i = cur->next; i < cur->end; i++)
+	for (i = cur->next; i < cur->end; i++) {
 		memset(rec->buf->slots[rec->first_slot + LC_HEADER_SLOTS + i], 0, LC_SLOT_BYTES);
+		lc_entry_encode(lc_record_image(rec), i, &hole);
+	}
 	cur->rec = NULL;
 	return lc_record_put(rec);
 }

@@ -238,16 +238,15 @@ static void sum_slots(struct lc_submit *submit, const struct lc_record *rec)
 	u32 first = rec->first_slot + LC_HEADER_SLOTS;
 	u32 base = (rec->buf->position << submit->ring->slot_shift) + first, i;
 	struct lc_record_header *raw = lc_record_image(rec);
-	struct lc_entry_info entry;
+	u32 csum;
 
 	for (i = 0; i < rec->nr_slots; i++) {
-		lc_entry_decode(raw, i, &entry);
-		if (entry.type != LC_ENTRY_DATA)
+		if (raw->entries[i].type != LC_ENTRY_DATA)
 			continue;
-		entry.csum = lc_format_slot_csum(submit->env->sb, entry.block,
-						 rec->buf->slots[first + i]);
-		lc_entry_encode(raw, i, &entry);
-		lc_sums_put(submit->sums, base + i, entry.csum);
+		csum = lc_format_slot_csum(submit->env->sb, lc_entry_block(&raw->entries[i]),
+					   rec->buf->slots[first + i]);
+		raw->entries[i].csum = cpu_to_le32(csum);
+		lc_sums_put(submit->sums, base + i, csum);
 	}
 }
 
@@ -257,6 +256,7 @@ static void sum_slots(struct lc_submit *submit, const struct lc_record *rec)
  */
 static void seal(struct lc_submit *submit, struct lc_record *rec)
 {
+	const struct lc_entry_info hole = { .type = LC_ENTRY_NONE };
 	const struct lc_sb *sb = submit->env->sb;
 	struct lc_record_info info = {
 		.segment = rec->buf->segment,
@@ -278,7 +278,11 @@ static void seal(struct lc_submit *submit, struct lc_record *rec)
 	if (!rec->nr_slots) {
 		/* A tombstone, or all slots were given back: then its one entry is NONE. */
 		info.type = LC_RECORD_RANGE;
-		info.nr_entries = max(rec->nr_ranges, 1u);
+		info.nr_entries = rec->nr_ranges;
+	}
+	if (!info.nr_entries) {
+		lc_entry_encode(lc_record_image(rec), 0, &hole);
+		info.nr_entries = 1;
 	}
 	lc_record_seal(lc_record_image(rec), sb, &info);
 }
@@ -376,18 +380,20 @@ static void submit_or_add(struct lc_submit *submit, struct bio *bio, bool fua,
 			  struct bio_list *later)
 {
 	const struct lc_record *rec = bio->bi_private;
+	u32 nr = LC_HEADER_SLOTS + rec->nr_slots, i, n;
 	const struct lc_buffer *buf = rec->buf;
-	u32 i;
 
 	if (fua)
 		bio->bi_opf |= REQ_FUA;
 	bio->bi_iter.bi_sector =
 		lc_format_slot_address(&submit->env->sb->geo, buf->position, rec->first_slot) >> 9;
-	for (i = 0; i < LC_HEADER_SLOTS + rec->nr_slots; i++) {
+	for (i = 0; i < nr; i += n) {
 		void *slot = buf->slots[rec->first_slot + i];
+		u32 bytes;
 
-		/* Contiguous pages merge, so the bio has as few segments as the buffer chunks. */
-		if (bio_add_page(bio, virt_to_page(slot), LC_SLOT_BYTES, 0) != LC_SLOT_BYTES) {
+		n = lc_buffer_adjacent(buf, rec->first_slot + i, nr - i);
+		bytes = n * LC_SLOT_BYTES;
+		if (bio_add_page(bio, virt_to_page(slot), bytes, 0) != bytes) {
 			WARN_ON_ONCE(1);
 			bio_io_error(bio);
 			return;

@@ -177,9 +177,9 @@ static void holes_between(struct kunit *test)
 
 	reserve(fake, 4, &a);
 	reserve(fake, 2, &b);
-	/* Old heap contents (C8). */
-	for (i = 0; i < 6; i++)
-		memset(a.rec->buf->slots[1 + i], 0xee, LC_SLOT_BYTES);
+	/* Old contents, of the header's memory, too (C8). */
+	for (i = 0; i < 7; i++)
+		memset(a.rec->buf->slots[i], LC_ENTRY_DATA, LC_SLOT_BYTES);
 	fake_put_block(fake, &a, 1, 1);
 	lc_cursor_release(&a);
 	fake_put_block(fake, &b, 2, 2);

@@ -49,6 +49,31 @@ static void direct(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lc_log_wait_durable(fake->c.log, 3), 0);
 }
 
+/* Closed for a writer whose slots were all given back: one entry that says nothing (C8). */
+static void says_nothing(struct kunit *test)
+{
+	struct fake *fake = fake_create(test, NULL);
+	struct lc_record_info info = {};
+	struct lc_cursor cur = {};
+	struct lc_record *rec;
+	struct bio *bio;
+
+	fake_feed(fake);
+	KUNIT_ASSERT_EQ(test, fake_reserve(fake, 0, 1, &cur), 0);
+	rec = cur.rec;
+	memset(lc_record_image(rec), LC_ENTRY_DATA, LC_SLOT_BYTES);	/* what was there before */
+	rcu_read_lock();
+	KUNIT_EXPECT_TRUE(test, lc_record_join(rec, 1, 1, NULL));
+	rcu_read_unlock();
+	lc_cursor_release(&cur);
+	KUNIT_EXPECT_EQ(test, lc_lane_seal(fake->c.lanes->lane[0], true, false), 1);
+	lc_lane_put(rec, NULL);
+	bio = fake_take(fake, 1);
+	KUNIT_EXPECT_EQ(test, fake_decode(fake, bio, &info), 0);
+	KUNIT_EXPECT_EQ(test, info.nr_slots, 0);
+	fake_end(bio, BLK_STS_OK);
+}
+
 static bool passes_throttle(const struct bio *bio)
 {
 	return (bio->bi_opf & (REQ_SYNC | REQ_IDLE)) == (REQ_SYNC | REQ_IDLE);
@@ -473,6 +498,7 @@ static void through_retire(struct kunit *test)
 
 static struct kunit_case submit_cases[] = {
 	KUNIT_CASE(direct),
+	KUNIT_CASE(says_nothing),
 	KUNIT_CASE(not_throttled),
 	KUNIT_CASE(direct_many),
 	KUNIT_CASE(direct_not_last),

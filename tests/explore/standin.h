@@ -139,7 +139,9 @@ void bio_ended(struct cmd *cmd);
 void bio_wait(struct bio *bio);
 
 /* trace.c, for reader.c */
-struct dpage *page_of(const struct bio_vec *vec, bool header);
+/* A slot in a bio of whole slots. */
+const void *bytes_at(const struct bio *bio, u32 offset);
+struct dpage *page_of(const void *bytes, bool header);
 
 /* reader.c */
 void user_begins(struct user_bio *user);

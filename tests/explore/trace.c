@@ -90,20 +90,25 @@ static struct rec *rec_at(const void *address)
 	return rec_new();
 }
 
-/* Its slots are what its header says in RAM. */
-static void note_entries(struct rec *rec, const struct lc_record *record)
+/* Its slots are what its header says when it is sent: until then a writer may hold some. */
+static void note_entries(struct rec *rec, const struct lc_record_header *raw)
 {
-	const struct lc_record_header *raw = lc_record_image(record);
 	struct lc_entry_info entry;
 	u32 i;
 
-	for (i = 0; i < record->nr_slots; i++) {
+	for (i = 0; i < rec->nr_slots; i++) {
 		lc_entry_decode(raw, i, &entry);
-		rec->entries[i] = (struct entry) {
-			.block = entry.block, .mask = entry.mask,
-			.used = entry.type == LC_ENTRY_DATA,
-		};
+		rec->entries[i].block = entry.block;
+		rec->entries[i].mask = entry.mask;
+		rec->entries[i].used = entry.type == LC_ENTRY_DATA;
 	}
+}
+
+static void note_ranges(struct rec *rec, const struct lc_record *record)
+{
+	const struct lc_record_header *raw = lc_record_image(record);
+	struct lc_entry_info entry;
+
 	for (rec->nr_ranges = 0; rec->nr_ranges < record->nr_ranges; rec->nr_ranges++) {
 		lc_entry_decode(raw, rec->nr_ranges, &entry);
 		if (!lc_entry_is_range(entry.type))
@@ -129,7 +134,7 @@ void __wrap_lc_log_append(struct lc_log *log, struct lc_record *record, bool wan
 	rec->epoch = world->vol->c.sb.epoch;
 	rec->boundary = record->buf->boundary;
 	rec->nr_slots = record->nr_slots;
-	note_entries(rec, record);
+	note_ranges(rec, record);
 	world->hist[rec->seq] = rec_index(rec);
 	world->last_seq = rec->seq;
 	world->standin->closed[rec->seq] = record;
@@ -186,14 +191,14 @@ void __wrap_lc_cursor_describe(const struct lc_cursor *cur, u32 slot, u64 block,
 
 /* --- bios ------------------------------------------------------------------------------ */
 
-/* The end of a header is zeros, which may as well be those of a user's block. */
-struct dpage *page_of(const struct bio_vec *vec, bool header)
+/* Where a header is zeros, these may as well be those of a user's block. */
+struct dpage *page_of(const void *bytes, bool header)
 {
 	static const u8 zeros[1 << SECTOR_SHIFT];
 	struct dpage *page = dpage_new();
 	u32 i;
 
-	memcpy(page->bytes, page_address(vec->bv_page) + vec->bv_offset, LC_SLOT_BYTES);
+	memcpy(page->bytes, bytes, LC_SLOT_BYTES);
 	for (i = 0; i < PAGE_SECTORS; i++)
 		page->tags[i] = header && memcmp(page->bytes + (i << SECTOR_SHIFT), zeros,
 						 sizeof(zeros)) ? TAG_META :
@@ -213,6 +218,15 @@ static void check_place(const struct rec *rec, const struct bio *bio)
 			rec->seq);
 }
 
+const void *bytes_at(const struct bio *bio, u32 offset)
+{
+	const struct bio_vec *vec = bio->bi_io_vec;
+
+	for (; offset >= vec->bv_len; vec++)
+		offset -= vec->bv_len;
+	return page_address(vec->bv_page) + vec->bv_offset + offset;
+}
+
 static void write_record(struct life *life, struct bio *bio)
 {
 	const struct lc_record_header *raw = page_address(bio->bi_io_vec[0].bv_page);
@@ -224,6 +238,7 @@ static void write_record(struct life *life, struct bio *bio)
 	struct cmd *cmd;
 
 	check_place(rec, bio);
+	note_entries(rec, raw);
 	/* Nothing more goes to a segment that has failed: see rewrite.c. */
 	if (rec->rewrite) {
 		bio_io_error(bio);
@@ -240,8 +255,8 @@ static void write_record(struct life *life, struct bio *bio)
 	} else {
 		world->standin->nr_again++;
 	}
-	for (i = 0; i < bio->bi_vcnt; i++) {
-		data = page_of(&bio->bi_io_vec[i], !i);
+	for (i = 0; i < bio->bi_iter.bi_size / LC_SLOT_BYTES; i++) {
+		data = page_of(bytes_at(bio, i * LC_SLOT_BYTES), !i);
 		cmd_add_piece(life, cmd, page + i, 0xff, data);
 		if (i)
 			rec->entries[i - 1].data = data;
