@@ -64,6 +64,9 @@ int lc_map_end(struct lc_volume *vol, struct bio *bio, blk_status_t *error)
 
 	if (bio_op(bio) == REQ_OP_READ)
 		return lc_read_end(&vol->c, bio, error);
+	/* Most writes and FLUSHes are the log's alone. */
+	if (likely(!io->around && !io->in_flight && !io->hdd_becomes_valid && !*error))
+		return DM_ENDIO_DONE;
 	if (!io->around)
 		return lc_bypass_end(vol->bypass, bio, error);
 	ret = lc_around_end(vol->around, bio, error);

@@ -128,14 +128,14 @@ static int find_cursor(struct lc_cache *c, u32 bucket, u32 want, struct lc_curso
 }
 
 /*
- * Write what the bio has for one block.  A cursor without a record gets one, with slots for
- * all but the @last blocks.
+ * Write what the bio has for one block.  A cursor without a record gets one, with slots for @left
+ * blocks.
  * Return: 0, -EINPROGRESS (read the old slot first), -ESTALE (the cursor's record
  * is closed and a newer one holds the block, or may: get another cursor), -EAGAIN (no record
  * with space is open: reserve slots).
  */
 static int write_block(struct lc_cache *c, struct lc_request *io, struct lc_cursor *cur,
-		       const struct lc_old_slot *old_slot, u32 last)
+		       const struct lc_old_slot *old_slot, u32 left)
 {
 	u64 block = io->iter.bi_sector >> LC_BLOCK_SHIFT;
 	u32 first = io->iter.bi_sector & (LC_BLOCK_SECTORS - 1);
@@ -150,7 +150,7 @@ static int write_block(struct lc_cache *c, struct lc_request *io, struct lc_curs
 	bucket = lc_index_lock(c->index, block);
 	found = lc_index_lookup(c->index, bucket, block, &old);
 	if (!cur->rec)
-		order = find_cursor(c, bucket, blocks_left(io) - last, cur, found ? &old : NULL);
+		order = find_cursor(c, bucket, left, cur, found ? &old : NULL);
 	/* Also with slots reserved just now: the block may be in a record opened since then. */
 	if (found && order == LC_ORDER_OLDER)
 		order = lc_cursor_compare(cur, old.slot, &other);
@@ -193,20 +193,20 @@ static int write_piece(struct lc_cache *c, struct lc_request *io, bool waited,
 		       const struct lc_old_slot *old_slot)
 {
 	struct lc_cursor cur = { .needs_flush = !(lc_request_bio(io)->bi_opf & REQ_FUA) };
-	u32 last = blocks_left(io) - min(blocks_left(io), LC_HOLD_SLOTS);
+	u32 left = min(blocks_left(io), LC_HOLD_SLOTS);
 	int ret = 0;
 
 	lc_assert_hold();
-	while (io->iter.bi_size && blocks_left(io) > last) {
-		ret = write_block(c, io, &cur, old_slot, last);
+	while (left && !ret) {
+		ret = write_block(c, io, &cur, old_slot, left);
+		if (!ret)
+			left--;
 		if (ret == -EAGAIN) {
-			ret = reserve_slots(c, blocks_left(io) - last, waited, &cur);
+			ret = reserve_slots(c, left, waited, &cur);
 		} else if (ret == -ESTALE || (!ret && cur.end && cur.next == cur.end)) {
 			lc_cursor_release(&cur);
 			ret = 0;
 		}
-		if (ret)
-			break;
 	}
 	lc_cursor_release(&cur);
 	return ret;
