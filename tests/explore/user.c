@@ -468,8 +468,8 @@ static bool any_cached(const struct lc_claim *claim)
 }
 
 /*
- * The module looks next whether there is a copy.  Without one there is no tombstone, and a copy
- * that is added from here on is newer.
+ * The module looks next whether there is a copy, or may be one that a scan would find (WS4).  If not,
+ * there is no tombstone, and a copy that is added from here on is newer.
  */
 void __wrap_lc_claims_add(struct lc_claims *claims, struct lc_claim *claim)
 {
@@ -480,7 +480,7 @@ void __wrap_lc_claims_add(struct lc_claims *claims, struct lc_claim *claim)
 		return;
 	one = discard_of(NULL);
 	*one = (struct user_discard) { .claim = claim };
-	if (!any_cached(claim))
+	if (!any_cached(claim) && !lc_warm_unsure(&world->vol->c.warm))
 		one->op = discard_add(claim, NONE);
 }
 
