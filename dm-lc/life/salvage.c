@@ -323,7 +323,7 @@ static bool do_pass(struct lc_salvage *salvage)
 
 	if (!salvage->next)
 		begin_pass(salvage);
-	list->nr = 0;
+	lc_wbcollect_begin(list, 0);
 	while (salvage->next < end && !must_stop(salvage) && !pass_hopeless(salvage)) {
 		if (READ_ONCE(vol->c.bypassed))
 			forget_clean(vol, salvage->next);

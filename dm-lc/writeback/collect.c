@@ -32,14 +32,20 @@ static u32 base_of(struct lc_cache *c, u64 number)
 	return lc_ring_position(c->ring, number) << c->ring->slot_shift;
 }
 
-/* Is anything dirty from @slot of the segment on? */
-static bool slots_left(struct lc_cache *c, u64 number, u32 slot)
+/* Is the slot for the list?  @block: gets what is in it. */
+static bool slot_wanted(struct lc_cache *c, const struct lc_wb_list *list, u32 slot, u64 *block)
+{
+	return slot_dirty(c, slot, block) && *block >= list->from && *block < list->to;
+}
+
+/* Is anything for the list from @slot of the segment on? */
+static bool slots_left(struct lc_cache *c, const struct lc_wb_list *list, u64 number, u32 slot)
 {
 	u32 base = base_of(c, number);
 	u64 block;
 
 	for (; slot < c->sb.geo.seg_slots; slot++) {
-		if (slot_dirty(c, base + slot, &block))
+		if (slot_wanted(c, list, base + slot, &block))
 			return true;
 	}
 	return false;
@@ -56,7 +62,7 @@ static void collect_record(struct lc_cache *c, struct lc_wb_list *list,
 	base += info->first_slot + LC_HEADER_SLOTS;
 	for (i = 0; i < info->nr_slots; i++) {
 		lc_entry_decode(header, i, &entry);
-		if (entry.type != LC_ENTRY_DATA || !slot_dirty(c, base + i, &block) ||
+		if (entry.type != LC_ENTRY_DATA || !slot_wanted(c, list, base + i, &block) ||
 		    block != entry.block)
 			continue;
 		list->items[list->nr++] = (struct lc_wb_item) {
@@ -113,12 +119,15 @@ static int walk_segment(struct lc_cache *c, const struct lc_wb_source *source,
 			chain.epoch = info.epoch;
 			collect_record(c, list, source->header, &info,
 				       base_of(c, source->number));
+			/* In a sweep most headers may be of blocks that are not for this batch. */
+			if (!slots_left(c, list, source->number, chain.slot))
+				break;
 			continue;
 		}
 		if (ret == -EINTR || (ret == -EREMOTEIO && source->patient))
 			return ret;
 		/* Damage, or the end.  A header after it still names its slots (L13). */
-		if (!slots_left(c, source->number, chain.slot))
+		if (!slots_left(c, list, source->number, chain.slot))
 			break;
 		if (source->patient)
 			return -EREMOTEIO;
@@ -141,7 +150,7 @@ static void collect_unnamed_slots(struct lc_cache *c, u64 number, struct lc_wb_l
 		bool named = next < end && list->items[next].slot == base + i;
 
 		next += named;
-		if (named || !slot_dirty(c, base + i, &block))
+		if (named || !slot_wanted(c, list, base + i, &block))
 			continue;
 		lc_err_limit(&c->env,
 			     "block %llu: its header on the cache device is damaged: lost",
@@ -158,7 +167,7 @@ int lc_wbcollect_segment(struct lc_cache *c, const struct lc_wb_source *source,
 	u32 from = list->nr;
 	int ret = 0;
 
-	if (!slots_left(c, source->number, 0))
+	if (!slots_left(c, list, source->number, 0))
 		return 0;
 	if (!source->unreadable)
 		ret = walk_segment(c, source, list);
@@ -174,6 +183,28 @@ static int compare_items(const void *a, const void *b)
 	if (x->block != y->block)
 		return x->block < y->block ? -1 : 1;
 	return 0;
+}
+
+void lc_wbcollect_begin(struct lc_wb_list *list, u64 from)
+{
+	list->nr = 0;
+	list->nr_bad = 0;
+	list->from = from;
+	list->to = U64_MAX;
+}
+
+void lc_wbcollect_halve(struct lc_wb_list *list)
+{
+	lc_wbcollect_sort(list);
+	list->nr /= 2;
+	list->to = list->items[list->nr].block;
+}
+
+bool lc_wbcollect_clean(struct lc_cache *c, u64 number)
+{
+	const struct lc_wb_list all = { .to = U64_MAX };
+
+	return !slots_left(c, &all, number, 0);
 }
 
 u32 lc_wbcollect_sort(struct lc_wb_list *list)

@@ -12,7 +12,8 @@ struct lc_wb_list {
 	struct lc_wb_item *items;
 	u32 max;
 	u32 nr;
-	u32 nr_bad;		/* headers given up, since the owner set it to 0 */
+	u32 nr_bad;		/* headers given up, since lc_wbcollect_begin() */
+	u64 from, to;		/* blocks from here up to there are listed, without the last one */
 };
 
 /* Which segment is listed, and what happens if its headers cannot be read. */
@@ -35,6 +36,20 @@ struct lc_wb_source {
  */
 int lc_wbcollect_segment(struct lc_cache *c, const struct lc_wb_source *source,
 			 struct lc_wb_list *list);
+
+/* Empty the list; blocks from @from on are to be listed. */
+void lc_wbcollect_begin(struct lc_wb_list *list, u64 from);
+
+/**
+ * lc_wbcollect_halve() - drop the upper half of the blocks, and list none of them any more
+ * @list: at least two are listed
+ *
+ * Process context; sorts.  list->to becomes the lowest block that was dropped.
+ */
+void lc_wbcollect_halve(struct lc_wb_list *list);
+
+/* Is nothing in the segment dirty?  Takes no lock: what was drained does not become dirty again. */
+bool lc_wbcollect_clean(struct lc_cache *c, u64 number);
 
 /**
  * lc_wbcollect_sort() - sort what was listed by block

@@ -163,6 +163,9 @@ int lc_wb_mark_clean(struct lc_writeback *wb, struct lc_wb_batch *b)
 	}
 	if (before != atomic64_read(&wb->relogged))
 		lc_patience_relogged(&wb->patience);
+	/* Its segments have blocks that are left to later batches. */
+	if (ret && b->partial)
+		return ret;
 	return ret ? shorten_batch(wb, b, end) : 0;
 }
 

@@ -24,8 +24,23 @@
 #include "writeback/pace.h"
 #include "writeback/patience.h"
 
+#define LC_WB_SWEEP		64u	/* batches, and then as many without */
 #define LC_WB_RETRY_REFUSED	(30 * HZ)	/* then twice that, and so on */
 #define LC_WB_RETRY_REFUSED_MAX	(3600 * HZ)
+
+/*
+ * A sweep: the blocks of more segments than a batch has memory for, batch by batch in the order of
+ * the HDD.
+ *
+ * Invariant
+ *  SW1 While blocks of a sweep are left to later batches, the tail stays.  After the last batch it
+ *      moves up to the first segment with a dirty slot, whatever became of the batches before.
+ */
+struct lc_wb_sweep {
+	u64 first;		/* segment number: the tail */
+	u64 end;		/* segment number; 0: no sweep */
+	u64 at;			/* blocks from here on are left to later batches */
+};
 
 struct lc_writeback {
 	struct lc_cache *c;
@@ -45,6 +60,8 @@ struct lc_writeback {
 	u32 hdd_failures;	/* before the batch was copied (DB3); owned as above */
 	bool paused;		/* the thread must do no I/O; READ_ONCE() */
 	bool quiesced;		/* it has seen that, and does none; READ_ONCE() */
+	struct lc_wb_sweep sweep;	/* that goes on with the next batch; batch_lock */
+	u32 sweep_pause;	/* batches without a sweep; batch_lock */
 	bool filling;		/* between the watermarks: drain on; thread only */
 	bool working;		/* a batch is under way, or due; READ_ONCE() */
 	struct lc_pace pace;
@@ -94,6 +111,8 @@ bool lc_wb_believes(struct lc_writeback *wb);
 struct lc_wb_batch {
 	u64 first;		/* segment number */
 	u64 end;
+	u64 from;		/* block: lower ones were copied by earlier batches of a sweep */
+	bool partial;		/* blocks are left to the next batch of the sweep: the tail stays */
 	bool shortened;		/* end is lower than it was collected */
 };
 

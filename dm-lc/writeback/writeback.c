@@ -135,6 +135,23 @@ static u32 batch_max(const struct lc_writeback *wb)
 	return clamp_t(u64, geo->nr_slots / 8, geo->seg_slots, READ_ONCE(wb->list.max));
 }
 
+/* The last free segments, as many as two batches free (pace.h). */
+static u64 zone(const struct lc_writeback *wb)
+{
+	u32 batch = max(batch_max(wb) / wb->c->sb.geo.seg_slots, READ_ONCE(wb->frees));
+
+	return 2 * max(batch, wb->c->alloc->round_len);
+}
+
+/* Segments that are free, but for those kept back. */
+static u64 free_segments(const struct lc_writeback *wb)
+{
+	const struct lc_ring *ring = wb->c->ring;
+	u64 free = lc_ring_free(wb->c->ring);
+
+	return free - min(free, READ_ONCE(ring->reserve));
+}
+
 /*
  * The reserve is small: while it is in use, the tail must move as soon as it can, before blocks of
  * later segments use the reserve up.  And a batch frees no more than an eighth of the log: with
@@ -160,6 +177,65 @@ static bool may_go_on(struct lc_writeback *wb, const struct lc_wb_batch *b, u64 
 	return number == b->first || !wb->list.nr || lc_wb_first_seq(wb, number, &seq);
 }
 
+/* Has the list memory for no more segments? */
+static bool list_full(const struct lc_writeback *wb)
+{
+	return wb->list.nr + wb->c->sb.geo.seg_slots > batch_max(wb);
+}
+
+/*
+ * A sweep frees no segment before its end.  So the log must have more free segments than are handed
+ * out slowly, and no disk may fail: after a failure each batch frees what it can.  It counts for an
+ * idle volume, too: lc_env_idle() does not see writers that are parked.
+ */
+static bool has_time(const struct lc_writeback *wb)
+{
+	const struct lc_patience *patience = &wb->patience;
+
+	return !wb->sweep_pause && !READ_ONCE(wb->c->alloc->writers_held) &&
+	       !patience->hdd && !patience->reads && !patience->sbs &&
+	       free_segments(wb) > zone(wb);
+}
+
+/*
+ * May the batch become one of a sweep, which takes segment @number, too?  There is one if nobody
+ * writes, or if a drain is waited for and half of the log is free.  Each batch looks at each slot
+ * of the sweep, so the number of segments is bounded.
+ */
+static bool may_sweep(const struct lc_writeback *wb, const struct lc_wb_batch *b, u64 number)
+{
+	struct lc_cache *c = wb->c;
+
+	if (!has_time(wb) || batch_max(wb) < 2 * c->sb.geo.seg_slots ||
+	    number - b->first >= (u64)LC_WB_SWEEP * batch_max(wb) / c->sb.geo.seg_slots)
+		return false;
+	return lc_env_idle(&c->env) || (number < READ_ONCE(wb->drain_to) &&
+					free_segments(wb) > c->sb.geo.nr_segments / 2);
+}
+
+static bool sweep_goes_on(const struct lc_writeback *wb)
+{
+	return wb->sweep.end && wb->sweep.first == lc_ring_tail(wb->c->ring) && has_time(wb);
+}
+
+/*
+ * Take segment @number into the batch?  If there is no memory for it, the blocks at the end of the
+ * HDD are left to the next batch of a sweep.
+ */
+static bool takes_segment(struct lc_writeback *wb, const struct lc_wb_batch *b, u64 number)
+{
+	bool full = list_full(wb), ordinary = !wb->sweep.end && wb->list.to == U64_MAX;
+
+	if (ordinary && !full && (!must_end_soon(wb, b, number) || may_go_on(wb, b, number)))
+		return true;
+	/* What a sweep that goes on covers was decided by its first batch. */
+	if (!wb->sweep.end && !may_sweep(wb, b, number))
+		return false;
+	if (full)
+		lc_wbcollect_halve(&wb->list);
+	return true;
+}
+
 static int collect_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 {
 	struct lc_cache *c = wb->c;
@@ -168,7 +244,6 @@ static int collect_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 		.header = wb->header, .stop = &wb->paused,
 		.patient = lc_wb_on_error(wb) < LC_WB_ISOLATE_BOTH,
 	};
-	u32 max = batch_max(wb);
 	int ret;
 
 	lockdep_assert_held(&wb->batch_lock);
@@ -178,12 +253,15 @@ static int collect_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	 */
 	while (segment_drainable(c, limit))
 		limit++;
+	if (!sweep_goes_on(wb))
+		wb->sweep = (struct lc_wb_sweep) {};
+	if (wb->sweep.end)
+		limit = min(limit, wb->sweep.end);
 	b->first = number;
 	b->end = number;
-	wb->list.nr = 0;
-	wb->list.nr_bad = 0;
-	while (number < limit && (!must_end_soon(wb, b, number) || may_go_on(wb, b, number)) &&
-	       wb->list.nr + c->sb.geo.seg_slots <= max) {
+	b->from = wb->sweep.at;
+	lc_wbcollect_begin(&wb->list, b->from);
+	while (number < limit && takes_segment(wb, b, number)) {
 		source.number = number;
 		ret = lc_wbcollect_segment(c, &source, &wb->list);
 		if (ret)
@@ -194,27 +272,11 @@ static int collect_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 		b->end = ++number;
 		cond_resched();
 	}
+	b->partial = wb->list.to != U64_MAX;
 	return 0;
 }
 
 /* --- how fast ------------------------------------------------------------- */
-
-/* The last free segments, as many as two batches free (pace.h). */
-static u64 zone(const struct lc_writeback *wb)
-{
-	u32 batch = max(batch_max(wb) / wb->c->sb.geo.seg_slots, READ_ONCE(wb->frees));
-
-	return 2 * max(batch, wb->c->alloc->round_len);
-}
-
-/* Segments that are free, but for those kept back. */
-static u64 free_segments(const struct lc_writeback *wb)
-{
-	const struct lc_ring *ring = wb->c->ring;
-	u64 free = lc_ring_free(wb->c->ring);
-
-	return free - min(free, READ_ONCE(ring->reserve));
-}
 
 /*
  * How long may a batch back off for the sake of reads?  Not at all if a task waits for the batch,
@@ -300,6 +362,36 @@ static bool cache_unreadable(struct lc_writeback *wb)
 			  LC_SLOT_BYTES);
 }
 
+/*
+ * A batch has ended with @ret, after so many jiffies for each of its parts.  Is there a next one of
+ * its sweep?  If not, the tail may pass what is clean (SW1).  Headers of small records may take
+ * longer to read, once for each batch, than the order saves.
+ */
+static void sweep_on(struct lc_writeback *wb, struct lc_wb_batch *b, int ret,
+		     unsigned long collected, unsigned long copied)
+{
+	u64 end = b->first;
+
+	lockdep_assert_held(&wb->batch_lock);
+	wb->sweep_pause -= !!wb->sweep_pause;
+	wb->sweep = (struct lc_wb_sweep) {};
+	if (ret)
+		return;
+	if (b->partial && collected > HZ / 4 && collected > copied) {
+		wb->sweep_pause = LC_WB_SWEEP;
+	} else if (b->partial) {
+		wb->sweep = (struct lc_wb_sweep) {
+			.first = b->first, .end = b->end, .at = wb->list.to,
+		};
+	} else if (b->from) {
+		while (end < b->end && lc_wbcollect_clean(wb->c, end)) {
+			end++;
+			cond_resched();
+		}
+		b->end = end;
+	}
+}
+
 /* Steps 1 to 5.  Return: 0, -EINTR if told to stop, or an error. */
 static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 {
@@ -307,7 +399,7 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	struct lc_wb_how how = {
 		.on_error = lc_wb_on_error(wb), .stop = &wb->paused, .backoff = backoff, .arg = wb,
 	};
-	unsigned long begun;
+	unsigned long begun = jiffies, collected;
 	u32 runs;
 	int ret;
 
@@ -316,12 +408,15 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	if (cache_unreadable(wb))
 		return -ENODATA;
 	ret = collect_batch(wb, b);
+	collected = jiffies - begun;
 	if (ret || b->end == b->first)
 		return ret;
 	runs = lc_wbcollect_sort(&wb->list);
 	trace_lc_batch_begin(c->env.dev, b->first, b->end, wb->list.nr, runs);
 	if (runs) {
-		WRITE_ONCE(wb->frees, b->end - b->first);
+		/* A batch of a sweep counts for what it cleans. */
+		WRITE_ONCE(wb->frees, b->partial || b->from ?
+			   DIV_ROUND_UP(wb->list.nr, c->sb.geo.seg_slots) : b->end - b->first);
 		lc_pace_begin(&wb->pace, wb->list.nr, runs, wb->frees * c->sb.geo.seg_slots);
 		lc_kick(&c->env.refill);
 	}
@@ -339,6 +434,7 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	}
 	if (!ret)
 		ret = lc_wb_mark_clean(wb, b);
+	sweep_on(wb, b, ret, collected, jiffies - begun);
 	trace_lc_batch_end(c->env.dev, b->first, ret);
 	return ret;
 }
@@ -420,6 +516,10 @@ static void run_batch(struct lc_writeback *wb)
 		return;
 	}
 	lc_patience_relogged(&wb->patience);
+	if (b.partial) {
+		relog_done(wb);
+		return;
+	}
 	ret = b.end > b.first ? lc_wb_move_tail(wb, &b) : 0;
 	if (!ret || ret == -ENOENT)
 		relog_done(wb);
@@ -564,6 +664,7 @@ int lc_writeback_resize(struct lc_writeback *wb, u32 batch, u32 depth)
 	atomic_inc(&wb->wanted);
 	mutex_lock(&wb->batch_lock);
 	atomic_dec(&wb->wanted);
+	wb->sweep = (struct lc_wb_sweep) {};
 	swap(wb->list.items, items);
 	swap(wb->copy, copy);
 	WRITE_ONCE(wb->list.max, max);

@@ -32,6 +32,7 @@ typedef u32 blk_opf_t;
 typedef u8 blk_status_t;
 
 #define U32_MAX		0xffffffffu
+#define U64_MAX		(~0ULL)
 
 #define __rcu
 #define __acquires(x)

@@ -3,11 +3,13 @@
 
 import collections
 import contextlib
+import itertools
 import os
 import pathlib
 import re
+from random import Random
 
-from lclib import case, sh
+from lclib import case, dm, sh
 from lclib.faulty import BLOCK, Breakable, fill
 from lclib.lc import LcStack
 from lclib.registry import Disk
@@ -123,3 +125,26 @@ def events_tell_the_way_of_the_data(ctx):
             ctx.figure("events", dict(names))
             assert names["lc_write_parked"] == names["lc_write_continued"] > 0, names
             assert names["lc_segment_opened"] >= WAITS // 256
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "64M"), Disk("hdd", "128M")), timeout=180)
+def drain_goes_over_the_disk_once(ctx):
+    """More blocks than a batch holds are drained in one sweep over the HDD (SW1)."""
+    batch, random = 64, Random(ctx.seed)
+    with (LcStack(ctx.hdd, ctx.ssd, format=("--segment-size=64K",), writeback="off",
+                  writeback_batch=batch) as lc, lc.open() as raw, traced() as take):
+        for block in random.sample(range(dm.sectors(lc.path) // 8), 10 * batch):
+            fill(raw, block, 1, "swept")
+        raw.flush()
+        take()
+        lc.drain()
+        events = take()
+        fields = lc.fields()
+    runs = [number(text, "block") for name, _, text in events if name == "lc_run_begin"]
+    batches = sum(name == "lc_batch_begin" for name, _, _ in events)
+    back = sum(later < before for before, later in itertools.pairwise(runs))
+    ctx.figure("batches", batches)
+    ctx.figure("ways back", back)
+    assert fields["dirty"] == 0 and fields["relogged"] == 0, fields
+    assert batches >= 10 and len(runs) > 9 * batch, (batches, len(runs))
+    assert not back, f"{back} ways back in {batches} batches"
