@@ -61,6 +61,8 @@ def tree(job, good):
         "ssd_bound": {"bytes_s": rate},
         "sequential": {"write": rate, "read_ssd": rate, "read_hdd": rate, "write_hdd": rate,
                        "around_ssd_kib": 16 if good else 1024},
+        "sequential_array": {"read_hdd": rate, "write_hdd": rate,
+                             "around_ssd_kib": 16 if good else 1024},
         "through": {"iops": rate},
         "drain": {"seconds": cost, "kib_s": 10,
                   "per_block": {"hdd": dict.fromkeys(PER_DISK, cost)}},
@@ -110,7 +112,7 @@ def test_every_row_can_be_reached_missed_and_unknown(row):
 
 def test_rows_of_the_table_are_measured():
     """None is forgotten: 1 to 25."""
-    have = {row.number.rstrip("abc") for row in ROWS}
+    have = {row.number.rstrip("abcd") for row in ROWS}
     assert have == {str(number) for number in range(1, 26)}
 
 

@@ -26,7 +26,7 @@ PORT = "dmlc.bench"
 # Name of a boot: its kernel and case.
 BOOTS = {"stock": ("stock", "bench.bench"), "lockstat": ("lockstat", "bench.bench_locks"),
          "counted": ("stock", "bench.bench_counted"), "native": ("uml", None),
-         "traces": ("stock", "bench.bench_traces")}
+         "array": ("stock", "bench.bench_array"), "traces": ("stock", "bench.bench_traces")}
 
 
 class Notes:

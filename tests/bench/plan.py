@@ -8,15 +8,15 @@ SYSTEMS = ("dm-lc", "dm-writeboost", "dm-writecache", "dm-cache", "bcache", "dm-
            "dm-zero", "raw")
 PEERS = SYSTEMS[1:5]
 JOBS = ("random_write", "synced_write", "journal_write", "read", "programs", "commands",
-        "format_and_start", "ssd_bound", "sequential", "through", "drain", "full",
-        "read_while_draining", "restart", "memory", "nowait", "throttled", "swap_table",
+        "format_and_start", "ssd_bound", "sequential", "sequential_array", "through", "drain",
+        "full", "read_while_draining", "restart", "memory", "nowait", "throttled", "swap_table",
         "endurance", "fua_disk", "mixed", "copy", "trim", "dirty_flood", "full_flood", "shares",
         "beside_misses", "power_cut", "locks", "instructions", "native_write", "trace_cp",
         "trace_P6")
 
 # Jobs that want another guest than the first (bench.py).
 BOOTS = {"locks": "lockstat", "instructions": "counted", "native_write": "native",
-         "trace_cp": "traces", "trace_P6": "traces"}
+         "sequential_array": "array", "trace_cp": "traces", "trace_P6": "traces"}
 
 # An SSD so slow that an emulated CPU keeps up with it (tests/disks/models.py).
 SSD_MODEL = {"rate": 60e6, "command_us": 20.0, "flush_us": 100.0}
@@ -27,6 +27,7 @@ COMMON = {
     "ssd_model": SSD_MODEL,
     "hdd_kind": "drive",
     "hdd_model": {},
+    "array_model": {"rate": 15e6},  # each: an emulated CPU keeps up with four of them
     "ram_disk": 1024 * MIB,
     "ram_set": 64 * MIB,
     "evict": 96 * MIB,           # more than dm-lc buffers in RAM

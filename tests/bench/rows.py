@@ -187,6 +187,14 @@ def row_8b(figures):
             at_most(figures, "sequential", "around_ssd_kib", 32)]
 
 
+def row_8d(figures):
+    """Large I/O in sequence past the SSD, on a striped array of four."""
+    return [Test(f"{what}: x raw", figures.get("sequential_array", what, LC)
+                 / figures.get("sequential_array", what, "raw"), 0.97, True)
+            for what in ("read_hdd", "write_hdd")] + [
+                at_most(figures, "sequential_array", "around_ssd_kib", 32)]
+
+
 def row_8c(figures):
     """Random writes in mode writethrough: against the hard disk alone."""
     return [Test("iops: x raw", figures.get("through", "iops", LC)
@@ -364,6 +372,10 @@ ROWS = (
         row_8b, shown("sequential", ("write_hdd", "B/s"), ("around_ssd_kib", "KiB"))),
     Row("8c", "4 KiB at random, `cache_mode writethrough`, `read_cache on`, modelled drive",
         "0.98 x the drive alone", row_8c, shown("through", ("iops", "/s"))),
+    Row("8d", "1 MiB in sequence past the SSD (`bypass_kb 1024`), on a striped array of four",
+        "0.97 x the array alone; 32 KiB to the SSD for each MiB", row_8d,
+        shown("sequential_array", ("read_hdd", "B/s"), ("write_hdd", "B/s"),
+              ("around_ssd_kib", "KiB"))),
     Row("9", "format", "constant bytes, any size",
         lambda figures: [Test("KiB written to the larger of two SSDs / to the smaller",
                               figures.get("format_and_start", "large.ssd_kib", LC)

@@ -36,8 +36,8 @@ class Host:
             data = data[self.port.write(data):]
 
 
-def measure(ctx):
-    """Take the plan, perform it."""
+def measure(ctx, hdds=("hdd",)):
+    """Take the plan, perform it.  Several hard disks make one striped array."""
     from lcbench import common, load, perform, systems  # pylint: disable=import-outside-toplevel
     os.environ["PATH"] += ":/opt/dm-lc/bin"
     host = Host(ctx.port(PORT))
@@ -47,10 +47,12 @@ def measure(ctx):
         sh.run("insmod", WRITEBOOST)
     load.load_module(host.plan["profile"])
     perform.begin(host.send)
-    where = {"ram": common.ram_disks(host.plan["ram_disk"]), "emulated": (ctx.ssd, ctx.hdd)}
+    hdd = common.striped([getattr(ctx, name) for name in hdds]) if len(hdds) > 1 else ctx.hdd
+    where = {"ram": common.ram_disks(host.plan["ram_disk"]), "emulated": (ctx.ssd, hdd)}
     disks = Disks()
     with contextlib.closing(disks):
-        perform.perform(host.send, common.Bench("", "", host.plan, ctx.seed, disks), where)
+        given = common.Bench("", "", host.plan, ctx.seed, disks, hdds)
+        perform.perform(host.send, given, where)
     load.unload_module()
     host.send("end")
 
@@ -89,3 +91,13 @@ TRACED = (DISKS[0], Disk("hdd", "32G", kind="recorded"))
 def bench_traces(ctx):
     """Traces, whose addresses reach further than the other jobs'."""
     measure(ctx)
+
+
+ARRAY = tuple(f"hdd{number}" for number in range(4))
+
+
+@case(kernels=(), disks=(DISKS[0], *(Disk(name, "1G", kind="recorded") for name in ARRAY)),
+      timeout=1800, memory="4G", append=APPEND, cores=True)
+def bench_array(ctx):
+    """Jobs whose hard disk is a striped array."""
+    measure(ctx, ARRAY)

@@ -11,6 +11,7 @@ from lclib.dm import sectors
 from .systems import BY_NAME, SLICE, Linear, RawDisk
 
 MIB = 1 << 20
+ARRAY = "array"
 FLOOR = "dm-zero"            # no system: only for what counts the processors' work
 EVERY = tuple(name for name in BY_NAME if name != FLOOR)
 CACHES = tuple(name for name, system in BY_NAME.items() if system.caches)
@@ -34,6 +35,7 @@ class Bench:
     plan: dict
     seed: int
     disks: object = None    # control of the emulated disks
+    hdds: tuple = ("hdd",)  # names there: of the hard disk, or those that it is striped over
 
     def system(self, name, hold=True, slow=False):
         """A system over this job's disks."""
@@ -62,6 +64,14 @@ class Bench:
             sh.result("dmsetup", "remove", SLICE)  # clear() tries again
 
 
+def striped(paths):
+    """A striped array, with pieces as md has them."""
+    each = min(sectors(path) for path in paths)
+    sh.run("dmsetup", "create", ARRAY, input=f"0 {each * len(paths)} striped {len(paths)} 1024 "
+           + " ".join(f"{path} 0" for path in paths) + "\n")
+    return f"/dev/mapper/{ARRAY}"
+
+
 def ram_disks(size):
     """brd allocates on first touch: touched here, so that no system pays for it."""
     sh.run("modprobe", "brd", "rd_nr=2", f"rd_size={size // 1024}", "max_part=0")
@@ -79,10 +89,12 @@ def latencies(got, kind):
 
 
 def timed(bench, on=True):
-    """Switch the time models of both disks on or off."""
+    """Switch the time models of all disks on or off."""
     if not on:
-        bench.disks.model(disk="hdd", kind="none")
-        bench.disks.model(disk="ssd", kind="none")
+        for disk in (*bench.hdds, "ssd"):
+            bench.disks.model(disk=disk, kind="none")
         return
     bench.disks.model(disk="ssd", kind="ssd", **bench.plan["ssd_model"])
-    bench.disks.model(disk="hdd", kind=bench.plan["hdd_kind"], **bench.plan["hdd_model"])
+    model = bench.plan["hdd_model" if len(bench.hdds) == 1 else "array_model"]
+    for disk in bench.hdds:
+        bench.disks.model(disk=disk, kind=bench.plan["hdd_kind"], **model)

@@ -248,6 +248,14 @@ def sequential(bench, name):
         figures["write"] = got["bytes_s"]
         got = load.run(system.path, op="read", **words)
         figures["read_ssd"] = got["bytes_s"]
+    return {**figures, **past_the_ssd(bench, name)}
+
+
+def past_the_ssd(bench, name):
+    """1 MiB in sequence: read from the HDD, and written to it."""
+    figures = {}
+    amount = bench.plan["sequential_bytes"]
+    words = {"order": "seq", "bs": MIB, "depth": 4, "count": amount // MIB, "span": amount}
     with bench.system(name, slow=True) as system:
         # Nothing of it is cached.
         got = load.run(system.path, op="read", first=256 * MIB, **words)
@@ -434,6 +442,7 @@ JOBS = {
     "format_and_start": Job(format_and_start, "plain", CACHES),
     "ssd_bound": Job(ssd_bound, "modelled", (*CACHES, "raw")),
     "sequential": Job(sequential, "modelled", EVERY),
+    "sequential_array": Job(past_the_ssd, "modelled", ("dm-lc", "raw")),
     "through": Job(through, "modelled", ("dm-lc", "raw")),
     "drain": Job(drain, "modelled", CACHES),
     "full": Job(full, "modelled", (*CACHES, "raw")),

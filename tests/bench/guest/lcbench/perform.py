@@ -8,7 +8,7 @@ import traceback
 
 from lclib import sh
 
-from . import jobs, load, systems
+from . import common, jobs, load, systems
 
 CLOCK = pathlib.Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 
@@ -53,7 +53,7 @@ def one(bench, job, system):
     """One job over one system; (figures, what went wrong)."""
     try:
         if job.disks != "ram":
-            prepare(bench.disks, bench.plan, job.disks)
+            prepare(bench, job.disks)
         return job.function(bench, system), ""
     except Exception as problem:  # pylint: disable=broad-except
         error = f"{type(problem).__name__}: {problem}\n{traceback.format_exc()}"
@@ -62,11 +62,10 @@ def one(bench, job, system):
         return {}, error
 
 
-def prepare(disks, plan, kind):
+def prepare(bench, kind):
     """Empty disks with the time models that the job wants."""
-    for disk in ("ssd", "hdd"):
-        disks.model(disk=disk, kind="none")
-        disks.wipe(disk=disk)
+    common.timed(bench, False)
+    for disk in ("ssd", *bench.hdds):
+        bench.disks.wipe(disk=disk)
     if kind == "modelled":
-        disks.model(disk="ssd", kind="ssd", **plan["ssd_model"])
-        disks.model(disk="hdd", kind=plan["hdd_kind"], **plan["hdd_model"])
+        common.timed(bench)
