@@ -9,7 +9,8 @@ stands. So a program in the guest can say where its own requests stand.
 
 Parameters
     control=PATH         where to listen for control requests (control.py)
-    DISK=SIZE            size of `ssd` or `hdd`, with K, M, G or T (default 1G, 4G)
+    DISK=SIZE            size of `ssd` or `hdd`, with K, M, G or T (default 1G, 4G); also of `hdd0`
+                         to `hdd9`, which are there if this is given, before the other parameters
     DISK-model=KIND      none, hdd, ssd or drive (models.py; default none)
     DISK-model.NAME=X    a parameter of that model
     cache=SIZE           volatile bytes a disk holds before it writes back by itself
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 
 import nbdkit
@@ -35,7 +37,6 @@ from disks.image import CHUNK, SECTOR  # noqa: E402
 from disks.recorder import CACHE_BYTES, IoError, Recorder  # noqa: E402
 
 API_VERSION = 2
-DISKS = ("ssd", "hdd")
 MAX_REQUEST = 32 << 20
 
 sizes = {"ssd": 1 << 30, "hdd": 4 << 30}
@@ -57,11 +58,11 @@ CLOCK = Clock()
 
 def config(key, value):
     disk, _, rest = key.partition("-")
-    if key in DISKS:
+    if key in sizes or re.fullmatch(r"hdd\d", key):
         sizes[key] = nbdkit.parse_size(value)
-    elif disk in DISKS and rest == "model":
+    elif disk in sizes and rest == "model":
         kinds[disk] = value
-    elif disk in DISKS and rest.startswith("model."):
+    elif disk in sizes and rest.startswith("model."):
         model_params.setdefault(disk, {})[rest.removeprefix("model.")] = float(value)
     elif key in ("control", "cache", "preheat", "save", "ready-fd"):
         settings[key] = value
@@ -73,7 +74,7 @@ def config_complete():
     global recorder
     cache = nbdkit.parse_size(settings["cache"]) if "cache" in settings else CACHE_BYTES
     recorder = Recorder(sizes, cache, settings.get("save"))
-    for disk in DISKS:
+    for disk in sizes:
         recorder.model(disk, kinds.get(disk, "none"), **model_params.get(disk, {}))
 
 
@@ -99,11 +100,11 @@ def thread_model():
 
 
 def list_exports(readonly, is_tls):
-    return [*DISKS, CLOCK.name]
+    return [*sizes, CLOCK.name]
 
 
 def default_export(readonly, is_tls):
-    return DISKS[0]
+    return "ssd"
 
 
 def open(readonly):  # nbdkit chose the name
@@ -111,7 +112,7 @@ def open(readonly):  # nbdkit chose the name
     if name == CLOCK.name:
         return CLOCK
     if name not in recorder.disks:
-        raise RuntimeError(f"no export {name!r}; one of {', '.join(DISKS)}")
+        raise RuntimeError(f"no export {name!r}; one of {', '.join(sizes)}")
     return recorder.disks[name]
 
 

@@ -20,7 +20,6 @@ import tempfile
 from pathlib import Path
 
 PLUGIN = Path(__file__).resolve().parent / "plugin.py"
-NAMES = ("ssd", "hdd")
 PORT_NAME = "dmlc.disks"
 STOP_SECONDS = 20
 
@@ -79,8 +78,11 @@ class Disks:
         clock: bool = False,
         save: str | Path | None = None,
         threads: int = 32,
+        **more: str | int,      # hdd0 to hdd9: size
     ):
-        self._params = [f"ssd={ssd}", f"hdd={hdd}"]
+        sizes = {"ssd": ssd, "hdd": hdd, **more}
+        self._names = tuple(sizes)
+        self._params = [f"{name}={size}" for name, size in sizes.items()]
         for disk, kind in (models or {}).items():
             self._params.append(f"{disk}-model={kind}")
         for disk, params in (model_params or {}).items():
@@ -190,7 +192,7 @@ class Disks:
                 "-drive", f"file={self.uri('clock')},if=none,id=clock,format=raw,readonly=on",
                 "-device", "virtio-blk-pci,drive=clock,serial=clock",
             ]  # fmt: skip
-        for name in NAMES:
+        for name in self._names:
             args += [
                 "-drive",
                 f"file={self.uri(name)},if=none,id={name},format=raw,cache=none,discard=unmap",
