@@ -142,19 +142,20 @@ int lc_io_sync(struct block_device *bdev, blk_opf_t opf, u64 address, void *data
 {
 	enum disk_id disk = bdev - world->bdev;
 	struct life *life = world->life;
-	u32 i;
+	u32 i, n;
 
 	if (shim_in_task() && (disk == HDD || !(opf & REQ_OP_WRITE)))
 		return task_io(bdev, opf, address, data, len);
 	if (!(opf & REQ_OP_WRITE)) {
-		/* From the start of a page; only the last one may be asked for in part. */
-		for (i = 0; i < len; i += LC_SLOT_BYTES) {
+		for (i = 0; i < len; i += n) {
 			const struct dpage *page = image_page(&life->view[disk],
 							      (address + i) >> LC_SLOT_SHIFT);
+			u32 offset = (address + i) & (LC_SLOT_BYTES - 1);
 
+			n = min_t(u32, len - i, LC_SLOT_BYTES - offset);
 			if (page->tags[0] == TAG_UNREADABLE)
 				return -EIO;
-			memcpy(data + i, page, min_t(u32, len - i, LC_SLOT_BYTES));
+			memcpy(data + i, page->bytes + offset, n);
 		}
 		return 0;
 	}
