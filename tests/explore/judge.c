@@ -337,7 +337,10 @@ void judge_clean(const struct life *life)
 		ssd = image_page(&life->view[SSD], map.slot +
 				 (world->format.geo.segments_offset >> LC_SLOT_SHIFT));
 		for (s = 0; s < PAGE_SECTORS; s++) {
-			if (map.mask & 1u << s && hdd->tags[s] != ssd->tags[s])
+			if (map.mask & 1u << s && hdd->tags[s] != ssd->tags[s] &&
+			    /* As in read_block(): in a crash the HDD may have lost the discard. */
+			    !discarded_since(block, min(hdd->tags[s], ssd->tags[s]),
+					     world->nr_ops))
 				trouble(BAD_INDEX, "block %u is clean but not on the HDD", block);
 		}
 	}
