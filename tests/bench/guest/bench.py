@@ -53,6 +53,8 @@ def measure(ctx, hdds=("hdd",)):
     with contextlib.closing(disks):
         given = common.Bench("", "", host.plan, ctx.seed, disks, hdds)
         perform.perform(host.send, given, where)
+    if len(hdds) > 1:
+        sh.run("dmsetup", "remove", common.ARRAY)
     load.unload_module()
     host.send("end")
 
