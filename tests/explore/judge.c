@@ -255,7 +255,8 @@ static void judge_user(const struct trial *t)
 			last = max(last, t->seen[s]);
 	}
 	/* A write around the log may cover the last one that is in it. */
-	for (n = world->base_op + 1; world->params.leave && n <= t->nr_ops; n++) {
+	for (n = world->base_op + 1; (world->params.leave || world->params.around) && n <= t->nr_ops;
+	     n++) {
 		const struct op *op = &world->ops[n];
 		u64 seq = op->around || op->dead || op->nr || op->rec == NONE ? 0 :
 			  world->recs[op->rec].seq;
