@@ -13,7 +13,8 @@ struct lc_wb_list {
 	u32 max;
 	u32 nr;
 	u32 nr_bad;		/* headers given up, since lc_wbcollect_begin() */
-	u64 from, to;		/* blocks from here up to there are listed, without the last one */
+	/* Blocks from here up to there are listed, without the last one; 0 and U64_MAX: all. */
+	u64 from, to;
 };
 
 /* Which segment is listed, and what happens if its headers cannot be read. */

@@ -111,7 +111,6 @@ bool lc_wb_believes(struct lc_writeback *wb);
 struct lc_wb_batch {
 	u64 first;		/* segment number */
 	u64 end;
-	u64 from;		/* block: lower ones were copied by earlier batches of a sweep */
 	bool partial;		/* blocks are left to the next batch of the sweep: the tail stays */
 	bool shortened;		/* end is lower than it was collected */
 };

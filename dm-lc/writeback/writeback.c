@@ -259,8 +259,7 @@ static int collect_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 		limit = min(limit, wb->sweep.end);
 	b->first = number;
 	b->end = number;
-	b->from = wb->sweep.at;
-	lc_wbcollect_begin(&wb->list, b->from);
+	lc_wbcollect_begin(&wb->list, wb->sweep.at);
 	while (number < limit && takes_segment(wb, b, number)) {
 		source.number = number;
 		ret = lc_wbcollect_segment(c, &source, &wb->list);
@@ -383,7 +382,7 @@ static void sweep_on(struct lc_writeback *wb, struct lc_wb_batch *b, int ret,
 		wb->sweep = (struct lc_wb_sweep) {
 			.first = b->first, .end = b->end, .at = wb->list.to,
 		};
-	} else if (b->from) {
+	} else if (wb->list.from) {
 		while (end < b->end && lc_wbcollect_clean(wb->c, end)) {
 			end++;
 			cond_resched();
@@ -415,7 +414,7 @@ static int copy_batch(struct lc_writeback *wb, struct lc_wb_batch *b)
 	trace_lc_batch_begin(c->env.dev, b->first, b->end, wb->list.nr, runs);
 	if (runs) {
 		/* A batch of a sweep counts for what it cleans. */
-		WRITE_ONCE(wb->frees, b->partial || b->from ?
+		WRITE_ONCE(wb->frees, b->partial || wb->list.from ?
 			   DIV_ROUND_UP(wb->list.nr, c->sb.geo.seg_slots) : b->end - b->first);
 		lc_pace_begin(&wb->pace, wb->list.nr, runs, wb->frees * c->sb.geo.seg_slots);
 		lc_kick(&c->env.refill);
