@@ -129,7 +129,10 @@ int lc_record_get(struct lc_record *rec, u32 want, const bool *refuse, struct lc
  * @incarnation: another one than before
  * @most: data slots that it may hold, 0: as many as fit
  *
- * Under lane->lock.  Return: the record or NULL.
+ * Under lane->lock.  Its header in memory holds what was there before.  So each slot below nr_slots
+ * gets an entry before the reference of its writer is dropped, from lc_cursor_describe() or, as a
+ * hole, from lc_cursor_return() (B4).  No other entry counts.
+ * Return: the record or NULL.
  */
 struct lc_record *lc_record_open(struct lc_buffer *buf, u8 type, u32 incarnation, u32 most);
 

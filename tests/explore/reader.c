@@ -226,7 +226,8 @@ void write_through(struct life *life, struct bio *bio)
 
 	cmd->bio = bio;
 	for (i = 0; i < bio->bi_vcnt; i++)
-		cmd_add_piece(life, cmd, page + i, 0xff, page_of(bytes_at(bio, i * LC_SLOT_BYTES), false));
+		cmd_add_piece(life, cmd, page + i, 0xff,
+			      page_of(bytes_at(bio, i * LC_SLOT_BYTES), false));
 	world->standin->nr_through++;
 }
 
@@ -257,6 +258,7 @@ void write_group(struct life *life, struct bio *bio)
 
 	cmd->bio = bio;
 	for (i = 0; i < bio->bi_vcnt; i++)
-		cmd_add_piece(life, cmd, page + i, 0xff, page_of(bytes_at(bio, i * LC_SLOT_BYTES), !i));
+		cmd_add_piece(life, cmd, page + i, 0xff,
+			      page_of(bytes_at(bio, i * LC_SLOT_BYTES), !i));
 	say("%6u group of %u slots to page %u", life->now, bio->bi_vcnt, page);
 }
