@@ -8,6 +8,8 @@ PREFIX ?= /usr/local
 INSTALL_MOD_PATH ?= $(DESTDIR)
 DEPMOD ?= /sbin/depmod
 MODINFO ?= /sbin/modinfo
+# Seconds after which make test starts no more guests: what has started needs some minutes to end.
+BUDGET ?= 3300
 # Objects of several kernels and compilers never mix: each has its own folder.
 OUT := build/$(KREL)$(if $(LC_KUNIT),-kunit)$(if $(VARIANT),-$(VARIANT))
 # Handed through to kbuild if given: CC, LLVM, W, C, CF, V, LC_KUNIT come by MAKEFLAGS.
@@ -48,7 +50,7 @@ tools:
 	+$(MAKE) -C userland
 
 test:
-	tests/run
+	tests/run --budget $(BUDGET)
 
 test-long:
 	tests/run --long

@@ -17,7 +17,8 @@ from lib import guests, host, times  # noqa: E402
 
 # The debug kernel takes five times as long.
 EITHER = ("debug", *["stock"] * 7)
-KERNELS = ("server", "stock", "debug", "kcsan")  # the longest cases first
+# The longest cases first; those on stock are skipped first if the time of the run is over.
+KERNELS = ("server", "debug", "stock", "kcsan")
 
 
 def pytest_addoption(parser):
@@ -26,6 +27,7 @@ def pytest_addoption(parser):
     group.addoption("--seed", type=int, help="seed of all random choices (also LC_SEED)")
     group.addoption("--long", action="store_true", help="also the cases that take long")
     group.addoption("--match", metavar="REGEX", help="only the tests whose name matches")
+    group.addoption("--budget", type=int, help="seconds after which no guest case is started")
     group.addoption("--kernel", choices=KERNELS, help="only guests with this kernel")
 
 
@@ -90,7 +92,10 @@ def left_out(item, config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Those that match; guests of one kind behind each other, host tests before them."""
+    """Those that match; guests of one kind behind each other, host tests before them.
+
+    Sampled cases come last: they are what is skipped if the time of the run is over.
+    """
     match = config.getoption("--match") or ""
     long = config.getoption("--long")
     dropped = [item for item in items if not re.search(match, item.nodeid)
@@ -104,7 +109,8 @@ def pytest_collection_modifyitems(config, items):
         if case_of(item) is None:
             return (0,)
         kernel, case = case_of(item)
-        return (1, KERNELS.index(kernel), guests.group_name(kernel, case))
+        return (1, guests.comes_last(case), KERNELS.index(kernel),
+                guests.group_name(kernel, case))
     items.sort(key=order)
 
 
@@ -114,7 +120,8 @@ def pytest_runtestloop(session):
     selected = [case_of(item) for item in session.items if case_of(item)]
     session.config.guest_items = {item.nodeid for item in session.items if case_of(item)}
     if selected and not session.config.option.collectonly:
-        session.config.runs = guests.Runs(selected, session.config.seed)
+        session.config.runs = guests.Runs(selected, session.config.seed, times.Budget(
+            session.config.getoption("--budget")))
 
 
 def pytest_sessionfinish(session):

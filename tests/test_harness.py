@@ -301,7 +301,8 @@ def made_up(name, *disks, folder="cases", timeout=10, **words):
     """A registered case that is never run."""
     function = types.SimpleNamespace(__module__=f"{folder}.made", __doc__="None.")
     parts = {"name": name, "function": function, "kernels": ("stock",), "disks": disks,
-             "timeout": timeout, "smp": words.get("smp", 2), "memory": "1G", "append": ""}
+             "timeout": timeout, "smp": words.get("smp", 2), "memory": "1G", "append": "",
+             "sampled": words.get("sampled", 1)}
     return registry.Case(**dict.fromkeys(CASE_PARTS) | parts)
 
 
@@ -320,8 +321,11 @@ def test_cases_share_boots(monkeypatch):
     selected = [("stock", case) for case in (*many, *apart)] + [("debug", many[0])]
     selected += [("server", case) for case in servers]
     apart += servers
+    last = [made_up(f"d.{i}", small, sampled=3) for i in range(2)]
+    selected += [("stock", case) for case in last]
+    apart += last
     boots = guests.boots_of(selected)
-    assert len(boots) == 8
+    assert len(boots) == 10
     assert sorted((kernel, case.name) for kernel, cases in boots.values() for case in cases) == \
         sorted((kernel, case.name) for kernel, case in selected)
     for case in apart:
@@ -329,6 +333,47 @@ def test_cases_share_boots(monkeypatch):
     shares = [cases for kernel, cases in boots.values() if len(cases) > 1]
     assert [sum(case.timeout for case in cases) for cases in shares] == [300, 300]
     assert all(cases == sorted(cases, key=many.index) for cases in shares)
+
+
+def test_time_that_a_run_has(monkeypatch):
+    """It counts from the start of the run, before anything was installed or built."""
+    monkeypatch.setenv("LC_STARTED", str(time.time() - 50))
+    assert 0 < times.Budget(3600).left() <= 3550 and not times.Budget(3600).is_over()
+    assert times.Budget(40).is_over() and times.Budget(40).left() == 0
+    assert times.Budget().left() is None and not times.Budget().is_over()
+
+
+def test_nothing_is_booted_when_the_time_is_over(monkeypatch, tmp_path):
+    """The cases are skipped, and say why."""
+    monkeypatch.setattr(vm.Boot, "run", lambda boot: pytest.fail("a boot"))
+    monkeypatch.setattr(server, "one", lambda *args: pytest.fail("a boot"))
+    case = registry.Case(**dict.fromkeys(CASE_PARTS) | {"name": "a.case"})
+    for run_all in (vm.run_all, server.run_all):
+        outcomes, _ = run_all(None, None, [case], tmp_path, 1, times.Budget(0))
+        assert outcomes["a.case"].verdict == "skipped"
+        assert "the 0 minutes that the run has are over" in outcomes["a.case"].reason
+
+
+def test_guest_starts_no_case_when_the_time_is_over(monkeypatch):
+    """The one that runs then ends as ever; those after it are skipped."""
+    sys.path.insert(0, str(host.TESTS / "guest"))
+    import runner  # pylint: disable=import-outside-toplevel
+    guest = runner.Runner()
+    guest.job = {"cases": ["a.case", "b.case"], "over": "too late"}
+    guest.end = time.monotonic() + 3600
+    guest.log = types.SimpleNamespace(mark=lambda text: None)
+    said = []
+
+    def one(name):
+        guest.end = time.monotonic()
+        return "passed", "", {}
+
+    monkeypatch.setattr(guest, "one", one)
+    monkeypatch.setattr(guest, "send", said.append)
+    monkeypatch.setattr(guest, "blame_leaks", lambda: None)
+    guest.run()
+    assert [(line["case"], line["verdict"], line["reason"]) for line in said if "case" in line] == [
+        ("a.case", "passed", ""), ("b.case", "skipped", "too late")]
 
 
 @pytest.mark.parametrize("unfit", ["", "lock debugging is off"])

@@ -2,7 +2,7 @@
 """PID 1 of the guest's real root: runs the cases the host names, one by one.
 
 It talks to the host over a virtio-serial port of its own, in JSON lines: the host
-sends one line {"cases": [...], "seed": n}; back go {"start": case}, then
+sends one line {"cases": [...], "seed": n, ...}; back go {"start": case}, then
 {"case", "verdict", "reason", "seconds", "figures"} for each, and {"end": ...}.
 The console is for people; no verdict is read from it.
 """
@@ -80,6 +80,7 @@ class Runner:
         self.port = None
         self.job = None
         self.log = None
+        self.end = None  # no case starts after it
         self.spoilt = ""
         self.begun = []  # (jiffies, case) on kernels that have kmemleak
 
@@ -95,6 +96,8 @@ class Runner:
         while not line.endswith(b"\n"):
             line += self.port.read(65536) or b""
         self.job = json.loads(line)
+        if self.job.get("left") is not None:
+            self.end = time.monotonic() + self.job["left"]
         self.note_boot()
         if os.cpu_count() != self.job["smp"]:
             raise RuntimeError(f"{os.cpu_count()} CPUs here, {self.job['smp']} were asked for")
@@ -122,6 +125,10 @@ class Runner:
     def run(self):
         """Every case, until done or until this boot is no longer trustworthy."""
         for name in self.job["cases"]:
+            if self.end is not None and time.monotonic() >= self.end:
+                self.send({"case": name, "verdict": "skipped", "reason": self.job["over"],
+                           "seconds": 0, "figures": {}})
+                continue
             self.send({"start": name})
             if leaks.FILE.exists():
                 self.begun.append((leaks.jiffies(), name))

@@ -10,7 +10,7 @@ from concurrent import futures
 
 from lclib import CASES, registry
 
-from . import host, kernels, payload, products, server, serverroot, vm
+from . import host, kernels, payload, products, server, serverroot, times, vm
 
 FEW = 10        # cases that are not worth two boots
 
@@ -35,6 +35,11 @@ def kernels_of(case, wanted, long):
             and (long or kernel not in case.long)]
 
 
+def comes_last(case):
+    """Does a case run after the others, and is skipped before them if time is short?"""
+    return case.sampled > 1
+
+
 def group_key(kernel, case):
     """Cases with an equal key can share a boot.
 
@@ -45,7 +50,7 @@ def group_key(kernel, case):
     folder = case.function.__module__.partition(".")[0]
     apart = folder != "cases" or any(disk.kind == "recorded" for disk in case.disks)
     return (kernel, folder, case.disks if apart else None, case.smp, case.memory, case.append,
-            case.cores, case.nodes, case.icount, case.hibernates,
+            case.cores, case.nodes, case.icount, case.hibernates, comes_last(case),
             case.name if kernel == "server" else None)
 
 
@@ -71,7 +76,8 @@ def boots_of(selected):
         groups.setdefault(group_key(kernel, case), []).append(case)
     boots = collections.OrderedDict()
     for key, cases in groups.items():
-        nr = host.guests_at_once() if len(cases) > FEW and key[1] == "cases" else 1
+        few = 1 if comes_last(cases[0]) else FEW
+        nr = host.guests_at_once() if len(cases) > few and key[1] == "cases" else 1
         for number, share in enumerate(shared_out(cases, nr)):
             boots[f"{group_name(key[0], cases[0])}-{number}"] = key[0], share
     return boots
@@ -80,8 +86,9 @@ def boots_of(selected):
 class Runs:
     """Boots each group once, some at a time, in the background."""
 
-    def __init__(self, selected, seed):
+    def __init__(self, selected, seed, budget=None):
         self.seed = seed
+        self.budget = budget or times.Budget()
         host.run_folder()  # before any thread asks for it
         self.groups = boots_of(selected)
         self.group_of = {(kernel, case.name): group
@@ -148,7 +155,7 @@ class Runs:
         run_all = server.run_all if name == "server" else vm.run_all
         with self.timed(f"{name} guests"):
             self.outcomes[group], self.boots[group] = run_all(kernel, files, cases, folder,
-                                                              self.seed)
+                                                              self.seed, self.budget)
 
     def outcome(self, name, case):
         """The outcome of one case, when its group has run."""

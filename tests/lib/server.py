@@ -476,8 +476,9 @@ def one(kernel, files, case, folder, seed):
     return vm.Outcome(verdict, reason, round(time.monotonic() - started, 1), server.figures)
 
 
-def run_all(kernel, files, cases, folder, seed):
+def run_all(kernel, files, cases, folder, seed, budget):
     """The same as vm.run_all(), for server cases."""
-    outcomes = {case.name: one(kernel, files, case, pathlib.Path(folder) / case.name, seed)
+    outcomes = {case.name: vm.Outcome("skipped", budget.reason()) if budget.is_over()
+                else one(kernel, files, case, pathlib.Path(folder) / case.name, seed)
                 for case in cases}
     return outcomes, [got.figures.get("boot_seconds") for got in outcomes.values()]

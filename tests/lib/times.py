@@ -1,9 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What took how long in a run: test files of the host, guests and builds per kernel."""
+"""What took how long in a run: test files of the host, guests and builds per kernel; its budget."""
 
 import collections
+import os
+import time
 
 SHORT = 10      # seconds that are not worth a line
+
+
+class Budget:
+    """The time that a run has: no guest case starts after `seconds`; None: it has no end.
+
+    It counts from LC_STARTED (seconds since 1970, from tests/run), so that it includes what is
+    fetched and built before the first guest.
+    """
+
+    def __init__(self, seconds=None):
+        self.seconds = seconds
+        started = float(os.environ.get("LC_STARTED") or time.time())
+        self.end = None if seconds is None else time.monotonic() + started + seconds - time.time()
+
+    def left(self):
+        """Seconds, not below 0; None: no end."""
+        return None if self.end is None else max(0, self.end - time.monotonic())
+
+    def is_over(self):
+        """May nothing start any more?"""
+        return self.left() == 0
+
+    def reason(self):
+        """Why a case was not started; None without an end."""
+        if self.end is None:
+            return None
+        return f"not started: the {self.seconds / 60:.0f} minutes that the run has are over"
 
 
 def by_part(reports, guest_items, seconds):

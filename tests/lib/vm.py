@@ -16,7 +16,7 @@ import time
 from lclib import kmsg
 from lclib.registry import size_bytes
 
-from . import frozen, host
+from . import frozen, host, times
 
 BOOT_SECONDS = 180
 # The guest ends a case itself at its own limit; the host waits that much longer.
@@ -137,12 +137,13 @@ class Boot:
     case. `payload` is payload.Payload. The folder keeps console, protocol and QEMU's own words.
     """
 
-    def __init__(self, kernel, payload, cases, folder, seed):
+    def __init__(self, kernel, payload, cases, folder, seed, budget=None):
         self.kernel = kernel
         self.payload = payload
         self.cases = cases
         self.folder = pathlib.Path(folder)
         self.seed = seed
+        self.budget = budget or times.Budget()
         self.scale = time_scale(kernel)
         self.outcomes = {}
         self.running = None
@@ -241,7 +242,8 @@ class Boot:
             self.blame("QEMU did not start:\n" + host.tail_of(self.folder / "qemu.log"))
             return
         job = {"cases": [case.name for case in self.cases], "seed": self.seed,
-               "kernel": self.kernel.name, "scale": self.scale, "smp": self.cases[0].smp}
+               "kernel": self.kernel.name, "scale": self.scale, "smp": self.cases[0].smp,
+               "left": self.budget.left(), "over": self.budget.reason()}
         data = b""
         deadline = started + BOOT_SECONDS * self.scale
         spent = frozen.cpu_time(process.pid)
@@ -387,18 +389,23 @@ def booted(*args):
     return boot
 
 
-def run_all(kernel, payload, cases, folder, seed):
+def run_all(kernel, payload, cases, folder, seed, budget=None):
     """Run cases of one group over as many boots as that takes; returns all outcomes.
 
-    If the emulator stands still, its guest is given up, and the case that ran is run again: once.
+    None is started when the run's time is over. If the emulator stands still, its guest is given
+    up, and the case that ran is run again: once.
     """
     outcomes = {}
     stood_still = False
     remaining = list(cases)
     number = 0
     boots = []
+    budget = budget or times.Budget()
     while remaining:
-        boot = booted(kernel, payload, remaining, pathlib.Path(folder) / str(number), seed)
+        if budget.is_over():
+            outcomes.update({case.name: Outcome("skipped", budget.reason()) for case in remaining})
+            break
+        boot = booted(kernel, payload, remaining, pathlib.Path(folder) / str(number), seed, budget)
         boots.append(boot.boot_seconds)
         if boot.still:
             host.say(f"{kernel.name}: the emulator stood still {boot.still}")
