@@ -24,37 +24,47 @@ static void split_at_seam(struct lc_volume *vol, struct bio *bio)
 		dm_accept_partial_bio(bio, n);
 }
 
-int lc_map_bio(struct lc_volume *vol, struct bio *bio, bool alone)
+/* What lc_map_end() and the rooms look at, for a bio that has not come before. */
+static void begin(struct lc_request *io)
 {
-	struct lc_request *io = lc_bio_request(bio);
-
-	if (unlikely(READ_ONCE(vol->outdated)))
-		return DM_MAPIO_KILL;
 	io->on_ssd = false;
 	io->on_hdd = false;
 	io->hdd_becomes_valid = false;
 	io->in_flight = 0;
 	io->logged = false;
 	io->around = LC_AROUND_NOTHING;
-	if (bio_sectors(bio))
-		split_at_seam(vol, bio);
-	/* In mode degraded, too: what went around the log before is still to be promised. */
-	if (bio->bi_opf & REQ_PREFLUSH && lc_around_map_flush(vol->around, bio))
-		return DM_MAPIO_REMAPPED;
-	if (lc_mode(&vol->c.health) == LC_MODE_DEGRADED && bio_op(bio) != REQ_OP_READ)
-		return lc_bypass_map(vol->bypass, bio);
-	if (bio->bi_opf & REQ_PREFLUSH)
-		return lc_flush_map(vol->flush, bio, alone);
-	switch (bio_op(bio)) {
-	case REQ_OP_READ:
-		return lc_read_map(&vol->c, vol->promote, bio);
-	case REQ_OP_WRITE:
-		return lc_intake_map(vol->intake, bio);
-	case REQ_OP_DISCARD:
-		return lc_discard_map(vol->discards, bio);
-	default:
+}
+
+int lc_map_flush(struct lc_volume *vol, struct bio *bio, bool alone)
+{
+	if (unlikely(READ_ONCE(vol->outdated)))
 		return DM_MAPIO_KILL;
-	}
+	begin(lc_bio_request(bio));
+	/* In mode degraded, too: what went around the log before is still to be promised. */
+	if (lc_around_map_flush(vol->around, bio))
+		return DM_MAPIO_REMAPPED;
+	if (lc_mode(&vol->c.health) == LC_MODE_DEGRADED)
+		return lc_bypass_map(vol->bypass, bio);
+	return lc_flush_map(vol->flush, bio, alone);
+}
+
+int lc_map_bio(struct lc_volume *vol, struct bio *bio)
+{
+	struct lc_request *io = lc_bio_request(bio);
+
+	if (unlikely(READ_ONCE(vol->outdated)))
+		return DM_MAPIO_KILL;
+	begin(io);
+	split_at_seam(vol, bio);
+	if (bio_op(bio) == REQ_OP_READ)
+		return lc_read_map(&vol->c, vol->promote, bio, io);
+	if (lc_mode(&vol->c.health) == LC_MODE_DEGRADED)
+		return lc_bypass_map(vol->bypass, bio);
+	if (bio_op(bio) == REQ_OP_WRITE)
+		return lc_intake_map(vol->intake, bio);
+	if (bio_op(bio) == REQ_OP_DISCARD)
+		return lc_discard_map(vol->discards, bio);
+	return DM_MAPIO_KILL;
 }
 
 int lc_map_end(struct lc_volume *vol, struct bio *bio, blk_status_t *error)
@@ -63,7 +73,7 @@ int lc_map_end(struct lc_volume *vol, struct bio *bio, blk_status_t *error)
 	int ret;
 
 	if (bio_op(bio) == REQ_OP_READ)
-		return lc_read_end(&vol->c, bio, error);
+		return lc_read_end(&vol->c, bio, io, error);
 	/* Most writes and FLUSHes are the log's alone. */
 	if (likely(!io->around && !io->in_flight && !io->hdd_becomes_valid && !*error))
 		return DM_ENDIO_DONE;

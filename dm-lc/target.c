@@ -158,7 +158,7 @@ static noinline int map_flush(struct dm_target *ti, struct bio *bio)
 {
 	struct lc_target *lc = ti->private;
 
-	return lc_map_bio(lc->vol, bio, ti->len == dm_table_get_size(ti->table));
+	return lc_map_flush(lc->vol, bio, ti->len == dm_table_get_size(ti->table));
 }
 
 static int lc_map(struct dm_target *ti, struct bio *bio)
@@ -168,7 +168,7 @@ static int lc_map(struct dm_target *ti, struct bio *bio)
 	if (!bio_sectors(bio))
 		return map_flush(ti, bio);
 	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);
-	return lc_map_bio(lc->vol, bio, false);
+	return lc_map_bio(lc->vol, bio);
 }
 
 static int lc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)

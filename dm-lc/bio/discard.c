@@ -117,8 +117,11 @@ static bool newer(struct lc_cache *c, u32 slot)
 	return lc_ring_slot_in_segment(c->ring, slot) >= bound->slot;
 }
 
-/* Return: whether the block had a copy that the tombstone covers; @drop: it is forgotten. */
-static bool visit_block(struct lc_cache *c, u64 block, bool drop)
+/*
+ * Return: whether the block had a copy that the tombstone covers; @drop: it is forgotten.  Not
+ * inline, so that a test can count the calls.
+ */
+static noinline bool visit_block(struct lc_cache *c, u64 block, bool drop)
 {
 	struct lc_mapping map;
 	bool found;

@@ -105,7 +105,7 @@ static void read_work(struct work_struct *work)
 		return;
 	}
 	/* It may want less than whole blocks, and get that. */
-	lc_request_aim_at_hdd(&c->env, user);
+	lc_request_aim_at_hdd(&c->env, user, lc_bio_request(user));
 	submit_bio_noacct(user);
 }
 

@@ -45,10 +45,7 @@ enum place {
 /* A run under construction. */
 struct run {
 	enum place place;
-	u32 slot;		/* SSD: of the first block */
 	u32 next_slot;		/* SSD: the slot that would continue it */
-	u64 segment;		/* SSD: number of the segment of both */
-	bool verify;		/* SSD: check what is read */
 	u32 nr_sectors;
 };
 
@@ -76,11 +73,11 @@ static enum place find_place(const struct lc_mapping *map, bool found, bool in_r
 }
 
 /* [bucket locked] Until it is unlocked, the mapping keeps the segment from being reused. */
-static void enter_segment(struct lc_cache *c, u32 bucket, struct run *run, u32 slot)
+static void enter_segment(struct lc_cache *c, u32 bucket, struct lc_request *io, u32 slot)
 {
 	lc_index_assert_locked(c->index, bucket);
-	run->segment = READ_ONCE(lc_ring_segment(c->ring, slot)->number);
-	run->slot = slot;
+	io->segment = READ_ONCE(lc_ring_segment(c->ring, slot)->number);
+	io->position = slot;
 }
 
 /* [bucket locked] The policy learns that the copy is of use. */
@@ -100,7 +97,7 @@ static void note_hit(struct lc_cache *c, u32 bucket, u64 block, const struct lc_
  * Look one block up and add it to the run if it comes from the same place.
  * Return: sectors added; fewer than @nr end the run.
  */
-static u32 extend_run(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter,
+static u32 extend_run(struct lc_cache *c, struct lc_request *io, struct bvec_iter *iter,
 		      struct run *run, u64 block, u32 first, u32 nr)
 {
 	u32 bucket = lc_index_lock(c->index, block);
@@ -121,11 +118,11 @@ static u32 extend_run(struct lc_cache *c, struct bio *bio, struct bvec_iter *ite
 	else if (place == PLACE_SSD && !ssd_continues(c, run, map.slot, first))
 		n = 0;
 	if (n && place == PLACE_RAM) {
-		lc_io_copy_to_bio(bio, iter, lc_buffer_slot(buf, map.slot) + (first << 9),
-				  n << 9);
+		lc_io_copy_to_bio(lc_request_bio(io), iter,
+				  lc_buffer_slot(buf, map.slot) + (first << 9), n << 9);
 	} else if (n && place == PLACE_SSD) {
 		if (run->place == PLACE_NONE)
-			enter_segment(c, bucket, run, map.slot);
+			enter_segment(c, bucket, io, map.slot);
 		run->next_slot = map.slot + 1;
 	}
 	if (n) {
@@ -139,8 +136,20 @@ static u32 extend_run(struct lc_cache *c, struct bio *bio, struct bvec_iter *ite
 	return n;
 }
 
-static void find_run(struct lc_cache *c, struct bio *bio, struct run *run)
+/* A checksum is of a whole slot: cut the run so that most of it is in whole ones. */
+static u32 trim_to_slots(const struct bio *bio, u32 nr)
 {
+	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
+
+	if (first || nr < LC_BLOCK_SECTORS)
+		return min(nr, LC_BLOCK_SECTORS - first);
+	return round_down(nr, LC_BLOCK_SECTORS);
+}
+
+/* The longest run that comes from one place; what comes after it is cut off.  Return: the place. */
+static enum place find_run(struct lc_cache *c, struct bio *bio, struct lc_request *io)
+{
+	struct run run = { .place = PLACE_NONE };
 	struct bvec_iter iter = bio->bi_iter;
 	sector_t sector = bio->bi_iter.bi_sector;
 	u32 left = bio_sectors(bio);
@@ -148,14 +157,63 @@ static void find_run(struct lc_cache *c, struct bio *bio, struct run *run)
 	while (left) {
 		u32 first = sector & (LC_BLOCK_SECTORS - 1);
 		u32 nr = min_t(u32, LC_BLOCK_SECTORS - first, left);
-		u32 n = extend_run(c, bio, &iter, run, sector >> LC_BLOCK_SHIFT, first, nr);
+		u32 n = extend_run(c, io, &iter, &run, sector >> LC_BLOCK_SHIFT, first, nr);
 
-		run->nr_sectors += n;
+		run.nr_sectors += n;
 		sector += n;
 		left -= n;
 		if (n < nr)
 			break;
 	}
+	if (run.place == PLACE_SSD && io->verify)
+		run.nr_sectors = trim_to_slots(bio, run.nr_sectors);
+	if (run.nr_sectors < bio_sectors(bio))
+		dm_accept_partial_bio(bio, run.nr_sectors);
+	return run.place;
+}
+
+/*
+ * Most reads are within one block, of which all that is wanted is in one place.  What is in RAM is
+ * copied; for the SSD, position and segment of @io are set.  Return: that place, or PLACE_NONE: it
+ * has to be looked for sector by sector, because it is in several places, or lost.
+ */
+static enum place find_at_once(struct lc_cache *c, struct bio *bio, struct lc_request *io)
+{
+	u64 block = bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
+	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
+	u8 wanted = lc_mask_of(first, bio_sectors(bio)), cached;
+	u32 bucket = lc_index_lock(c->index, block);
+	enum place place = PLACE_HDD;
+	struct lc_buffer *buf = NULL;
+	struct lc_mapping map;
+
+	if (!lc_index_lookup(c->index, bucket, block, &map))
+		goto unlock;
+	lc_cache_view(c, bucket, &map);
+	cached = map.mask & wanted;
+	if (map.lost & wanted || (cached && cached != wanted))
+		place = PLACE_NONE;
+	else if (cached)
+		place = PLACE_SSD;
+	if (place != PLACE_SSD)
+		goto unlock;
+	buf = lc_buffer_pin(c->ring, map.slot);
+	if (buf) {
+		struct bvec_iter iter = bio->bi_iter;
+
+		place = PLACE_RAM;
+		lc_io_copy_to_bio(bio, &iter, lc_buffer_slot(buf, map.slot) + (first << 9),
+				  bio->bi_iter.bi_size);
+	} else {
+		enter_segment(c, bucket, io, map.slot);
+	}
+	if (READ_ONCE(c->env.params.read_cache))
+		note_hit(c, bucket, block, &map);
+unlock:
+	lc_index_unlock(c->index, bucket);
+	if (buf)
+		lc_buffer_unpin(buf);
+	return place;
 }
 
 /* --- the slow way: block by block, in a worker ---------------------------- */
@@ -294,16 +352,6 @@ static bool whole_slots(const struct bvec_iter *iter)
 	       !(iter->bi_size & (LC_SLOT_BYTES - 1));
 }
 
-/* A checksum is of a whole slot: cut the run so that most of it is in whole ones. */
-static u32 trim_to_slots(const struct bio *bio, u32 nr)
-{
-	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
-
-	if (first || nr < LC_BLOCK_SECTORS)
-		return min(nr, LC_BLOCK_SECTORS - first);
-	return round_down(nr, LC_BLOCK_SECTORS);
-}
-
 /* Does the next slot's worth of the bio hold the block?  Moves on. */
 static bool check_block(struct lc_cache *c, struct bio *bio, struct bvec_iter *iter, u64 block,
 			u32 slot, void *pages)
@@ -370,32 +418,30 @@ static void verify_work(struct work_struct *work)
 
 /* --- entry points ------------------------------------------------------- */
 
-static int map_to_hdd(struct lc_cache *c, struct lc_promote *promote, struct bio *bio)
+static int map_to_hdd(struct lc_cache *c, struct lc_promote *promote, struct bio *bio,
+		      struct lc_request *io)
 {
 	if (READ_ONCE(c->env.params.read_cache) && lc_promote_map(promote, bio))
 		return DM_MAPIO_SUBMITTED;
-	lc_request_aim_at_hdd(&c->env, bio);
+	lc_request_aim_at_hdd(&c->env, bio, io);
 	return DM_MAPIO_REMAPPED;
 }
 
-static int map_to_ssd(struct lc_cache *c, struct bio *bio, struct lc_request *io,
-		      const struct run *run)
+static int map_to_ssd(struct lc_cache *c, struct bio *bio, struct lc_request *io)
 {
 	u32 first = bio->bi_iter.bi_sector & (LC_BLOCK_SECTORS - 1);
-	u64 address = lc_slot_address(&c->sb.geo, run->slot) + ((u64)first << 9);
+	u64 address = lc_slot_address(&c->sb.geo, io->position) + ((u64)first << 9);
 
+	io->iter = bio->bi_iter;
 	if ((address | bio->bi_iter.bi_size) & (c->sb.cache_lbs - 1) ||
 	    !lc_fits_ssd(&c->fit, bio) ||
-	    (run->verify && !whole_slots(&bio->bi_iter))) {
+	    (io->verify && !whole_slots(&bio->bi_iter))) {
 		read_slowly(c, io);
 		return DM_MAPIO_SUBMITTED;
 	}
-	io->position = run->slot;
-	io->segment = run->segment;
 	io->on_ssd = true;
-	io->verify = run->verify;
-	bio_set_dev(bio, c->env.cache);
 	bio->bi_iter.bi_sector = address >> 9;
+	bio_set_dev(bio, c->env.cache);
 	return DM_MAPIO_REMAPPED;
 }
 
@@ -410,30 +456,19 @@ static bool all_absent(struct lc_cache *c, const struct bio *bio)
 	return block > last;
 }
 
-int lc_read_map(struct lc_cache *c, struct lc_promote *promote, struct bio *bio)
+/* The read goes there.  @place is of all of it. */
+static int map_to(struct lc_cache *c, struct lc_promote *promote, struct bio *bio,
+		  struct lc_request *io, enum place place)
 {
-	struct lc_request *io = lc_bio_request(bio);
-	struct run run = { .verify = READ_ONCE(c->env.params.verify_reads) };
-
-	if (all_absent(c, bio)) {
-		trace_lc_read(c->env.dev, bio->bi_iter.bi_sector, bio_sectors(bio), PLACE_HDD);
-		return map_to_hdd(c, promote, bio);
-	}
-	find_run(c, bio, &run);
-	if (run.place == PLACE_SSD && run.verify)
-		run.nr_sectors = trim_to_slots(bio, run.nr_sectors);
-	if (run.nr_sectors < bio_sectors(bio))
-		dm_accept_partial_bio(bio, run.nr_sectors);
-	io->iter = bio->bi_iter;
-	trace_lc_read(c->env.dev, bio->bi_iter.bi_sector, bio_sectors(bio), run.place);
-	switch (run.place) {
+	trace_lc_read(c->env.dev, bio->bi_iter.bi_sector, bio_sectors(bio), place);
+	switch (place) {
+	case PLACE_SSD:
+		return map_to_ssd(c, bio, io);
+	case PLACE_HDD:
+		return map_to_hdd(c, promote, bio, io);
 	case PLACE_RAM:
 		bio_endio(bio);
 		return DM_MAPIO_SUBMITTED;
-	case PLACE_SSD:
-		return map_to_ssd(c, bio, io, &run);
-	case PLACE_HDD:
-		return map_to_hdd(c, promote, bio);
 	default:
 		lc_err_limit_atomic(&c->env, "read of lost sector %llu",
 				    (unsigned long long)bio->bi_iter.bi_sector);
@@ -441,25 +476,44 @@ int lc_read_map(struct lc_cache *c, struct lc_promote *promote, struct bio *bio)
 	}
 }
 
-/* Has the segment been given away since the read was mapped (H1)? */
-static bool reused(struct lc_cache *c, const struct lc_request *io)
+/* Of several blocks, or of one that is in several places. */
+static noinline int map_in_pieces(struct lc_cache *c, struct lc_promote *promote, struct bio *bio,
+				  struct lc_request *io)
 {
-	/*
-	 * If the data is of the new content, the new number is seen.  It was stored before a writer
-	 * got slots there, and the record was sent after the full barrier in lc_record_put().
-	 */
-	smp_rmb();
-	return READ_ONCE(lc_ring_segment(c->ring, io->position)->number) != io->segment;
+	enum place place = PLACE_HDD;
+
+	if (!all_absent(c, bio))
+		place = find_run(c, bio, io);
+	return map_to(c, promote, bio, io, place);
 }
 
-int lc_read_end(struct lc_cache *c, struct bio *bio, blk_status_t *error)
+static noinline int map_block(struct lc_cache *c, struct lc_promote *promote, struct bio *bio,
+			      struct lc_request *io)
 {
-	struct lc_request *io = lc_bio_request(bio);
+	enum place place = find_at_once(c, bio, io);
 
-	if (io->on_hdd)
-		lc_stamp(&c->env.last_hdd_read);
-	if (!io->on_ssd)
-		return DM_ENDIO_DONE;
+	if (place == PLACE_NONE)
+		return map_in_pieces(c, promote, bio, io);
+	return map_to(c, promote, bio, io, place);
+}
+
+/* Each way is a function of its own: the shorter ones save fewer registers. */
+int lc_read_map(struct lc_cache *c, struct lc_promote *promote, struct bio *bio,
+		struct lc_request *io)
+{
+	u64 block = bio->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
+
+	io->verify = READ_ONCE(c->env.params.verify_reads);
+	if ((bio_end_sector(bio) - 1) >> LC_BLOCK_SHIFT != block)
+		return map_in_pieces(c, promote, bio, io);
+	if (lc_index_absent(c->index, block))
+		return map_to(c, promote, bio, io, PLACE_HDD);
+	return map_block(c, promote, bio, io);
+}
+
+int lc_read_end_slowly(struct lc_cache *c, struct bio *bio, struct lc_request *io,
+		       blk_status_t *error)
+{
 	io->on_ssd = false;
 	if (!*error && io->verify) {
 		io->owner = c;
@@ -467,7 +521,7 @@ int lc_read_end(struct lc_cache *c, struct bio *bio, blk_status_t *error)
 		queue_work(c->verify_wq, &io->work);
 		return DM_ENDIO_INCOMPLETE;
 	}
-	if (*error == BLK_STS_AGAIN || (!*error && !reused(c, io)))
+	if (*error == BLK_STS_AGAIN)
 		return DM_ENDIO_DONE;
 	if (*error)
 		lc_err_limit_atomic(&c->env, "the cache device failed a read, trying again");

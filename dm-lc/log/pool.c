@@ -281,13 +281,11 @@ void lc_buffer_unpin(struct lc_buffer *buf)
 	lc_kick(&pool->env->refill);
 }
 
-struct lc_buffer *lc_buffer_pin(struct lc_ring *ring, u32 slot)
+struct lc_buffer *lc_buffer_try_pin(struct lc_ring *ring, u32 slot)
 {
 	struct lc_segment *seg = lc_ring_segment(ring, slot);
 	struct lc_buffer *buf;
 
-	if (!rcu_access_pointer(seg->buf))
-		return NULL;
 	rcu_read_lock();
 	buf = rcu_dereference(seg->buf);
 	if (buf && !atomic_inc_not_zero(&buf->pins))

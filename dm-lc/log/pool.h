@@ -20,6 +20,7 @@
 #include <linux/atomic.h>
 #include <linux/cache.h>
 #include <linux/list.h>
+#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
@@ -215,6 +216,9 @@ void lc_buffer_count_unflushed(struct lc_buffer *buf, int change);
 /* How many buffers are not free?  Any context; a hint. */
 u32 lc_pool_used(const struct lc_pool *pool);
 
+/* The rest of lc_buffer_pin(); not inline, because few segments have a buffer. */
+struct lc_buffer *lc_buffer_try_pin(struct lc_ring *ring, u32 slot);
+
 /**
  * lc_buffer_pin() - keep the RAM image of a slot, if it has one
  * @ring: of the segments
@@ -222,7 +226,12 @@ u32 lc_pool_used(const struct lc_pool *pool);
  *
  * Return: the buffer, pinned, or NULL: the slot is durable on the SSD, or clean there.
  */
-struct lc_buffer *lc_buffer_pin(struct lc_ring *ring, u32 slot);
+static inline struct lc_buffer *lc_buffer_pin(struct lc_ring *ring, u32 slot)
+{
+	if (!rcu_access_pointer(lc_ring_segment(ring, slot)->buf))
+		return NULL;
+	return lc_buffer_try_pin(ring, slot);
+}
 
 /**
  * lc_buffer_unpin() - let go of a buffer

@@ -56,7 +56,7 @@ struct lc_request {
 		struct llist_node commit;	/* flush->commits */
 	};
 	void *owner;			/* of queued work: the worker finds its state there */
-	struct bvec_iter iter;		/* write: what is left; read: as submitted */
+	struct bvec_iter iter;		/* write: what is left; read of the SSD: as submitted */
 	union {
 		struct work_struct work;
 		struct lc_waiting waiting;	/* while parked; owned by the intake */
@@ -72,7 +72,7 @@ struct lc_request {
 	};
 	u32 position;			/* read of the SSD: a slot of it */
 	bool on_ssd;			/* read: mapped there */
-	bool verify;			/* and to be checked when it has ended */
+	bool verify;			/* read: to be checked if it was on the SSD */
 	bool on_hdd;			/* read: mapped there */
 	bool hdd_becomes_valid;		/* bypassed write: covers what the HDD does not hold */
 	bool logged;			/* write around the log: a part of it is in there */
@@ -99,13 +99,14 @@ static inline void lc_request_end(struct lc_request *io, blk_status_t status)
 	bio_endio(bio);
 }
 
-/* A read goes to the hard disk as it is.  Any context; the caller has it submitted. */
-static inline void lc_request_aim_at_hdd(struct lc_env *env, struct bio *bio)
+/* A read goes to the hard disk as it is.  @io is of @bio.  Any context; the caller submits it. */
+static inline void lc_request_aim_at_hdd(struct lc_env *env, struct bio *bio,
+					 struct lc_request *io)
 {
-	lc_bio_request(bio)->on_hdd = true;
+	io->on_hdd = true;
 	lc_stamp(&env->last_hdd_read);
-	bio_set_dev(bio, env->backing);
 	bio->bi_iter.bi_sector = lc_place_sector(&env->place, bio->bi_iter.bi_sector);
+	bio_set_dev(bio, env->backing);
 }
 
 #endif /* LC_REQUEST_H */

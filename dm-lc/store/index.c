@@ -7,14 +7,10 @@
  * bucket of the block they saw and look again.  What it reads is written with
  * WRITE_ONCE().
  */
-#include <linux/hash.h>
-#include <linux/kernel.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
-#include <linux/percpu_counter.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include <linux/spinlock.h>
 #include <linux/vmalloc.h>
 
 #include "format/lc_format.h"
@@ -29,7 +25,7 @@
 /* So large that a shared cache line is touched once in thousands of updates. */
 #define COUNTER_BATCH	4096
 
-struct node {
+struct lc_node {
 	u32 next;
 	u32 block_lo;
 	u8 block_hi;
@@ -38,33 +34,18 @@ struct node {
 	u8 flags;
 };
 
-static_assert(sizeof(struct node) == 12);
+static_assert(sizeof(struct lc_node) == 12);
 
-struct bucket_lock {
-	spinlock_t lock;	/* chains and nodes of its buckets */
-} ____cacheline_aligned_in_smp;
-
-struct lc_index {
-	struct node *nodes;
-	u32 *heads;
-	struct bucket_lock *locks;
-	u32 nr_buckets;
-	u32 lock_mask;
-	u64 nr_slots;
-	struct percpu_counter cached;
-	struct percpu_counter dirty;
-	atomic64_t refused;		/* few ever, so one for all; as lost */
-	atomic64_t lost;		/* linked nodes with lost sectors */
-};
-
-static u64 node_block(const struct node *n)
+static u64 node_block(const struct lc_node *n)
 {
 	return (u64)READ_ONCE(n->block_hi) << 32 | READ_ONCE(n->block_lo);
 }
 
-static void node_map(const struct lc_index *index, const struct node *n, struct lc_mapping *map)
+static void node_map(const struct lc_index *index, u32 slot, struct lc_mapping *map)
 {
-	map->slot = n - index->nodes;
+	const struct lc_node *n = &index->nodes[slot];
+
+	map->slot = slot;
 	map->mask = n->mask;
 	map->lost = n->lost;
 	map->dirty = n->flags & NODE_DIRTY;
@@ -80,7 +61,7 @@ static void node_map(const struct lc_index *index, const struct node *n, struct 
 static u64 heads_of_segment(u32 seg_slots)
 {
 	u64 budget = (u64)(seg_slots - LC_HEADER_SLOTS) * LC_INDEX_BUDGET;
-	u64 fixed = (u64)seg_slots * sizeof(struct node) + seg_slots / 2 +
+	u64 fixed = (u64)seg_slots * sizeof(struct lc_node) + seg_slots / 2 +
 		    sizeof(struct lc_segment);
 
 	return clamp_t(u64, (budget - fixed) / sizeof(u32), seg_slots / 8, seg_slots / 8 * 5);
@@ -98,8 +79,8 @@ static u32 locks(u64 nr_slots)
 
 u64 lc_index_need(u64 nr_slots, u32 seg_slots)
 {
-	return nr_slots * sizeof(struct node) + buckets(nr_slots, seg_slots) * sizeof(u32) +
-	       locks(nr_slots) * sizeof(struct bucket_lock);
+	return nr_slots * sizeof(struct lc_node) + buckets(nr_slots, seg_slots) * sizeof(u32) +
+	       locks(nr_slots) * sizeof(struct lc_bucket_lock);
 }
 
 struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots)
@@ -114,7 +95,7 @@ struct lc_index *lc_index_create(u64 nr_slots, u32 seg_slots)
 	index->nr_buckets = buckets(nr_slots, seg_slots);
 	nr_locks = locks(nr_slots);
 	index->lock_mask = nr_locks - 1;
-	index->nodes = __vmalloc(nr_slots * sizeof(struct node), gfp | __GFP_ZERO);
+	index->nodes = __vmalloc(nr_slots * sizeof(struct lc_node), gfp | __GFP_ZERO);
 	index->heads = __vmalloc((u64)index->nr_buckets * sizeof(u32), gfp);
 	index->locks = kvcalloc(nr_locks, sizeof(*index->locks), GFP_KERNEL);
 	if (!index->nodes || !index->heads || !index->locks)
@@ -152,38 +133,12 @@ void lc_index_destroy(struct lc_index *index)
 
 void lc_index_clear(struct lc_index *index)
 {
-	memset(index->nodes, 0, index->nr_slots * sizeof(struct node));
+	memset(index->nodes, 0, index->nr_slots * sizeof(struct lc_node));
 	memset(index->heads, 0xff, (u64)index->nr_buckets * sizeof(u32));
 	percpu_counter_set(&index->cached, 0);
 	percpu_counter_set(&index->dirty, 0);
 	atomic64_set(&index->refused, 0);
 	atomic64_set(&index->lost, 0);
-}
-
-static u32 bucket_of(const struct lc_index *index, u64 block)
-{
-	return reciprocal_scale(hash_64(block, 32), index->nr_buckets);
-}
-
-bool lc_index_absent(const struct lc_index *index, u64 block)
-{
-	/* Pairs with unlink_node(): a task that sees the block gone sees that the HDD holds it. */
-	return smp_load_acquire(&index->heads[bucket_of(index, block)]) == LC_NO_SLOT;
-}
-
-u32 lc_index_lock(struct lc_index *index, u64 block)
-	__acquires(bucket)
-{
-	u32 bucket = bucket_of(index, block);
-
-	spin_lock(&index->locks[bucket & index->lock_mask].lock);
-	return bucket;
-}
-
-void lc_index_unlock(struct lc_index *index, u32 bucket)
-	__releases(bucket)
-{
-	spin_unlock(&index->locks[bucket & index->lock_mask].lock);
 }
 
 /* Also where the host shim stands in for the kernel, which has no CONFIG_LOCKDEP. */
@@ -206,7 +161,7 @@ static u32 *find_link(struct lc_index *index, u32 bucket, u64 block)
 
 	assert_locked(index, bucket);
 	while (*link != LC_NO_SLOT) {
-		struct node *n = &index->nodes[*link];
+		struct lc_node *n = &index->nodes[*link];
 
 		if (node_block(n) == block)
 			return link;
@@ -221,7 +176,7 @@ bool lc_index_lookup(struct lc_index *index, u32 bucket, u64 block, struct lc_ma
 
 	if (!link)
 		return false;
-	node_map(index, &index->nodes[*link], map);
+	node_map(index, *link, map);
 	return true;
 }
 
@@ -267,7 +222,7 @@ static void count_lost(struct lc_index *index, u8 before, u8 after)
 }
 
 /* [locked] */
-static void set_lost(struct lc_index *index, u32 bucket, struct node *n, u8 lost)
+static void set_lost(struct lc_index *index, u32 bucket, struct lc_node *n, u8 lost)
 {
 	assert_locked(index, bucket);
 	count_lost(index, n->lost, lost);
@@ -277,9 +232,9 @@ static void set_lost(struct lc_index *index, u32 bucket, struct node *n, u8 lost
 /* [locked: @link is of find_link(), which asserts it] Without counting it out. */
 static void unlink_node(struct lc_index *index, u32 *link, struct lc_mapping *old)
 {
-	struct node *n = &index->nodes[*link];
+	struct lc_node *n = &index->nodes[*link];
 
-	node_map(index, n, old);
+	node_map(index, *link, old);
 	/* Pairs with lc_index_absent(). */
 	smp_store_release(link, n->next);
 	WRITE_ONCE(n->flags, 0);
@@ -298,7 +253,7 @@ static void forget_node(struct lc_index *index, u32 *link, struct lc_mapping *ol
 bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc_mapping *map,
 		  struct lc_mapping *old)
 {
-	struct node *n = &index->nodes[map->slot];
+	struct lc_node *n = &index->nodes[map->slot];
 	u32 *head = &index->heads[bucket], *link = find_link(index, bucket, block);
 	bool replaced = link;
 
@@ -326,7 +281,7 @@ bool lc_index_set(struct lc_index *index, u32 bucket, u64 block, const struct lc
 
 void lc_index_add_sectors(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 {
-	struct node *n = &index->nodes[slot];
+	struct lc_node *n = &index->nodes[slot];
 
 	assert_locked(index, bucket);
 	WRITE_ONCE(n->mask, n->mask | mask);
@@ -335,7 +290,7 @@ void lc_index_add_sectors(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 
 void lc_index_hit(struct lc_index *index, u32 bucket, u32 slot, u8 use)
 {
-	struct node *n = &index->nodes[slot];
+	struct lc_node *n = &index->nodes[slot];
 
 	assert_locked(index, bucket);
 	WRITE_ONCE(n->flags, (n->flags & ((1u << NODE_USE_SHIFT) - 1)) | use << NODE_USE_SHIFT);
@@ -353,7 +308,7 @@ bool lc_index_remove(struct lc_index *index, u32 bucket, u64 block, struct lc_ma
 
 void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot)
 {
-	struct node *n = &index->nodes[slot];
+	struct lc_node *n = &index->nodes[slot];
 
 	assert_locked(index, bucket);
 	if (!(n->flags & NODE_DIRTY))
@@ -366,7 +321,7 @@ void lc_index_clean(struct lc_index *index, u32 bucket, u32 slot)
 
 void lc_index_mark_lost(struct lc_index *index, u32 bucket, u32 slot, u8 mask)
 {
-	struct node *n = &index->nodes[slot];
+	struct lc_node *n = &index->nodes[slot];
 
 	assert_locked(index, bucket);
 	set_lost(index, bucket, n, n->lost | mask);
@@ -381,7 +336,7 @@ void lc_index_hdd_has(struct lc_index *index, u32 bucket, u64 block, u8 mask)
 {
 	u32 *link = find_link(index, bucket, block);
 	struct lc_mapping old;
-	struct node *n;
+	struct lc_node *n;
 
 	if (!link)
 		return;
@@ -396,7 +351,7 @@ void lc_index_hdd_has(struct lc_index *index, u32 bucket, u64 block, u8 mask)
 
 bool lc_index_peek(struct lc_index *index, u32 slot, u64 *block, struct lc_mapping *map)
 {
-	struct node *n = &index->nodes[slot];
+	struct lc_node *n = &index->nodes[slot];
 	u8 flags = READ_ONCE(n->flags);
 
 	if (!(flags & NODE_LINKED))
@@ -445,6 +400,6 @@ u64 lc_index_lost(struct lc_index *index)
 
 u64 lc_index_bytes(struct lc_index *index)
 {
-	return index->nr_slots * sizeof(struct node) + (u64)index->nr_buckets * sizeof(u32) +
-	       ((u64)index->lock_mask + 1) * sizeof(struct bucket_lock);
+	return index->nr_slots * sizeof(struct lc_node) + (u64)index->nr_buckets * sizeof(u32) +
+	       ((u64)index->lock_mask + 1) * sizeof(struct lc_bucket_lock);
 }

@@ -26,9 +26,14 @@
 #ifndef LC_INDEX_H
 #define LC_INDEX_H
 
+#include <linux/cache.h>
+#include <linux/hash.h>
+#include <linux/kernel.h>
+#include <linux/percpu_counter.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 
-struct lc_index;
+struct lc_node;
 
 #define LC_NO_SLOT	0xffffffffu
 #define LC_INDEX_BUDGET	16	/* bytes of RAM for each data slot */
@@ -40,6 +45,24 @@ struct lc_mapping {
 	bool dirty;	/* the HDD does not hold it, or not durably */
 	bool refused;	/* dirty, and the HDD did not take it: tried again later */
 	u8 use;		/* LC_ADMIT_*: how it came here, and whether it was read since */
+};
+
+struct lc_bucket_lock {
+	spinlock_t lock;	/* chains and nodes of its buckets */
+} ____cacheline_aligned_in_smp;
+
+/* Known to others only for the inline functions below, which each read and write needs. */
+struct lc_index {
+	struct lc_node *nodes;
+	u32 *heads;
+	struct lc_bucket_lock *locks;
+	u32 nr_buckets;
+	u32 lock_mask;
+	u64 nr_slots;
+	struct percpu_counter cached;
+	struct percpu_counter dirty;
+	atomic64_t refused;		/* few ever, so one for all; as lost */
+	atomic64_t lost;		/* linked nodes with lost sectors */
 };
 
 /**
@@ -67,6 +90,12 @@ void lc_index_destroy(struct lc_index *index);
  */
 void lc_index_clear(struct lc_index *index);
 
+/* Of a block; any context.  Its lock is one of many buckets. */
+static inline u32 lc_index_bucket(const struct lc_index *index, u64 block)
+{
+	return reciprocal_scale(hash_64(block, 32), index->nr_buckets);
+}
+
 /**
  * lc_index_absent() - is a block certainly not cached?
  * @index: the index
@@ -76,7 +105,11 @@ void lc_index_clear(struct lc_index *index);
  * not removed since, is never called absent (I4).  Return: false also if it is not known,
  * because another block has the same bucket.
  */
-bool lc_index_absent(const struct lc_index *index, u64 block);
+static inline bool lc_index_absent(const struct lc_index *index, u64 block)
+{
+	/* Pairs with unlink_node(): a task that sees the block gone sees that the HDD holds it. */
+	return smp_load_acquire(&index->heads[lc_index_bucket(index, block)]) == LC_NO_SLOT;
+}
 
 /**
  * lc_index_lock() - lock the bucket of a block
@@ -86,7 +119,14 @@ bool lc_index_absent(const struct lc_index *index, u64 block);
  * Process context.  Return: the bucket, to be handed to the [locked] functions
  * and to lc_index_unlock().
  */
-u32 lc_index_lock(struct lc_index *index, u64 block);
+static inline u32 lc_index_lock(struct lc_index *index, u64 block)
+	__acquires(bucket)
+{
+	u32 bucket = lc_index_bucket(index, block);
+
+	spin_lock(&index->locks[bucket & index->lock_mask].lock);
+	return bucket;
+}
 
 /* Assert that a bucket is locked.  Nothing without lockdep. */
 #ifdef CONFIG_LOCKDEP
@@ -96,7 +136,11 @@ void lc_index_assert_locked(const struct lc_index *index, u32 bucket);
 #endif
 
 /* Unlock what lc_index_lock() or lc_index_lock_slot() has locked. */
-void lc_index_unlock(struct lc_index *index, u32 bucket);
+static inline void lc_index_unlock(struct lc_index *index, u32 bucket)
+	__releases(bucket)
+{
+	spin_unlock(&index->locks[bucket & index->lock_mask].lock);
+}
 
 /*
  * Lock the bucket of a block, and look whether a slot is the block's newest copy.  Process
@@ -104,7 +148,7 @@ void lc_index_unlock(struct lc_index *index, u32 bucket);
  * it is; *map is set then.
  */
 bool lc_index_lock_slot(struct lc_index *index, u64 block, u32 slot, u32 *bucket,
-			struct lc_mapping *map);
+			struct lc_mapping *map) __acquires(bucket);
 
 /*
  * Mark the dirty sectors of a block as lost, because its slot cannot be read back.  Takes the lock;

@@ -210,7 +210,7 @@ u64 lc_ring_position(const struct lc_ring *ring, u64 number);
 static inline void lc_segment_open(struct lc_segment *seg, u64 number, u64 boundary_seq, u16 lane,
 				   struct lc_buffer *buf)
 {
-	/* Before anything is written there: see lc_read_end(). */
+	/* Before anything is written there: see lc_read_reused(). */
 	WRITE_ONCE(seg->number, number);
 	seg->boundary_seq = boundary_seq;
 	seg->lane = lane;

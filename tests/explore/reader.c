@@ -105,7 +105,7 @@ void user_read_ended(struct bio *bio)
 			bio->bi_status = BLK_STS_IOERR;
 		user->got[i] = page->tags[sector % PAGE_SECTORS];
 	}
-	if (lc_read_end(&world->vol->c, bio, &bio->bi_status) == DM_ENDIO_DONE)
+	if (lc_read_end(&world->vol->c, bio, lc_bio_request(bio), &bio->bi_status) == DM_ENDIO_DONE)
 		bio_endio(bio);
 }
 
@@ -184,7 +184,7 @@ void user_read(u32 first, u32 nr)
 	for (i = 0; i < nr; i++)
 		user->newest[i] = user->met || being_discarded(user) ? NONE :
 								       newest(user->sector + i);
-	ret = lc_read_map(&vol->c, vol->promote, bio);
+	ret = lc_read_map(&vol->c, vol->promote, bio, lc_bio_request(bio));
 	if (ret == DM_MAPIO_REMAPPED)
 		submit_bio(bio);
 	else if (ret != DM_MAPIO_SUBMITTED)

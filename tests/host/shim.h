@@ -38,6 +38,7 @@ typedef u8 blk_status_t;
 #define __acquires(x)
 #define __releases(x)
 #define ____cacheline_aligned_in_smp
+#define noinline
 
 #define smp_mb()		do { } while (0)
 #define smp_rmb()		do { } while (0)

@@ -219,7 +219,7 @@ def huge_takes_as_long_as_the_cache(ctx):
           LcStack(sparse.path, ctx.ssd, writeback="off") as lc, lc.open() as raw):
         fill(raw, 0, 100, "cached")
         raw.flush()
-        with Calls("lc_index_absent") as looks:
+        with Calls("visit_block") as looks:
             raw.discard(0, raw.size)
             lc.settle()
             assert 0 < looks.count() < 1000, looks.count()
