@@ -286,7 +286,7 @@ def hdd_fails_what_is_cached(ctx):
         lc = stack(ctx, hdd=hdd.path, cache_mode=THROUGH, read_cache="on", bypass_kb=0)
         with lc, lc.open() as raw:
             changed(lc, THROUGH)
-            on_hdd(ctx, 0, NR, "v0")
+            on_hdd(ctx, 0, 2 * NR, "v0")
             hot = promote(ctx, lc, raw, range(NR), "v0")
             hdd.refuse_writes()
             try:
@@ -296,6 +296,8 @@ def hdd_fails_what_is_cached(ctx):
                 hdd.heal()
             lc.message("sync")
             check_hdd(ctx, hot[:20], "v0")
+            # Behind these, what the failed writes have left of their groups is on the SSD.
+            promote(ctx, lc, raw, range(NR, 2 * NR), "v0")
             check(raw, hot, "v0")
             fill(raw, hot[0], 1, "v2")
             check(raw, hot[:1], "v2")
