@@ -360,6 +360,8 @@ static bool explore_seed(u64 seed)
 	params_draw(&params, &world->rng);
 	if (options.params && !params_read(&params, strdupa(options.params)))
 		return !fprintf(stderr, "explore: --params: not understood\n");
+	/* A ring that is given may be shorter than what was drawn for.  See ROUND_SHARE in alloc.c. */
+	params.round = min(params.round, params.segments / 2 - 1);
 	theme_draw(&theme, &world->rng, options.failing);
 	if (options.draws)
 		theme.states = options.draws;
