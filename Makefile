@@ -8,8 +8,6 @@ PREFIX ?= /usr/local
 INSTALL_MOD_PATH ?= $(DESTDIR)
 DEPMOD ?= /sbin/depmod
 MODINFO ?= /sbin/modinfo
-# Seconds after which make test starts no more guests: what has started needs some minutes to end.
-BUDGET ?= 3300
 # Objects of several kernels and compilers never mix: each has its own folder.
 OUT := build/$(KREL)$(if $(LC_KUNIT),-kunit)$(if $(VARIANT),-$(VARIANT))
 # Handed through to kbuild if given: CC, LLVM, W, C, CF, V, LC_KUNIT come by MAKEFLAGS.
@@ -19,8 +17,8 @@ all: module tools
 help:
 	@echo 'make module [KDIR=...]   dm-lc.ko for the kernel prepared in KDIR'
 	@echo 'make tools               the lc binary (userland/)'
-	@echo 'make test                build all, boot the guests, run every test'
-	@echo 'make test-long           the same, and the tests that take long'
+	@echo 'make test                build all, boot the guests, run the tests, within an hour'
+	@echo 'make test-long           every test, and those that take long; hours'
 	@echo 'make matrix              the module on each kernel that Debian offers now, a table'
 	@echo 'make check               style, sparse, warnings, with gcc and clang'
 	@echo 'make tables              docs/coverage.rst, made from the tests'
@@ -50,7 +48,7 @@ tools:
 	+$(MAKE) -C userland
 
 test:
-	tests/run --budget $(BUDGET)
+	tests/run --in-time
 
 test-long:
 	tests/run --long

@@ -17,7 +17,7 @@ from lib import guests, host, times  # noqa: E402
 
 # The debug kernel takes five times as long.
 EITHER = ("debug", *["stock"] * 7)
-# The longest cases first; those on stock are skipped first if the time of the run is over.
+# The longest cases first.  If the time of the run is over, those on stock are left.
 KERNELS = ("server", "debug", "stock", "kcsan")
 
 
@@ -27,7 +27,8 @@ def pytest_addoption(parser):
     group.addoption("--seed", type=int, help="seed of all random choices (also LC_SEED)")
     group.addoption("--long", action="store_true", help="also the cases that take long")
     group.addoption("--match", metavar="REGEX", help="only the tests whose name matches")
-    group.addoption("--budget", type=int, help="seconds after which no guest case is started")
+    group.addoption("--in-time", action="store_true",
+                    help="start no guest case when the time that a run may take is over")
     group.addoption("--kernel", choices=KERNELS, help="only guests with this kernel")
 
 
@@ -120,17 +121,18 @@ def pytest_runtestloop(session):
     selected = [case_of(item) for item in session.items if case_of(item)]
     session.config.guest_items = {item.nodeid for item in session.items if case_of(item)}
     if selected and not session.config.option.collectonly:
-        session.config.runs = guests.Runs(selected, session.config.seed, times.Budget(
-            session.config.getoption("--budget")))
+        seconds = times.RUN_SECONDS if session.config.getoption("--in-time") else None
+        session.config.runs = guests.Runs(selected, session.config.seed, times.Budget(seconds))
 
 
 def pytest_sessionfinish(session):
-    """Write the measurements of all guests to results.json."""
+    """Write the measurements of all guests to results.json; a run that left too much out fails."""
     runs = getattr(session.config, "runs", None)
     if runs:
         runs.close()
         report = json.dumps(runs.report(), indent=1)
         (host.run_folder() / "results.json").write_text(report, encoding="ascii")
+        session.exitstatus = session.exitstatus or int(bool(runs.left_too_much()))
 
 
 @pytest.fixture(scope="session")
@@ -146,6 +148,10 @@ def pytest_terminal_summary(terminalreporter):
     def count(*kinds):
         return sum(len(terminalreporter.stats.get(kind, ())) for kind in kinds)
     failed = count("failed", "error")
+    runs = getattr(terminalreporter.config, "runs", None)
+    if runs and runs.left_too_much():
+        terminalreporter.write_line(f"FAILED: {runs.left_too_much()}")
+        failed += 1
     line = f"{count('passed', 'xfailed')} passed, {failed + count('xpassed')} failed"
     if count("skipped"):
         line += f", {count('skipped')} skipped"

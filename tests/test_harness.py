@@ -11,6 +11,7 @@ import runpy
 import socket
 import subprocess
 import sys
+import threading
 import time
 import types
 
@@ -352,6 +353,33 @@ def test_nothing_is_booted_when_the_time_is_over(monkeypatch, tmp_path):
         outcomes, _ = run_all(None, None, [case], tmp_path, 1, times.Budget(0))
         assert outcomes["a.case"].verdict == "skipped"
         assert "the 0 minutes that the run has are over" in outcomes["a.case"].reason
+
+
+@pytest.mark.parametrize(("left", "fails"), [(0, False), (2, False), (3, True)])
+def test_run_that_leaves_too_much_fails(left, fails):
+    """More than half of four cases; not for other reasons, and not without an end."""
+    runs = guests.Runs.__new__(guests.Runs)
+    runs.group_of = dict.fromkeys(range(4))
+    for budget in (times.Budget(0), times.Budget()):
+        runs.budget = budget
+        late = vm.Outcome("skipped", times.Budget(0).reason())
+        runs.outcomes = {"a": dict.fromkeys(range(left), late),
+                         "b": dict.fromkeys(range(left, 4), vm.Outcome("skipped", "another"))}
+        assert bool(runs.left_too_much()) == (fails and budget.end is not None)
+
+
+def test_guests_whose_kernel_is_built_come_first():
+    """In order; while none is built, the first one waits for its kernel."""
+    runs = guests.Runs.__new__(guests.Runs)
+    runs.adding = threading.Lock()
+    runs.groups = {"a": ("debug", ()), "b": ("stock", ()), "c": ("debug", ()), "d": ("stock", ())}
+    runs.waiting = list(runs.groups)
+    runs.ready = {"stock": None}
+    assert runs.take() == "b"
+    runs.ready["debug"] = None
+    assert [runs.take() for _ in range(2)] == ["a", "c"]
+    runs.ready = {}
+    assert runs.take() == "d" and not runs.waiting
 
 
 def test_guest_starts_no_case_when_the_time_is_over(monkeypatch):

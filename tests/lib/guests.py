@@ -13,6 +13,7 @@ from lclib import CASES, registry
 from . import host, kernels, payload, products, server, serverroot, times, vm
 
 FEW = 10        # cases that are not worth two boots
+MANY = 40       # cases that are worth another boot: what waits for the guest gets its turn
 
 
 def cases(folder):
@@ -77,7 +78,9 @@ def boots_of(selected):
     boots = collections.OrderedDict()
     for key, cases in groups.items():
         few = 1 if comes_last(cases[0]) else FEW
-        nr = host.guests_at_once() if len(cases) > few and key[1] == "cases" else 1
+        nr = 1
+        if len(cases) > few and key[1] == "cases":
+            nr = max(host.guests_at_once(), -(-len(cases) // MANY))
         for number, share in enumerate(shared_out(cases, nr)):
             boots[f"{group_name(key[0], cases[0])}-{number}"] = key[0], share
     return boots
@@ -105,7 +108,10 @@ class Runs:
         self.workers = futures.ThreadPoolExecutor(host.guests_at_once())
         for name in names:
             self.builders.submit(self.prepared, name)
-        self.running = {group: self.workers.submit(self.run, group) for group in self.groups}
+        self.waiting = list(self.groups)    # adding
+        self.running = {group: futures.Future() for group in self.groups}
+        for _ in self.groups:
+            self.workers.submit(self.run_next)
 
     def close(self):
         """Start nothing more; what runs ends first."""
@@ -147,6 +153,24 @@ class Runs:
         host.say(f"{name}: {kernel.release} ready in {time.monotonic() - started:.0f} s")
         return kernel, files
 
+    def take(self):
+        """The first group that waits and whose kernel is built; if there is none, the first one."""
+        with self.adding:
+            group = next((group for group in self.waiting if self.groups[group][0] in self.ready),
+                         self.waiting[0])
+            self.waiting.remove(group)
+        return group
+
+    def run_next(self):
+        """Boot a group that waits."""
+        group = self.take()
+        try:
+            self.run(group)
+        except Exception as error:  # pylint: disable=broad-except
+            self.running[group].set_exception(error)
+        else:
+            self.running[group].set_result(None)
+
     def run(self, group):
         """Boot one group."""
         name, cases = self.groups[group]
@@ -162,6 +186,15 @@ class Runs:
         group = self.group_of[name, case.name]
         self.running[group].result()
         return self.outcomes[group].get(case.name) or vm.Outcome("failed", "not reported")
+
+    def left_too_much(self):
+        """Of what the run was to start, was more than half not started in time? Says so, or ""."""
+        reason = self.budget.reason()
+        left = sum(got.reason == reason for outcomes in self.outcomes.values()
+                   for got in outcomes.values())
+        if 2 * left <= len(self.group_of):
+            return ""
+        return f"{left} of {len(self.group_of)} guest cases were not started in time"
 
     def report(self):
         """All figures, for build/results.json."""

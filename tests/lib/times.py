@@ -6,6 +6,8 @@ import os
 import time
 
 SHORT = 10      # seconds that are not worth a line
+# Of the hour that a run may take, what has started needs some minutes to end.
+RUN_SECONDS = 3300
 
 
 class Budget:
