@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import types
+import typing
 
 import pytest
 
@@ -296,6 +297,54 @@ def test_server_case(monkeypatch, tmp_path, script, reason):
     got = server.one(kernel, files, made, tmp_path / "case", 1)
     assert got.verdict == ("failed" if reason else "passed"), got.reason
     assert reason in got.reason, got.reason
+
+
+class Attempts(server.Server):
+    """Servers that do nothing, or log a fault in their first run."""
+
+    fault = ""
+    made: typing.ClassVar = []
+
+    def prepare(self):
+        """Only the folder."""
+        self.folder.mkdir()
+        self.made.append(self)
+
+    def start(self, meanwhile=None):
+        """The fault, unless processors run in turn."""
+        if not self.in_turn:
+            self.faults = [f"boot 1: {self.fault}"] if self.fault else []
+
+    def stop(self, how=""):
+        """No machine runs."""
+
+
+@pytest.mark.parametrize(("fault", "emulated", "icount", "runs", "verdict"), [
+    ("", True, False, 1, "passed"),
+    ("Oops: int3: 0000 [#1] SMP", True, False, 2, "passed"),
+    ("Oops: int3: 0000 [#1] SMP", False, False, 1, "failed"),
+    ("Oops: int3: 0000 [#1] SMP", True, True, 1, "failed"),
+    ("Oops: general protection fault", True, False, 1, "failed")])
+def test_emulator_runs_what_is_gone(monkeypatch, tmp_path, fault, emulated, icount, runs, verdict):
+    """Only a breakpoint that was left over, and only if emulated, has a case run once more."""
+    monkeypatch.setattr(server, "Server", Attempts)
+    monkeypatch.setattr(Attempts, "fault", fault)
+    monkeypatch.setattr(Attempts, "made", [])
+    monkeypatch.setattr(vm, "kvm_works", lambda kernel: not emulated)
+    monkeypatch.delenv("LC_ACCEL", raising=False)
+    kernel = kernels.Kernel("server", "0", *[tmp_path] * 4)
+    made = registry.Case(**dict.fromkeys(CASE_PARTS)
+                         | {"name": "a.case", "function": lambda ctx: None, "timeout": 60,
+                            "disks": (), "smp": 2, "icount": icount})
+    got = server.one(kernel, server.Payload(*[tmp_path] * 3), made, tmp_path / "case", 1)
+    assert got.verdict == verdict, got.reason
+    assert [machine.in_turn for machine in Attempts.made] == [False, True][:runs]
+    assert len({machine.seed for machine in Attempts.made}) == 1
+    if runs == 2:
+        assert (tmp_path / "case-int3").exists()
+        first, second = Attempts.made
+        assert second.scale == 2 * first.scale
+        assert "tcg,thread=single" in vm.accelerators(kernel, in_turn=True)[0]
 
 
 def made_up(name, *disks, folder="cases", timeout=10, **words):

@@ -77,10 +77,9 @@ def about_host():
 
 def machine(kernel):
     """Where the guests run."""
-    emulated = not any("kvm" in word for word in vm.accelerators(kernel)[0])
     qemu = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True,
                           check=True).stdout.splitlines()[0]
-    return {**about_host(), "qemu": qemu, "emulated": emulated}
+    return {**about_host(), "qemu": qemu, "emulated": vm.is_emulated(kernel)}
 
 
 def boot_guest(kernel, case, wanted, seed, notes, more):  # pylint: disable=too-many-arguments

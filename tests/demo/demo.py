@@ -56,11 +56,6 @@ def prepare(screen):
     return kernel, files
 
 
-def emulated(kernel):
-    """Whether the guest's CPU is emulated."""
-    return not any("kvm" in word for word in vm.accelerators(kernel)[0])
-
-
 def perform(screen, kernel, files, seed):
     """One boot; returns (outcome, audience)."""
     registry.load(TESTS / "demo/guest")
@@ -68,7 +63,7 @@ def perform(screen, kernel, files, seed):
     audience = Audience(screen)
     side = sideport.Side(PORT, audience.take)
     boot = sideport.Boot(kernel, files, [case], FOLDER / "boot", seed, side=side, disks=DISKS)
-    screen.machine(case, HOW[emulated(kernel)])
+    screen.machine(case, HOW[vm.is_emulated(kernel)])
     return sideport.perform(boot, side), audience
 
 
@@ -85,7 +80,7 @@ def show(screen, seed):
         screen.failure(outcome.reason)
     if whole:
         screen.results(table(figures))
-        draw(figures, f"emulated disks, {HOW[emulated(kernel)]}", FOLDER / "demo.png")
+        draw(figures, f"emulated disks, {HOW[vm.is_emulated(kernel)]}", FOLDER / "demo.png")
         (FOLDER / "figures.json").write_text(json.dumps(figures, indent=1) + "\n",
                                              encoding="ascii")
     screen.end(good, audience.checks, FOLDER.relative_to(host.TOP), seed)

@@ -45,18 +45,23 @@ EMULATED = "max,-sse4.2,-pclmulqdq"
 
 
 @functools.lru_cache
-def accelerators(kernel, cpu=EMULATED):
+def is_emulated(kernel):
+    """False only where KVM is not ruled out and a probe really boots and ends under it."""
+    return os.environ.get("LC_ACCEL") == "tcg" or not kvm_works(kernel)
+
+
+def accelerators(kernel, cpu=EMULATED, in_turn=False):
     """QEMU's -machine, -accel and -cpu, and kernel parameters that go with them.
 
-    KVM only where a probe really boots and ends. Emulated, the processor is `cpu`, and ACPI is
-    off: its byte code takes half of the debug kernel's boot.
+    Emulated, the processors are of the kind `cpu`, run side by side unless they are to run in
+    turn, and ACPI is off: its byte code takes half of the debug kernel's boot.
     """
-    wanted = os.environ.get("LC_ACCEL", "")
-    if wanted != "tcg" and kvm_works(kernel):
+    if not is_emulated(kernel):
         return ["-machine", "q35", "-accel", "kvm", "-cpu", "host"], ""
-    if wanted == "kvm":
+    if os.environ.get("LC_ACCEL") == "kvm":
         raise RuntimeError("LC_ACCEL=kvm, but a probe boot under KVM does not work here")
-    return ["-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", cpu], "acpi=off"
+    threads = "single" if in_turn else "multi"
+    return ["-machine", "pc", "-accel", f"tcg,thread={threads}", "-cpu", cpu], "acpi=off"
 
 
 def wanted_scale():
