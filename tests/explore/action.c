@@ -261,6 +261,8 @@ bool action_do(struct life *life, const struct action *action)
 			cmd_fail(life, cmd);
 		else
 			cmd_complete(life, cmd);
+		if (cmd->failed && cmd->owner == OWNER_GROUP)
+			group_failed(cmd->bio);
 		cmd_ended(cmd);
 		return true;
 	}

@@ -6,6 +6,9 @@
  * what they got from the HDD.  The policy is left out: what may be promoted is.  Two judges look at
  * it.  A read returns the newest write, if no other bio of its blocks was under way meanwhile.
  * And a promoted copy is what the HDD holds: judge_clean() and judge().
+ *
+ * A scan after a crash takes groups at their word.  What breaks WS3 and WS8 shows in one crash state
+ * among many millions, so check_group() looks at each group that is sent.
  */
 #include "bio/group.h"
 #include "bio/promote.h"
@@ -251,12 +254,67 @@ bool is_group(const struct bio *bio)
 	return !memcmp(raw->magic, LC_GROUP_MAGIC, LC_MAGIC_LEN);
 }
 
+/* Is a write around the log of this block on its way, or its copies not forgotten yet? */
+static bool goes_around(u64 block)
+{
+	const struct user_bio *user = world->standin->bios;
+	u32 i, first;
+
+	for (i = 0; i < MAX_BIOS; i++, user++) {
+		if (!user->used || !user->nr_around)
+			continue;
+		first = world->ops[user->around_op].block;
+		if (block >= first && block - first < user->nr_around)
+			return true;
+	}
+	return false;
+}
+
+/* What a scan may believe of a group, unless the superblock rises above it first. */
+static void check_group(const struct bio *bio)
+{
+	const struct lc_record_header *raw = page_address(bio->bi_io_vec[0].bv_page);
+	const struct lc_cache *c = &world->vol->c;
+	struct lc_record_info info;
+	struct lc_entry_info entry;
+	const char *why;
+	u64 slot = ((bio->bi_iter.bi_sector << SECTOR_SHIFT) - c->sb.geo.segments_offset) /
+		   LC_SLOT_BYTES;
+	u32 i;
+
+	if (lc_group_decode(raw, &c->sb, le64_to_cpu(raw->segment), slot % c->sb.geo.seg_slots,
+			    &info, &why)) {
+		trouble(BAD_MEDIA, "the header of a group is refused: %s", why);
+		return;
+	}
+	if (!info.number || info.segment < c->warm.from)
+		return;
+	if (world->standin->failed_group >= c->warm.from)
+		trouble(BAD_WARNING, "group %llu says that one whose write has failed is whole (WS8)",
+			info.number);
+	for (i = 0; i < info.nr_entries; i++) {
+		lc_entry_decode(raw, i, &entry);
+		if (entry.type == LC_ENTRY_DATA && goes_around(entry.block))
+			trouble(BAD_WARNING, "group %llu names block %llu, which is written around the log (WS3)",
+				info.number, entry.block);
+	}
+}
+
+void group_failed(const struct bio *bio)
+{
+	const struct lc_record_header *raw = page_address(bio->bi_io_vec[0].bv_page);
+	u64 *failed = &world->standin->failed_group;
+
+	*failed = max(*failed, le64_to_cpu(raw->segment));
+}
+
 void write_group(struct life *life, struct bio *bio)
 {
 	struct cmd *cmd = cmd_new(life, SSD, OWNER_GROUP);
 	u32 page = bio->bi_iter.bi_sector / PAGE_SECTORS, i;
 
 	cmd->bio = bio;
+	check_group(bio);
 	for (i = 0; i < bio->bi_vcnt; i++)
 		cmd_add_piece(life, cmd, page + i, 0xff,
 			      page_of(bytes_at(bio, i * LC_SLOT_BYTES), !i));

@@ -107,6 +107,7 @@ struct standin {
 	u32 nr_kept;		/* blocks that are to be logged again */
 	u32 told;		/* FLUSHes of the HDD that failed, and of which users know */
 	u32 nr_slept;		/* whose task slept because too many waited */
+	u64 failed_group;	/* highest segment with a group whose write has failed, or 0 */
 	/* Everything above is zeroed for a life. */
 	struct user_bio bios[MAX_BIOS];
 	struct lc_record *closed[MAX_SEQ];	/* by seq, of those that are not durable */
@@ -154,6 +155,7 @@ void write_through(struct life *life, struct bio *bio);
 void around_landed(const struct cmd *cmd);
 bool is_group(const struct bio *bio);
 void write_group(struct life *life, struct bio *bio);
+void group_failed(const struct bio *bio);
 
 /* user.c */
 struct user_bio *user_new(blk_opf_t opf);
