@@ -313,20 +313,29 @@ class Attempts(server.Server):
     def start(self, meanwhile=None):
         """The fault, unless processors run in turn."""
         if not self.in_turn:
-            self.faults = [f"boot 1: {self.fault}"] if self.fault else []
+            self.faults = [f"boot 1: {line}" for line in self.fault.splitlines()]
 
     def stop(self, how=""):
         """No machine runs."""
 
 
-@pytest.mark.parametrize(("fault", "emulated", "icount", "runs", "verdict"), [
-    ("", True, False, 1, "passed"),
-    ("Oops: int3: 0000 [#1] SMP", True, False, 2, "passed"),
-    ("Oops: int3: 0000 [#1] SMP", False, False, 1, "failed"),
-    ("Oops: int3: 0000 [#1] SMP", True, True, 1, "failed"),
-    ("Oops: general protection fault", True, False, 1, "failed")])
-def test_emulator_runs_what_is_gone(monkeypatch, tmp_path, fault, emulated, icount, runs, verdict):
-    """Only a breakpoint that was left over, and only if emulated, has a case run once more."""
+INT3 = "Oops: int3: 0000 [#1] SMP"
+
+
+@pytest.mark.parametrize(("fault", "emulated", "icount", "over", "runs", "verdict"), [
+    ("", True, False, False, 1, "passed"),
+    (INT3, True, False, False, 2, "passed"),
+    (INT3 + "\nCall Trace:", True, False, False, 2, "passed"),
+    ("WARNING: CPU: 0 PID: 1 at x\n" + INT3, True, False, False, 1, "failed"),
+    (INT3, True, False, True, 1, "failed"),
+    (INT3, False, False, False, 1, "failed"),
+    (INT3, True, True, False, 1, "failed"),
+    ("Oops: general protection fault", True, False, False, 1, "failed")])
+def test_emulator_runs_what_is_gone(  # pylint: disable=too-many-arguments
+        monkeypatch, tmp_path, fault, emulated, icount, over, runs, verdict):
+    """Only a breakpoint that was left over, as the first fault, has a case run once more; and only
+    if the kernel was emulated and there is time.
+    """
     monkeypatch.setattr(server, "Server", Attempts)
     monkeypatch.setattr(Attempts, "fault", fault)
     monkeypatch.setattr(Attempts, "made", [])
@@ -336,7 +345,8 @@ def test_emulator_runs_what_is_gone(monkeypatch, tmp_path, fault, emulated, icou
     made = registry.Case(**dict.fromkeys(CASE_PARTS)
                          | {"name": "a.case", "function": lambda ctx: None, "timeout": 60,
                             "disks": (), "smp": 2, "icount": icount})
-    got = server.one(kernel, server.Payload(*[tmp_path] * 3), made, tmp_path / "case", 1)
+    budget = types.SimpleNamespace(is_over=lambda: over)
+    got = server.one(kernel, server.Payload(*[tmp_path] * 3), made, tmp_path / "case", 1, budget)
     assert got.verdict == verdict, got.reason
     assert [machine.in_turn for machine in Attempts.made] == [False, True][:runs]
     assert len({machine.seed for machine in Attempts.made}) == 1
