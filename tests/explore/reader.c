@@ -7,8 +7,8 @@
  * it.  A read returns the newest write, if no other bio of its blocks was under way meanwhile.
  * And a promoted copy is what the HDD holds: judge_clean() and judge().
  *
- * A scan after a crash takes groups at their word.  What breaks WS3 and WS8 shows in one crash state
- * among many millions, so check_group() looks at each group that is sent.
+ * A scan after a crash believes what a group says.  Too few crash states show that WS3 or WS8 is
+ * broken, so check_group() looks at each group that is sent.
  */
 #include "bio/group.h"
 #include "bio/promote.h"
@@ -270,16 +270,15 @@ static bool goes_around(u64 block)
 	return false;
 }
 
-/* What a scan may believe of a group, unless the superblock rises above it first. */
-static void check_group(const struct bio *bio)
+/* May a scan believe a group that is sent to this page, if the power went before `from` rises? */
+static void check_group(const struct bio *bio, u32 page)
 {
 	const struct lc_record_header *raw = page_address(bio->bi_io_vec[0].bv_page);
 	const struct lc_cache *c = &world->vol->c;
+	u64 slot = page - (c->sb.geo.segments_offset >> LC_SLOT_SHIFT);
 	struct lc_record_info info;
 	struct lc_entry_info entry;
 	const char *why;
-	u64 slot = ((bio->bi_iter.bi_sector << SECTOR_SHIFT) - c->sb.geo.segments_offset) /
-		   LC_SLOT_BYTES;
 	u32 i;
 
 	if (lc_group_decode(raw, &c->sb, le64_to_cpu(raw->segment), slot % c->sb.geo.seg_slots,
@@ -314,7 +313,7 @@ void write_group(struct life *life, struct bio *bio)
 	u32 page = bio->bi_iter.bi_sector / PAGE_SECTORS, i;
 
 	cmd->bio = bio;
-	check_group(bio);
+	check_group(bio, page);
 	for (i = 0; i < bio->bi_vcnt; i++)
 		cmd_add_piece(life, cmd, page + i, 0xff,
 			      page_of(bytes_at(bio, i * LC_SLOT_BYTES), !i));
