@@ -286,7 +286,8 @@ static void check_group(const struct bio *bio, u32 page)
 		trouble(BAD_MEDIA, "the header of a group is refused: %s", why);
 		return;
 	}
-	if (!info.number || info.segment < c->warm.from)
+	/* With `from` 0 no copy is believed. */
+	if (!info.number || !c->warm.from || info.segment < c->warm.from)
 		return;
 	if (world->standin->failed_group >= c->warm.from)
 		trouble(BAD_WARNING, "group %llu says that one whose write has failed is whole (WS8)",
