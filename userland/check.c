@@ -133,6 +133,15 @@ static void judge_mark(struct check *c, const struct lc_mark_info *mark)
 	case LC_PAIRING_OLD_DISK:
 		old_disk(c, mark, lc_pairing_seen(&c->sb));
 		return;
+	case LC_PAIRING_FORKED:
+		check_damage(c, "%s was used with a copy of this cache, which went on without this "
+			     "one: its mark is of life %llu and owner %llx, the superblock of life "
+			     "%llu and owner %llx, after %llx", c->hdd->path, mark->epoch,
+			     mark->owner, c->sb.epoch, c->sb.owner, c->sb.mark_owner);
+		c->forked = c->this_copy;
+		if (c->forked)
+			return;
+		break;
 	default:
 		return;
 	}

@@ -36,6 +36,8 @@ static const struct cmd_option long_options[] = {
 	{ "backing", 'b', "HDD", "its hard disk, if it shall not be searched for" },
 	{ "repair", 'r', NULL, "cut damage out; sectors that are gone then give errors until\n"
 	  "they are written again.  Asks first on a terminal" },
+	{ "this-copy", 't', NULL, "with --repair: believe this cache, although a copy of it was\n"
+	  "used with the hard disk since; what that did to the disk is mixed with what is here" },
 	{ "yes", 'y', NULL, "do not ask" },
 	{ "quiet", 'q', NULL, "only errors and the exit code" },
 	{ NULL, 0, NULL, NULL }
@@ -60,7 +62,7 @@ static int repair(struct check *c)
 	ret = repair_superblocks(c);
 	if (!ret)
 		ret = repair_marks(c);
-	if (ret || c->bad_checkpoint)
+	if (ret || c->bad_checkpoint || c->forked)
 		return ret;	/* the log is looked at in the next round */
 	if (c->nr_unread)
 		return repair_unread(c);	/* and again */
@@ -74,7 +76,7 @@ static int repair(struct check *c)
 /* What lc-check works on. */
 struct job {
 	const struct device *ssd, *hdd;	/* hdd NULL: not looked at */
-	bool fix, quiet, yes;
+	bool fix, quiet, yes, this_copy;
 };
 
 /* A repair that is planned. */
@@ -123,6 +125,7 @@ static int plan_repairs(struct draft *d, const struct job *job, struct check *c)
 		c->ssd = &d->ssd;
 		c->hdd = job->hdd ? &d->hdd : NULL;
 		c->quiet = job->quiet;
+		c->this_copy = job->fix && job->this_copy;
 		c->steps = &d->steps;
 		ret = check_run(c);
 		if (!rounds) {
@@ -164,7 +167,9 @@ static bool ask(const struct draft *d, const struct job *job, const struct check
 /* Is the damage that repairs were planned for still there, all of it and nothing else? */
 static bool found_again(const struct draft *d, const struct job *job)
 {
-	struct check c = { .ssd = job->ssd, .hdd = job->hdd, .quiet = true };
+	struct check c = {
+		.ssd = job->ssd, .hdd = job->hdd, .quiet = true, .this_copy = job->this_copy,
+	};
 	unsigned int tries = 2;		/* the longest pause */
 	bool same;
 
@@ -367,6 +372,8 @@ static int run(int argc, char **argv)
 			hdd = optarg;
 		else if (c == 'r')
 			job.fix = true;
+		else if (c == 't')
+			job.this_copy = true;
 		else if (c == 'y')
 			job.yes = true;
 		else if (c == 'q')

@@ -210,6 +210,11 @@ static int refuse_dirty(const struct device *ssd, const struct image *img,
 			 lc_pairing_seen(sb), mark->epoch);
 		return -ESTALE;
 	}
+	if (mark && lc_pairing_check(sb, mark) == LC_PAIRING_FORKED) {
+		complain(ssd->path, "the disk was used with a copy of this cache in life %llu, which "
+			 "went on without this one; find that", mark->epoch);
+		return -ESTALE;
+	}
 	if (!image_dirty(img, &why))
 		return 0;
 	complain(ssd->path, "%s; start it with lc-resume, then lc-remove --detach", why);

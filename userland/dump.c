@@ -88,6 +88,8 @@ static void add_life(json_object *obj, const struct lc_sb *sb)
 	add_u64(obj, "warm_segment", sb->warm_segment);
 	add_u64(obj, "warm_ahead", sb->warm_ahead);
 	add_u64(obj, "warm_epoch", sb->warm_epoch);
+	add_hex(obj, "owner", sb->owner);
+	add_hex(obj, "mark_owner", sb->mark_owner);
 	add_text(obj, "opened_at", time_text(sb->opened_at));
 	add_text(obj, "opener_boot_id", uuid_text(sb->opener_boot_id));
 	add_text(obj, "opener_host", sb->opener_host);

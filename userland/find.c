@@ -94,6 +94,13 @@ static int judge_mark(const struct lc_sb *sb, const struct lc_mark_info *mark,
 			      "new cache for this one and lose what the cache holds "
 			      "(lc-format --force=paired --force=dirty-cache, see lc-format(8))",
 			      mark->epoch, lc_pairing_seen(sb));
+	case LC_PAIRING_FORKED:
+		return refuse(hdd, quiet,
+			      "was used with a copy of this cache, which went on without this one: its "
+			      "mark is of life %llu and owner %llx, the superblock of life %llu and "
+			      "owner %llx, after %llx; name the cache device that was used last, or "
+			      "see --this-copy in lc-check(8)", mark->epoch, mark->owner, sb->epoch,
+			      sb->owner, sb->mark_owner);
 	case LC_PAIRING_LOST:
 		return refuse(hdd, quiet,
 			      "records lost data that nobody has accepted yet; see lc-check");

@@ -91,6 +91,17 @@ static int forget_warm(struct check *c)
 	return write_all_copies(c);
 }
 
+/* After a clean stop: the mark is of the life that ends (T5). */
+static void begin_life(struct lc_sb *sb)
+{
+	lc_replay_next_life(sb, sb->next_seq);
+	if (!sb->owner)
+		return;
+	sb->mark_owner = sb->owner;
+	if (random_bytes(&sb->owner, sizeof(sb->owner)))
+		sb->owner = 0;
+}
+
 int repair_superblocks(struct check *c)
 {
 	unsigned int i;
@@ -100,6 +111,15 @@ int repair_superblocks(struct check *c)
 	if (c->img.best == 2)
 		c->sb.warm_segment = 0;
 
+	if (c->forked) {
+		/* Nothing is known of owners any more, until the next start. */
+		c->sb.owner = 0;
+		c->sb.mark_owner = 0;
+		c->sb.warm_segment = 0;
+		c->sb.sb_seq++;
+		repair_say(c, "this copy of the cache is believed, whatever was done with another one");
+		return write_all_copies(c);
+	}
 	if (c->bad_checkpoint) {
 		/*
 		 * Without the flag the kernel replays the log.  What the checkpoint
@@ -107,7 +127,7 @@ int repair_superblocks(struct check *c)
 		 * that all records are durable: a life that begins behind them says so
 		 * from now on, else a damaged one would pass for torn by a crash.
 		 */
-		lc_replay_next_life(&c->sb, c->sb.next_seq);
+		begin_life(&c->sb);
 		c->sb.flags &= ~LC_SB_CLEAN;
 		c->sb.incompat &= ~LC_INCOMPAT_PROMOTED;
 		c->sb.warm_segment = 0;

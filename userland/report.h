@@ -34,6 +34,7 @@ struct check {
 	const struct device *ssd;
 	const struct device *hdd;	/* NULL: not looked at */
 	bool quiet;
+	bool this_copy;			/* whatever the mark says of another one (T5) */
 
 	struct image img;
 	struct lc_sb sb;		/* the one believed, if img.best >= 0 */
@@ -48,6 +49,7 @@ struct check {
 	bool bad_copy[LC_SB_COPIES];
 	bool bad_mark[2];
 	bool bad_checkpoint;
+	bool forked;			/* and it is to be believed all the same */
 	bool bad_run;			/* headers are missing below the durable seq */
 	bool beyond_repair;
 	unsigned int nr_damage;

@@ -214,6 +214,8 @@ void lc_sb_encode(const struct lc_sb *sb, unsigned int copy, struct lc_superbloc
 	raw->warm_segment = cpu_to_le64(sb->warm_segment);
 	raw->warm_ahead = cpu_to_le32(sb->warm_ahead);
 	raw->warm_epoch = cpu_to_le64(sb->warm_epoch);
+	raw->owner = cpu_to_le64(sb->owner);
+	raw->mark_owner = cpu_to_le64(sb->mark_owner);
 	raw->csum = cpu_to_le64(lc_block_csum(sb->csum_type, sb->generation, raw));
 }
 
@@ -391,6 +393,8 @@ static void sb_decode_numbers(const struct lc_superblock *raw, struct lc_sb *sb)
 	sb->warm_segment = le64_to_cpu(raw->warm_segment);
 	sb->warm_ahead = le32_to_cpu(raw->warm_ahead);
 	sb->warm_epoch = le64_to_cpu(raw->warm_epoch);
+	sb->owner = le64_to_cpu(raw->owner);
+	sb->mark_owner = le64_to_cpu(raw->mark_owner);
 }
 
 int lc_sb_decode(const struct lc_superblock *raw, unsigned int copy, struct lc_sb *sb,
@@ -428,6 +432,7 @@ void lc_mark_encode(const struct lc_mark_info *mark, u32 csum_type, u64 mark_off
 	raw->version = cpu_to_le32(LC_FORMAT_VERSION);
 	raw->state = cpu_to_le32(mark->state);
 	raw->epoch = cpu_to_le64(mark->epoch);
+	raw->owner = cpu_to_le64(mark->owner);
 	raw->volume_sectors = cpu_to_le64(mark->volume_sectors);
 	raw->data_offset = cpu_to_le64(mark->data_offset);
 	raw->head_offset = cpu_to_le64(mark->head_offset);
@@ -465,6 +470,7 @@ int lc_mark_decode(const struct lc_mark *raw, u64 mark_offset, unsigned int copy
 	mark->mark_seq = le64_to_cpu(raw->mark_seq);
 	mark->state = le32_to_cpu(raw->state);
 	mark->epoch = le64_to_cpu(raw->epoch);
+	mark->owner = le64_to_cpu(raw->owner);
 	mark->volume_sectors = le64_to_cpu(raw->volume_sectors);
 	mark->data_offset = le64_to_cpu(raw->data_offset);
 	mark->head_offset = le64_to_cpu(raw->head_offset);

@@ -199,7 +199,9 @@ struct lc_superblock {
 	__le32 warm_ahead;		/* 3608: segments handed out beyond the last record */
 	__u8   reserved1[4];		/* 3612 */
 	__le64 warm_epoch;		/* 3616: latest earlier one that has records; 0: unknown */
-	__u8   reserved[472];		/* 3624 */
+	__le64 owner;			/* 3624: random, of this life; 0: unknown */
+	__le64 mark_owner;		/* 3632: of the mark when it began; 0: unknown */
+	__u8   reserved[456];		/* 3640 */
 } __packed;
 
 struct lc_lost_range {
@@ -230,7 +232,8 @@ struct lc_mark {
 	__u8   reserved1[8];		/*  120 */
 	char   label[64];		/*  128 */
 	struct lc_lost_range lost[LC_MARK_LOST]; /* 192 */
-	__u8   reserved[320];		/* 3776 */
+	__le64 owner;			/* 3776: of the life of `epoch`; 0: unknown */
+	__u8   reserved[312];		/* 3784 */
 } __packed;
 
 struct lc_record_header {
@@ -302,8 +305,9 @@ LC_ASSERT_AT(lc_superblock, skips, 1280);
 LC_ASSERT_AT(lc_superblock, lives, 2304);
 LC_ASSERT_AT(lc_superblock, mark_epoch, 3328);
 LC_ASSERT_AT(lc_superblock, warm_segment, 3600);
-LC_ASSERT_AT(lc_superblock, reserved, 3624);
+LC_ASSERT_AT(lc_superblock, reserved, 3640);
 LC_ASSERT_AT(lc_mark, lost, 192);
+LC_ASSERT_AT(lc_mark, owner, 3776);
 LC_ASSERT_AT(lc_record_header, entries, 128);
 LC_ASSERT_AT(lc_record_header, lost, 3188);
 

@@ -79,6 +79,9 @@ struct lc_sb {
 	u64 warm_segment;
 	u32 warm_ahead;
 	u64 warm_epoch;		/* latest life before this one that has records; 0: not known */
+	/* Random, of this life, and that of the mark when it began (T5); 0: not known. */
+	u64 owner;
+	u64 mark_owner;
 };
 
 /* Sectors of the volume. */
@@ -95,6 +98,7 @@ struct lc_mark_info {
 	u64 mark_seq;
 	u32 state;
 	u64 epoch;
+	u64 owner;		/* of the life that `epoch` numbers (T5); 0: not known */
 	u64 volume_sectors;
 	u64 data_offset;
 	u64 head_offset;	/* bytes; 0: not moved */

@@ -22,9 +22,16 @@
  *     hard disk since the life of the mark.  If that life stopped cleanly (clean_epoch), its
  *     fingerprint still holds.
  *  T4 A mark above sb->epoch is that of a newer disk: the cache device is the old one.
+ *  T5 Each start draws a random owner.  It writes, in this order: both copies of the mark as they
+ *     count; the superblock, with that owner in sb->owner and the mark's in sb->mark_owner; the
+ *     mark with the new epoch and the new owner.  So a mark of sb->epoch has sb->owner, and an
+ *     earlier one that T2 admits has sb->mark_owner.  A mark with another owner is of a start
+ *     that this superblock does not descend from: that of a copy of the cache device.  Epochs do
+ *     not tell: a start that was cut before its mark, and one of the copy later, have the same.
  *
  * mark_epoch and clean_epoch are 0 in superblocks of writers that do not know them; the other
- * fields remain.  A copy made within the life of the mark is not detected.
+ * fields remain.  Owners are 0 if a writer that does not know them wrote the superblock or the mark
+ * last; T5 says nothing then.  A copy made within the life of the mark is not detected.
  */
 #ifndef LC_PAIRING_H
 #define LC_PAIRING_H
@@ -40,6 +47,7 @@ enum lc_pairing {
 	LC_PAIRING_ABANDONED,	/* the disk went on without the cache */
 	LC_PAIRING_OLD_CACHE,	/* T4 */
 	LC_PAIRING_OLD_DISK,	/* T2 */
+	LC_PAIRING_FORKED,	/* T5 */
 	LC_PAIRING_LOST,	/* the mark lists lost ranges */
 };
 
@@ -67,6 +75,14 @@ static inline u64 lc_pairing_seen(const struct lc_sb *sb)
 	return seen;
 }
 
+/* Is the mark of the start that @sb is of, or of the one before it (T5)?  T2 and T4 hold. */
+static inline bool lc_pairing_descends(const struct lc_sb *sb, const struct lc_mark_info *mark)
+{
+	u64 owner = mark->epoch == sb->epoch ? sb->owner : sb->mark_owner;
+
+	return !sb->owner || !mark->owner || mark->owner == owner;
+}
+
 static inline enum lc_pairing lc_pairing_check(const struct lc_sb *sb,
 					       const struct lc_mark_info *mark)
 {
@@ -81,6 +97,8 @@ static inline enum lc_pairing lc_pairing_check(const struct lc_sb *sb,
 		return LC_PAIRING_OLD_CACHE;
 	if (mark->epoch < lc_pairing_seen(sb))
 		return LC_PAIRING_OLD_DISK;
+	if (!lc_pairing_descends(sb, mark))
+		return LC_PAIRING_FORKED;
 	return mark->nr_lost ? LC_PAIRING_LOST : LC_PAIRING_FITS;
 }
 

@@ -82,12 +82,25 @@ static int write_mark(struct lc_hdd_mark *mark)
 	return 0;
 }
 
+/* [mark->lock] On error *@why gets constant text. */
+static int read_copy(struct lc_hdd_mark *mark, unsigned int copy, struct lc_mark_info *info,
+		     const char **why)
+{
+	u64 offset = mark->env->sb->mark_offset;
+	int ret;
+
+	lockdep_assert_held(mark->lock);
+	*why = "mark cannot be read";
+	ret = lc_io_sync(mark->env->backing, REQ_OP_READ | REQ_META,
+			 lc_format_mark_address(offset, copy), mark->block, LC_SLOT_BYTES);
+	return ret ? ret : lc_mark_decode(mark->block, offset, copy, info, why);
+}
+
 /* [mark->lock] "Abandoned" in either copy wins (S1), otherwise the higher mark_seq. */
 static int read_mark(struct lc_hdd_mark *mark, struct lc_mark_info *info, u8 *which,
 		     const char **why)
 {
 	struct lc_mark_info *other = kmalloc(sizeof(*other), GFP_NOIO);
-	u64 offset = mark->env->sb->mark_offset;
 	unsigned int copy;
 	int ret = -ENODATA, err;
 
@@ -95,13 +108,9 @@ static int read_mark(struct lc_hdd_mark *mark, struct lc_mark_info *info, u8 *wh
 	if (!other)
 		return -ENOMEM;
 	for (copy = 0; copy < 2; copy++) {
-		const char *text = "mark cannot be read";
+		const char *text;
 
-		err = lc_io_sync(mark->env->backing, REQ_OP_READ | REQ_META,
-				 lc_format_mark_address(offset, copy), mark->block,
-				 LC_SLOT_BYTES);
-		if (!err)
-			err = lc_mark_decode(mark->block, offset, copy, other, &text);
+		err = read_copy(mark, copy, other, &text);
 		if (err) {
 			if (!copy || ret == -ENODATA) {
 				ret = err;
@@ -171,6 +180,11 @@ static int check_mark(struct lc_hdd_mark *mark)
 	case LC_PAIRING_OLD_DISK:
 		lc_mark_say_old_disk(mark, lc_pairing_seen(env->sb));
 		return -ESTALE;
+	case LC_PAIRING_FORKED:
+		lc_err(env, "%pg was used with a copy of this cache, which went on without this one: its mark is of epoch %llu and owner %llx, the superblock of epoch %llu and owner %llx, after %llx: give the cache device that was used last, or see lc-check",
+		       env->backing, info->epoch, info->owner, env->sb->epoch,
+		       env->sb->owner, env->sb->mark_owner);
+		return -ESTALE;
 	case LC_PAIRING_LOST:
 		lc_err(env, "%pg has blocks recorded as lost: accept them first", env->backing);
 		return -EUCLEAN;
@@ -199,7 +213,7 @@ int lc_mark_check_pair(struct lc_hdd_mark *mark)
 }
 
 /* [mark->lock] Is the mark on the HDD, read into @info, not a later one than ours, or another? */
-static int compare_mark(struct lc_hdd_mark *mark, struct lc_mark_info *info)
+static int compare_mark(struct lc_hdd_mark *mark, struct lc_mark_info *info, const char *since)
 {
 	const struct lc_mark_info *ours = &mark->info;
 	const char *why = "mark cannot be read";
@@ -212,32 +226,85 @@ static int compare_mark(struct lc_hdd_mark *mark, struct lc_mark_info *info)
 		return 0;
 	ret = read_mark(mark, info, &which, &why);
 	if (ret) {
-		lc_err(env, "%pg: %s", env->backing, why);
+		lc_err(env, "%pg: %s", env->backing, ret == -ENOMEM ? "no memory" : why);
 		return ret;
 	}
 	if (info->epoch == ours->epoch && info->mark_seq <= ours->mark_seq &&
 	    info->state == ours->state && info->generation == ours->generation &&
-	    !memcmp(info->cache_uuid, ours->cache_uuid, 16))
+	    info->owner == ours->owner && !memcmp(info->cache_uuid, ours->cache_uuid, 16))
 		return 0;
-	lc_err(env, "%pg was used since the system was hibernated: its mark is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
-	       env->backing, info->mark_seq, info->epoch, ours->mark_seq, ours->epoch);
+	lc_err(env, "%pg was used since %s, or reads differently from one time to the next: its mark is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
+	       env->backing, since, info->mark_seq, info->epoch, ours->mark_seq, ours->epoch);
 	return -ESTALE;
 }
 
-int lc_mark_check_unchanged(struct lc_hdd_mark *mark)
+int lc_mark_check_unchanged(struct lc_hdd_mark *mark, const char *since)
 {
 	struct lc_mark_info *info = kmalloc(sizeof(*info), GFP_NOIO);
-	int ret = info ? compare_mark(mark, info) : -ENOMEM;
+	int ret = info ? compare_mark(mark, info, since) : -ENOMEM;
 
 	kfree(info);
 	return ret;
 }
 
-int lc_mark_set_epoch(struct lc_hdd_mark *mark, u64 epoch)
+int lc_mark_settle(struct lc_hdd_mark *mark, u64 *owner)
 {
 	lockdep_assert_held(mark->lock);
-	mark->info.epoch = epoch;
+	*owner = mark->info.owner;
 	return write_mark(mark);
+}
+
+/*
+ * [mark->lock] Do the copies on the HDD say what was just written?  One that cannot be read is left
+ * as one that rots later is.
+ */
+static int compare_written(struct lc_hdd_mark *mark, struct lc_mark_info *info)
+{
+	const struct lc_mark_info *ours = &mark->info;
+	struct lc_env *env = mark->env;
+	unsigned int copy, good = 0;
+	const char *why;
+	int ret = 0, err;
+
+	lockdep_assert_held(mark->lock);
+	for (copy = 0; copy < 2; copy++) {
+		err = read_copy(mark, copy, info, &why);
+		if (err) {
+			lc_warn(env, "%pg: copy %u, which was just written: %s", env->backing,
+				copy, why);
+			ret = err;
+			continue;
+		}
+		if (info->owner != ours->owner || info->mark_seq != ours->mark_seq) {
+			lc_err(env, "%pg is being started by another machine: its mark is of owner %llx now, and %llx was written a moment ago: start the volume on one machine only",
+			       env->backing, info->owner, ours->owner);
+			return -ESTALE;
+		}
+		good++;
+	}
+	return good ? 0 : ret;
+}
+
+static int read_back(struct lc_hdd_mark *mark)
+{
+	struct lc_mark_info *info = kmalloc(sizeof(*info), GFP_NOIO);
+	int ret = info ? compare_written(mark, info) : -ENOMEM;
+
+	kfree(info);
+	return ret;
+}
+
+int lc_mark_set_epoch(struct lc_hdd_mark *mark, u64 epoch, u64 owner)
+{
+	int ret;
+
+	lockdep_assert_held(mark->lock);
+	mark->info.epoch = epoch;
+	mark->info.owner = owner;
+	ret = write_mark(mark);
+	if (!ret && mark->env->sb->mark_offset != LC_NO_MARK)
+		ret = read_back(mark);
+	return ret;
 }
 
 int lc_mark_abandon(struct lc_hdd_mark *mark, const struct lc_lost *lost, u32 nr)

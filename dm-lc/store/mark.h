@@ -63,22 +63,38 @@ void lc_mark_say_old_disk(struct lc_hdd_mark *mark, u64 seen);
 
 /**
  * lc_mark_check_unchanged() - is the mark on the HDD the one that memory knows?
- * @mark: of a volume that is started and suspended; the caller holds the lock
+ * @mark: of a volume that writes nothing; the caller holds the lock
+ * @since: when memory was right, constant text for people, as "the system was hibernated"
  *
  * Only reads, and says why not.
- * Return: 0; -ESTALE: it is of another cache, or later; another errno: it cannot be read.
+ * Return: 0; -ESTALE: it is of another cache or start, or later; another errno: it cannot be read.
  */
-int lc_mark_check_unchanged(struct lc_hdd_mark *mark);
+int lc_mark_check_unchanged(struct lc_hdd_mark *mark, const char *since);
+
+/**
+ * lc_mark_settle() - write both copies of the mark as they count
+ * @mark: of a volume that is about to begin a life; the caller holds the lock
+ * @owner: gets the owner in it, 0 if there is none
+ *
+ * A start that was cut may have left two owners, and one of them in the HDD's cache only.  After
+ * this there is one, whichever copy rots (T5).
+ * Return: 0, or a negative errno: the copies may differ as before.
+ */
+int lc_mark_settle(struct lc_hdd_mark *mark, u64 *owner);
 
 /**
  * lc_mark_set_epoch() - write the mark: the HDD is used in this epoch from now on
  * @mark: of the volume; the caller holds the lock
  * @epoch: of the superblock, which is durable
+ * @owner: of the superblock, too
  *
- * The FLUSH in it covers all writes to the HDD before.
- * Return: 0, or a negative errno: the copies may differ.
+ * The FLUSH in it covers all writes to the HDD before.  The mark is read back, which finds another
+ * machine that is starting the same volume, if that has written the mark meanwhile.  It finds none
+ * that does so later: a mark is no lock.
+ * Return: 0; -ESTALE: another start has written it, and this is said; or another negative errno:
+ * the copies may differ.
  */
-int lc_mark_set_epoch(struct lc_hdd_mark *mark, u64 epoch);
+int lc_mark_set_epoch(struct lc_hdd_mark *mark, u64 epoch, u64 owner);
 
 /**
  * lc_mark_abandon() - write the mark: this cache must never be replayed again (S1)

@@ -12,6 +12,7 @@
 #include <linux/blkdev.h>
 #include <linux/ktime.h>
 #include <linux/mutex.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/utsname.h>
@@ -146,7 +147,7 @@ static int write_super(struct lc_super *super, bool third)
 }
 
 /* [super->lock] Is the superblock on the SSD not a later one than ours, or another one? */
-static int compare_super(struct lc_super *super, struct lc_sb *sb)
+static int compare_super(struct lc_super *super, struct lc_sb *sb, const char *since)
 {
 	const struct lc_sb *ours = super->sb;
 	const char *why = "cannot be read";
@@ -160,23 +161,25 @@ static int compare_super(struct lc_super *super, struct lc_sb *sb)
 		return ret;
 	}
 	if (sb->epoch == ours->epoch && sb->sb_seq <= ours->sb_seq &&
-	    sb->generation == ours->generation && !memcmp(sb->cache_uuid, ours->cache_uuid, 16))
+	    sb->owner == ours->owner && sb->generation == ours->generation &&
+	    !memcmp(sb->cache_uuid, ours->cache_uuid, 16))
 		return 0;
-	lc_err(super->env, "%pg was used since the system was hibernated: its superblock is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
-	       super->env->cache, sb->sb_seq, sb->epoch, ours->sb_seq, ours->epoch);
+	lc_err(super->env, "%pg was used since %s, or reads differently from one time to the next: its superblock is the %lluth, of epoch %llu; memory knows the %lluth, of epoch %llu",
+	       super->env->cache, since, sb->sb_seq, sb->epoch, ours->sb_seq, ours->epoch);
 	return -ESTALE;
 }
 
 int lc_super_check_unchanged(struct lc_super *super, struct lc_hdd_mark *mark)
 {
 	struct lc_sb *sb = kmalloc(sizeof(*sb), GFP_KERNEL);
+	const char *since = "the system was hibernated";
 	int ret = sb ? 0 : -ENOMEM;
 
 	mutex_lock(&super->lock);
 	if (!ret && lc_mode(super->env->health) != LC_MODE_DEGRADED)
-		ret = compare_super(super, sb);
+		ret = compare_super(super, sb, since);
 	if (!ret)
-		ret = lc_mark_check_unchanged(mark);
+		ret = lc_mark_check_unchanged(mark, since);
 	mutex_unlock(&super->lock);
 	kfree(sb);
 	return ret;
@@ -193,14 +196,26 @@ static void set_mark_epoch(struct lc_super *super)
 		super->sb->mark_epoch = super->sb->epoch;
 }
 
-/* Superblock first, then the mark (L1, L9, L10). */
-static int write_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 nr_lanes,
-		       u64 first_seq)
+/*
+ * [super->lock] Has another machine started the volume?  Minutes may have passed since the two
+ * were read, because the log was replayed.
+ */
+static int check_unused(struct lc_super *super, struct lc_hdd_mark *mark)
+{
+	struct lc_sb *sb = kmalloc(sizeof(*sb), GFP_KERNEL);
+	const char *since = "this start has read or written it";
+	int ret = sb ? compare_super(super, sb, since) : -ENOMEM;
+
+	kfree(sb);
+	return ret ? ret : lc_mark_check_unchanged(mark, since);
+}
+
+/* [super->lock] A life begins, in memory.  @mark_owner: of the mark, whose copies are alike. */
+static void set_epoch(struct lc_super *super, u32 nr_lanes, u64 first_seq, u64 mark_owner)
 {
 	struct lc_sb *sb = super->sb;
-	int ret;
 
-	mutex_lock(&super->lock);
+	lockdep_assert_held(&super->lock);
 	if (nr_lanes > 1)
 		sb->incompat |= LC_INCOMPAT_LANES;
 	else if (sb->tail_seq == first_seq)	/* nothing is left of those there were */
@@ -214,12 +229,37 @@ static int write_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 nr_
 	sb->incompat &= ~LC_INCOMPAT_PROMOTED;	/* it is about the checkpoint */
 	sb->opened_at = ktime_get_real_ns();
 	strscpy(sb->opener_host, init_utsname()->nodename, sizeof(sb->opener_host));
-	ret = write_super(super, true);
+	sb->mark_owner = mark_owner;
+	do {
+		sb->owner = get_random_u64();
+	} while (!sb->owner);
+}
+
+/* The mark as it counts, the superblock, the mark of this life (L1, L9, L10, T5). */
+static int write_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 nr_lanes,
+		       u64 first_seq)
+{
+	const struct lc_sb *sb = super->sb;
+	u64 mark_owner;
+	int ret;
+
+	mutex_lock(&super->lock);
+	ret = check_unused(super, mark);
 	if (!ret)
-		ret = lc_mark_set_epoch(mark, sb->epoch);
+		ret = lc_mark_settle(mark, &mark_owner);
+	if (!ret) {
+		set_epoch(super, nr_lanes, first_seq, mark_owner);
+		ret = write_super(super, true);
+	}
+	if (!ret)
+		ret = lc_mark_set_epoch(mark, sb->epoch, sb->owner);
+	/* Of a shared SSD, too. */
+	if (!ret)
+		ret = check_unused(super, mark);
 	mutex_unlock(&super->lock);
 	if (ret)
-		lc_err(super->env, "superblock or mark cannot be written: error %d", ret);
+		lc_err(super->env, "the new epoch is not open: error %d with superblock or mark",
+		       ret);
 	return ret;
 }
 

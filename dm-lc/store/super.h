@@ -9,8 +9,8 @@
  * calls read them without the lock.  epoch, epoch_first_seq and incompat do not change in between,
  * so all rooms read them without it during a life.  The status line may show old values.
  *
- * The lock also guards the mark of the HDD (mark.h): a start writes the superblock, then the
- * mark, and nothing comes between the two.
+ * The lock also guards the mark of the HDD (mark.h): a start writes mark, superblock and mark, and
+ * nothing comes between the three.
  *
  * All functions may sleep.  Those that do I/O wait for it.
  */
@@ -62,7 +62,8 @@ int lc_super_load(struct lc_super *super, const char **why);
  * @mark: of the same volume
  *
  * Only reads, and says why not.  Does not look at the SSD of a volume in mode degraded.
- * Return: 0; -ESTALE: one is of another cache, or later; another errno: one cannot be read.
+ * Return: 0; -ESTALE: one is of another cache or start, or later; another errno: one cannot be
+ * read.
  */
 int lc_super_check_unchanged(struct lc_super *super, struct lc_hdd_mark *mark);
 
@@ -116,9 +117,12 @@ int lc_super_set_ahead(struct lc_super *super, u32 ahead);
  * @first_seq: of its first record
  * @first_segment: number of its first segment
  *
- * Writes the superblock with the next epoch and without `clean`, then the mark with the same
- * epoch (L1, L9, L10).  Nothing else may have been written in this life.
- * Return: 0 or a negative errno, and says why; with -ERANGE nothing was written at all.
+ * Writes the mark as it counts, the superblock with the next epoch and without `clean`, then the
+ * mark with the same epoch (L1, L9, L10).  Superblock and mark have a new random owner (T5).  Both
+ * are read again, before and after, to find another machine that starts the volume.  Nothing else
+ * may have been written in this life.
+ * Return: 0 or a negative errno, and says why; with -ERANGE nothing was written at all; -ESTALE:
+ * another machine has started the volume meanwhile.
  */
 int lc_super_begin_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 nr_lanes,
 			 u64 first_seq, u64 first_segment);

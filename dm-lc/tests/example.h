@@ -83,6 +83,8 @@ static inline void example_sb(struct lc_sb *sb, u32 csum_type)
 	sb->warm_segment = 15;
 	sb->warm_ahead = 7;
 	sb->warm_epoch = 2;
+	sb->owner = 0x0102030405060708ULL;
+	sb->mark_owner = 0x1112131415161718ULL;
 }
 
 static inline struct lc_sb *example_sb_alloc(struct kunit *test, u32 csum_type)

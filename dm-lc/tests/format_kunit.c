@@ -138,6 +138,8 @@ static const struct field sb_fields[] = {
 	SB(warm_ahead, ~0ULL, 0),
 	SB(warm_epoch, 4, -ERANGE),
 	SB(warm_epoch, 3, 0),
+	SB(owner, ~0ULL, 0),
+	SB(mark_owner, 0, 0),
 	SB(reserved, ~0ULL, 0),
 };
 
@@ -319,6 +321,7 @@ static const struct field mark_fields[] = {
 	MARK(reserved1, ~0ULL, 0),
 	MARK(label, ~0ULL, 0),
 	MARK(lost, ~0ULL, 0),
+	MARK(owner, ~0ULL, 0),
 	MARK(reserved, ~0ULL, 0),
 };
 
@@ -659,10 +662,10 @@ static void golden_blocks(struct kunit *test)
 		u32 block_crc;
 		u64 incompat;
 	} golden[] = {
-		{ &sb_kind, LC_CSUM_CRC32C, 0xfd2c83d302d37c2c, 0x1838b510 },
-		{ &sb_kind, LC_CSUM_XXH64, 0x0bf10ba851723e38, 0x38c85abb },
-		{ &mark_kind, LC_CSUM_CRC32C, 0x9f9279ed606d8612, 0x05684b5c },
-		{ &mark_kind, LC_CSUM_XXH64, 0xb1a2f760b7b1fd2f, 0x2fb306ad },
+		{ &sb_kind, LC_CSUM_CRC32C, 0x938893eb6c776c14, 0x49dff2de },
+		{ &sb_kind, LC_CSUM_XXH64, 0x5ee09e79ad56ee15, 0x18d8cfba },
+		{ &mark_kind, LC_CSUM_CRC32C, 0xc24078793dbf8786, 0xecf08317 },
+		{ &mark_kind, LC_CSUM_XXH64, 0xb6aedaf1ec5b1c2d, 0x114d54a0 },
 		{ &record_kind, LC_CSUM_CRC32C, 0x759505808a6afa7f, 0xec35ddd6 },
 		{ &record_kind, LC_CSUM_XXH64, 0x0edd0dcf658a66fc, 0x458e6641 },
 		{ &record_kind, LC_CSUM_CRC32C, 0xc46884f43b977b0b, 0x1d049263,

@@ -78,7 +78,7 @@ static inline int formatted_sb(struct lc_sb *sb, u64 cache_bytes, u32 segment_by
 /**
  * formatted_mark() - the mark of a superblock's hard disk
  * @sb: the superblock
- * @mark: set whole, of the epoch of @sb
+ * @mark: set whole, of the life of @sb
  */
 static inline void formatted_mark(const struct lc_sb *sb, struct lc_mark_info *mark)
 {
@@ -90,6 +90,7 @@ static inline void formatted_mark(const struct lc_sb *sb, struct lc_mark_info *m
 	mark->mark_seq = 1;
 	mark->state = LC_MARK_PAIRED;
 	mark->epoch = sb->epoch;
+	mark->owner = sb->owner;
 	mark->volume_sectors = sb->volume_sectors;
 	mark->data_offset = sb->data_offset;
 	if (sb->incompat & LC_INCOMPAT_MOVED_HEAD)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The mark on a pair of disks: which copy counts (S1), what fits a superblock and what does not
- * (T2 to T4), the order of writes, and what a failed or torn one leaves (L9).
+ * (T2 to T5), the order of writes, and what a failed or torn one leaves (L9).
  */
 #include <linux/string.h>
 
@@ -59,6 +59,7 @@ static void ahead(struct lc_sb *sb, struct lc_mark_info *mark)
 static void one_behind(struct lc_sb *sb, struct lc_mark_info *mark)
 {
 	mark->epoch = sb->epoch - 1;
+	mark->owner = sb->mark_owner;
 }
 
 static void below_mark_epoch(struct lc_sb *sb, struct lc_mark_info *mark)
@@ -92,6 +93,50 @@ static void of_no_life(struct lc_sb *sb, struct lc_mark_info *mark)
 {
 	sb->mark_epoch = 0;
 	mark->epoch = 0;
+	mark->owner = sb->mark_owner;
+}
+
+/* A copy of the SSD began a life of the same number. */
+static void of_another_start(struct lc_sb *sb, struct lc_mark_info *mark)
+{
+	mark->owner = PAIR_INTRUDER;
+}
+
+/* Of a lower number, behind a start that was cut before its mark. */
+static void behind_of_another_start(struct lc_sb *sb, struct lc_mark_info *mark)
+{
+	one_behind(sb, mark);
+	mark->owner = PAIR_INTRUDER;
+}
+
+static void behind_of_this_start(struct lc_sb *sb, struct lc_mark_info *mark)
+{
+	one_behind(sb, mark);
+	mark->owner = sb->owner;
+}
+
+static void of_the_start_before(struct lc_sb *sb, struct lc_mark_info *mark)
+{
+	mark->owner = sb->mark_owner;
+}
+
+/* Written last by a module, or repaired by a tool, that does not know owners. */
+static void superblock_without_owner(struct lc_sb *sb, struct lc_mark_info *mark)
+{
+	sb->owner = 0;
+	sb->mark_owner = 0;
+}
+
+static void mark_without_owner(struct lc_sb *sb, struct lc_mark_info *mark)
+{
+	mark->owner = 0;
+}
+
+static void found_without_owner(struct lc_sb *sb, struct lc_mark_info *mark)
+{
+	one_behind(sb, mark);
+	sb->mark_owner = 0;
+	mark->owner = 0;
 }
 
 static void lost(struct lc_sb *sb, struct lc_mark_info *mark)
@@ -119,6 +164,10 @@ static void pairs_are_judged(struct kunit *test)
 		{ one_behind, 0 }, { of_no_life, 0 },
 		{ below_mark_epoch, -ESTALE }, { below_clean_epoch, -ESTALE },
 		{ below_clean, -ESTALE }, { below_a_life, -ESTALE },
+		{ of_another_start, -ESTALE }, { behind_of_another_start, -ESTALE },
+		{ behind_of_this_start, -ESTALE }, { of_the_start_before, -ESTALE },
+		{ superblock_without_owner, 0 }, { mark_without_owner, 0 },
+		{ found_without_owner, 0 },
 		{ lost, -EUCLEAN },
 	};
 	struct pair *pair = pair_create(test, LAYOUT_FRONT);
@@ -145,6 +194,7 @@ static void head_is_checked(struct kunit *test)
 static void no_mark_no_io(struct kunit *test)
 {
 	struct pair *pair = pair_create(test, LAYOUT_NO_MARK);
+	u64 owner = 1;
 	u32 reads;
 
 	KUNIT_EXPECT_EQ(test, pair_restart(pair), 0);
@@ -152,8 +202,10 @@ static void no_mark_no_io(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reads, 2);	/* the superblock */
 	KUNIT_EXPECT_EQ(test, lc_mark_epoch(pair->mark), ~0ULL);
 	mutex_lock(lc_super_lock(pair->super));
-	KUNIT_EXPECT_EQ(test, lc_mark_set_epoch(pair->mark, 4), 0);
-	KUNIT_EXPECT_EQ(test, lc_mark_check_unchanged(pair->mark), 0);
+	KUNIT_EXPECT_EQ(test, lc_mark_settle(pair->mark, &owner), 0);
+	KUNIT_EXPECT_EQ(test, owner, 0);
+	KUNIT_EXPECT_EQ(test, lc_mark_set_epoch(pair->mark, 4, 5), 0);
+	KUNIT_EXPECT_EQ(test, lc_mark_check_unchanged(pair->mark, "now"), 0);
 	mutex_unlock(lc_super_lock(pair->super));
 	KUNIT_EXPECT_EQ(test, lc_mark_abandon(pair->mark, NULL, 0), 0);
 	KUNIT_EXPECT_EQ(test, pair->nr_reads, reads);
@@ -223,7 +275,7 @@ static int set_epoch(struct pair *pair, u64 epoch)
 	int ret;
 
 	mutex_lock(lc_super_lock(pair->super));
-	ret = lc_mark_set_epoch(pair->mark, epoch);
+	ret = lc_mark_set_epoch(pair->mark, epoch, PAIR_OWNER);
 	mutex_unlock(lc_super_lock(pair->super));
 	return ret;
 }
@@ -281,6 +333,46 @@ static void failed_flush_beside_a_copy_counts(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, pair_story(pair), "m1 m0");
 }
 
+/* Both copies as the one that counts, whatever a start that was cut has left (T5). */
+static void settles(struct kunit *test)
+{
+	struct pair *pair = pair_create(test, LAYOUT_FRONT);
+	u64 owner;
+	u32 copy;
+
+	pair->mark_media.mark_seq++;
+	pair_put_mark(pair, 0);
+	pair->mark_media.mark_seq--;
+	one_behind(&pair->sb_media, &pair->mark_media);
+	pair_put_mark(pair, 1);
+	KUNIT_ASSERT_EQ(test, pair_restart(pair), 0);
+	mutex_lock(lc_super_lock(pair->super));
+	KUNIT_EXPECT_EQ(test, lc_mark_settle(pair->mark, &owner), 0);
+	mutex_unlock(lc_super_lock(pair->super));
+	KUNIT_EXPECT_EQ(test, owner, PAIR_OWNER);
+	KUNIT_EXPECT_STREQ(test, pair_story(pair), "m1 m0");
+	for (copy = 0; copy < 2; copy++) {
+		KUNIT_EXPECT_EQ(test, pair_get_mark(pair, copy), 0);
+		KUNIT_EXPECT_EQ(test, pair->mark_media.epoch, 3);
+		KUNIT_EXPECT_EQ(test, pair->mark_media.owner, PAIR_OWNER);
+	}
+}
+
+/* Another machine that starts the volume at the same moment is seen, whichever write it meets. */
+static void reads_back(struct kunit *test)
+{
+	struct pair *pair = pair_create(test, LAYOUT_FRONT);
+	u32 n;
+
+	for (n = 0; n < 2; n++) {
+		KUNIT_EXPECT_EQ(test, check_with(pair, LAYOUT_FRONT, one_behind), 0);
+		pair->intruding = n;
+		/* It wrote copy 0 before this start did: that one is the last. */
+		KUNIT_EXPECT_EQ(test, set_epoch(pair, 3), n ? -ESTALE : 0);
+		KUNIT_EXPECT_STREQ(test, pair_story(pair), "m1 m0");
+	}
+}
+
 /* With what is lost; once one copy says so, the cache is never replayed again (S1). */
 static void abandons(struct kunit *test)
 {
@@ -323,7 +415,7 @@ static void used_since(struct kunit *test)
 	} cases[] = {
 		{ NULL, 0 }, { earlier_write, 0 }, { later_write, -ESTALE }, { ahead, -ESTALE },
 		{ one_behind, -ESTALE }, { abandoned, -ESTALE }, { other_generation, -ESTALE },
-		{ other_cache, -ESTALE },
+		{ other_cache, -ESTALE }, { of_another_start, -ESTALE },
 	};
 	struct pair *pair = pair_create(test, LAYOUT_FRONT);
 	u32 i;
@@ -352,6 +444,8 @@ static struct kunit_case mark_cases[] = {
 	KUNIT_CASE(whole_copy_is_written_last),
 	KUNIT_CASE(failed_write_spares_the_whole_copy),
 	KUNIT_CASE(failed_flush_beside_a_copy_counts),
+	KUNIT_CASE(settles),
+	KUNIT_CASE(reads_back),
 	KUNIT_CASE(abandons),
 	KUNIT_CASE(used_since),
 	{}

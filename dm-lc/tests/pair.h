@@ -4,7 +4,8 @@
  *
  * The disks note each write in one list, so that a test sees the order of both.  They end a bio in
  * a worker, as a driver does in an interrupt.  One write may fail, and leaves a torn block: after
- * pair_restart() that is what a power cut leaves.
+ * pair_restart() that is what a power cut leaves.  Behind one write another machine may write the
+ * mark.
  */
 #ifndef LC_TESTS_PAIR_H
 #define LC_TESTS_PAIR_H
@@ -25,6 +26,9 @@
 #define PAIR_SSD_BYTES	(4ULL << 20)
 #define PAIR_WRITES	16
 #define PAIR_NONE	(~0U)
+#define PAIR_OWNER	0x31		/* of the superblock */
+#define PAIR_MARK_OWNER	0x21		/* of the mark when that life began */
+#define PAIR_INTRUDER	0x41
 #define PAIR_TORN	32		/* bytes: the checksum is new, most of the rest old */
 
 enum { SSD, HDD, NR_DISKS };
@@ -60,12 +64,16 @@ struct pair {
 	u32 nr_writes, nr_reads;
 	u32 failing;			/* number of a write in writes[], or PAIR_NONE */
 	u32 flushing;			/* the same; a FLUSH of somebody else fails behind it */
+	u32 intruding;			/* the same; another machine writes copy 0 of the mark, */
+	bool shared;			/* or the superblock, if it has that SSD, too */
 	u32 told;			/* failed writes of the superblock */
 	struct task_struct *teller;	/* of the last one */
 	char story[4 * PAIR_WRITES];
 };
 
 /* --- the disks ----------------------------------------------------------- */
+
+static void pair_intrude(struct pair *pair);
 
 static void pair_do_write(struct pair_disk *disk, struct bio *bio)
 {
@@ -83,6 +91,8 @@ static void pair_do_write(struct pair_disk *disk, struct bio *bio)
 		if (disk == &pair->disk[HDD])
 			lc_doubt_flush_failed(&pair->doubt);
 	}
+	if (pair->nr_writes == pair->intruding)
+		pair_intrude(pair);
 	if (pair->nr_writes < PAIR_WRITES)
 		pair->writes[pair->nr_writes++] = (struct pair_write) {
 			.disk = disk - pair->disk, .address = address, .opf = bio->bi_opf,
@@ -145,7 +155,7 @@ static inline struct block_device *pair_disk_create(struct pair *pair, u32 nr, u
 }
 
 /*
- * The writes since the last call, as "s1 s0 s2 m1 m0": copies of superblock and mark.  Behind a
+ * The writes since the last call, as "m1 m0 s1 s0 s2": copies of superblock and mark.  Behind a
  * write that lacks PREFLUSH or FUA there is a "!".
  */
 static inline const char *pair_story(struct pair *pair)
@@ -171,6 +181,7 @@ static inline const char *pair_story(struct pair *pair)
 	pair->nr_writes = 0;
 	pair->failing = PAIR_NONE;
 	pair->flushing = PAIR_NONE;
+	pair->intruding = PAIR_NONE;
 	return pair->story;
 }
 
@@ -206,6 +217,19 @@ static inline void pair_put_both(struct pair *pair)
 		if (pair->sb_media.mark_offset != LC_NO_MARK)
 			pair_put_mark(pair, copy);
 	}
+}
+
+static void pair_intrude(struct pair *pair)
+{
+	if (pair->shared) {
+		pair->sb_media = pair->sb;
+		pair->sb_media.owner = PAIR_INTRUDER;
+		pair_put_sb(pair, 0);
+		pair_put_sb(pair, 1);
+		return;
+	}
+	pair->mark_media.owner = PAIR_INTRUDER;
+	pair_put_mark(pair, 0);
 }
 
 static inline int pair_get_sb(struct pair *pair, u32 copy)
@@ -300,6 +324,8 @@ static inline void pair_format(struct pair *pair, enum formatted_layout layout)
 	sb->next_seq = 40;
 	sb->head_segment = 9;
 	sb->mark_epoch = layout == LAYOUT_NO_MARK ? 0 : 2;
+	sb->owner = PAIR_OWNER;
+	sb->mark_owner = PAIR_MARK_OWNER;
 	formatted_mark(sb, &pair->mark_media);
 }
 
@@ -313,6 +339,7 @@ static inline struct pair *pair_create(struct kunit *test, enum formatted_layout
 	pair->test = test;
 	pair->failing = PAIR_NONE;
 	pair->flushing = PAIR_NONE;
+	pair->intruding = PAIR_NONE;
 	for (i = 0; i < NR_DISKS; i++) {
 		pair->disk[i].pair = pair;
 		INIT_WORK(&pair->disk[i].work, pair_end_bio);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The superblock on a pair of disks: which copy counts, the order of writes, and what a failed or
- * torn one leaves (L1, L9, L10, F2, T1).
+ * torn one leaves (L1, L9, L10, F2, T1, T5).
  */
 #include <linux/string.h>
 
@@ -144,7 +144,7 @@ static void failed_flush_is_told_by_its_end(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, pair->teller);
 	KUNIT_EXPECT_PTR_NE(test, pair->teller, current);
 	pair_story(pair);
-	pair->failing = 2;
+	pair->failing = 4;
 	KUNIT_EXPECT_EQ(test, lc_super_begin_epoch(pair->super, pair->mark, 1, 40, 10), 0);
 	KUNIT_EXPECT_EQ(test, pair->told, 2);
 	KUNIT_EXPECT_PTR_NE(test, pair->teller, current);
@@ -168,7 +168,10 @@ static void failed_flush_beside_a_copy_counts(struct kunit *test)
 
 /* --- lives ----------------------------------------------------------------- */
 
-/* Superblock, then mark; the copies of the mark are those of the new life after that (T1). */
+/*
+ * The mark as it is, superblock, mark; the copies of the mark are those of the new life after that
+ * (T1), and superblock and mark have its owner (T5).
+ */
 static void superblock_before_mark(struct kunit *test)
 {
 	struct pair *pair = pair_create(test, LAYOUT_MOVED_HEAD);
@@ -177,7 +180,7 @@ static void superblock_before_mark(struct kunit *test)
 	pair_put_both(pair);
 	KUNIT_ASSERT_EQ(test, pair_restart(pair), 0);
 	KUNIT_EXPECT_EQ(test, lc_super_begin_epoch(pair->super, pair->mark, 1, 40, 10), 0);
-	KUNIT_EXPECT_STREQ(test, pair_story(pair), "s1 s0 s2 m1 m0");
+	KUNIT_EXPECT_STREQ(test, pair_story(pair), "m1 m0 s1 s0 s2 m1 m0");
 	KUNIT_EXPECT_EQ(test, pair_get_sb(pair, 2), 0);
 	KUNIT_EXPECT_EQ(test, pair_get_sb(pair, 0), 0);
 	KUNIT_EXPECT_EQ(test, pair->sb_media.epoch, 4);
@@ -186,8 +189,29 @@ static void superblock_before_mark(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair->sb_media.mark_epoch, 2);
 	KUNIT_EXPECT_EQ(test, pair_get_mark(pair, 1), 0);
 	KUNIT_EXPECT_EQ(test, pair->mark_media.epoch, 4);
+	KUNIT_EXPECT_EQ(test, pair->sb_media.mark_owner, PAIR_OWNER);
+	KUNIT_EXPECT_NE(test, pair->sb_media.owner, PAIR_OWNER);
+	KUNIT_EXPECT_NE(test, pair->sb_media.owner, 0);
+	KUNIT_EXPECT_EQ(test, pair->mark_media.owner, pair->sb_media.owner);
 	KUNIT_EXPECT_EQ(test, lc_super_set_tail(pair->super, 8, 33), 0);
 	KUNIT_EXPECT_EQ(test, pair->sb.mark_epoch, 4);
+}
+
+#define START_WRITES	7
+#define START_THIRD	4		/* the third superblock, which need not be written */
+
+/* A start of which the write @n is cut.  Return: what the next one says to the pair. */
+static int cut_start(struct pair *pair, u32 n)
+{
+	int ret;
+
+	pair_story(pair);
+	pair->failing = n;
+	ret = lc_super_begin_epoch(pair->super, pair->mark, 1, 40, 10);
+	KUNIT_EXPECT_EQ(pair->test, ret, n == START_THIRD ? 0 : -EIO);
+	KUNIT_EXPECT_EQ_MSG(pair->test, pair->nr_writes,
+			    n == START_THIRD ? START_WRITES : n + 1, "write %u", n);
+	return pair_restart(pair);
 }
 
 /* A power cut anywhere in a start leaves a pair that starts (L1, L9, L10). */
@@ -195,15 +219,65 @@ static void cut_start_can_be_repeated(struct kunit *test)
 {
 	u32 n;
 
-	for (n = 0; n < 5; n++) {
+	for (n = 0; n < START_WRITES; n++) {
 		struct pair *pair = started(test, LAYOUT_FRONT);
 
-		pair->failing = n;
-		KUNIT_EXPECT_EQ(test, lc_super_begin_epoch(pair->super, pair->mark, 1, 40, 10),
-				n == 2 ? 0 : -EIO);
-		KUNIT_EXPECT_EQ_MSG(test, pair->nr_writes, n == 2 ? 5 : n + 1, "write %u", n);
-		KUNIT_EXPECT_EQ_MSG(test, pair_restart(pair), 0, "write %u", n);
+		KUNIT_EXPECT_EQ_MSG(test, cut_start(pair, n), 0, "write %u", n);
 		KUNIT_EXPECT_LE(test, lc_mark_epoch(pair->mark), pair->sb.epoch);
+	}
+}
+
+/*
+ * Nor do two cuts in a row, also if a copy of the mark rots afterwards: whichever is left has an
+ * owner that the superblock knows (T5).  A copy that the cut tore is not one of two that are left.
+ */
+static void cut_starts_and_rot(struct kunit *test)
+{
+	struct pair *pair = started(test, LAYOUT_FRONT);
+	u32 i, n, k, copy;
+
+	for (i = 0; i < START_WRITES * START_WRITES * 2; i++) {
+		n = i / 2 / START_WRITES;
+		k = i / 2 % START_WRITES;
+		copy = i % 2;
+		pair_format(pair, LAYOUT_FRONT);
+		pair_put_both(pair);
+		KUNIT_ASSERT_EQ(test, pair_restart(pair), 0);
+		cut_start(pair, n);
+		cut_start(pair, k);
+		if (pair_get_mark(pair, !copy))
+			continue;
+		pair_spoil(pair_mark_at(pair, copy));
+		KUNIT_EXPECT_EQ_MSG(test, pair_restart(pair), 0, "writes %u and %u, copy %u", n, k,
+				    copy);
+	}
+}
+
+static void other_owner(struct lc_sb *sb)
+{
+	sb->owner = PAIR_INTRUDER;
+}
+
+/* Another machine has started the volume while this one replayed the log: nothing is written. */
+static void used_during_the_start(struct kunit *test)
+{
+	struct pair *pair = started(test, LAYOUT_FRONT);
+	u32 i;
+
+	for (i = 0; i < 4; i++) {
+		pair_format(pair, LAYOUT_FRONT);
+		pair_put_both(pair);
+		KUNIT_ASSERT_EQ(test, pair_restart(pair), 0);
+		pair->mark_media.mark_seq += i == 0;
+		if (i == 1)
+			pair->mark_media.owner = PAIR_INTRUDER;
+		pair->sb_media.sb_seq += i == 2;
+		if (i == 3)
+			other_owner(&pair->sb_media);
+		pair_put_both(pair);
+		KUNIT_EXPECT_EQ_MSG(test, lc_super_begin_epoch(pair->super, pair->mark, 1, 40, 10),
+				    -ESTALE, "case %u", i);
+		KUNIT_EXPECT_STREQ(test, pair_story(pair), "");
 	}
 }
 
@@ -333,7 +407,7 @@ static void used_since(struct kunit *test)
 		int ret;
 	} cases[] = {
 		{ other_generation, -ESTALE }, { other_cache, -ESTALE }, { other_life, -ESTALE },
-		{ later_write, -ESTALE }, { earlier_write, 0 },
+		{ later_write, -ESTALE }, { earlier_write, 0 }, { other_owner, -ESTALE },
 	};
 	struct pair *pair = started(test, LAYOUT_FRONT);
 	struct lc_sb *sb = &pair->sb_media;
@@ -357,6 +431,22 @@ static void used_since(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, pair_story(pair), "");
 }
 
+/* Another machine that starts the same two devices is seen, whichever of them it wrote last. */
+static void started_by_two(struct kunit *test)
+{
+	u32 shared;
+
+	for (shared = 0; shared < 2; shared++) {
+		struct pair *pair = started(test, LAYOUT_FRONT);
+
+		pair->intruding = START_WRITES - 1;
+		pair->shared = shared;
+		KUNIT_EXPECT_EQ(test, lc_super_begin_epoch(pair->super, pair->mark, 1, 40, 10),
+				-ESTALE);
+		KUNIT_EXPECT_STREQ(test, pair_story(pair), "m1 m0 s1 s0 s2 m1 m0");
+	}
+}
+
 static struct kunit_case super_cases[] = {
 	KUNIT_CASE(later_copy_counts),
 	KUNIT_CASE(one_good_copy_is_enough),
@@ -368,6 +458,9 @@ static struct kunit_case super_cases[] = {
 	KUNIT_CASE(failed_flush_beside_a_copy_counts),
 	KUNIT_CASE(superblock_before_mark),
 	KUNIT_CASE(cut_start_can_be_repeated),
+	KUNIT_CASE(cut_starts_and_rot),
+	KUNIT_CASE(used_during_the_start),
+	KUNIT_CASE(started_by_two),
 	KUNIT_CASE(too_old_for_a_life),
 	KUNIT_CASE(lanes_are_remembered),
 	KUNIT_CASE(empty_log_begins_at_the_next_segment),

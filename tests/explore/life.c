@@ -83,22 +83,26 @@ static int flush_and_wait(enum disk_id disk)
 	return flush_told(disk, NULL, NULL);
 }
 
-/* Superblocks, then marks, are all a start may write; of front copies and marks either first. */
+/*
+ * Marks, superblocks, and marks again are all a start may write; of front copies and marks either
+ * first.
+ */
 static void check_start_write(enum disk_id disk, u64 address)
 {
 	const struct lc_sb *sb = &world->vol->c.sb;
 	u32 n = world->life->nr_meta++;
 	u32 marks = sb->mark_offset != LC_NO_MARK ? 2 : 0;
+	bool super = n >= marks && n < marks + LC_SB_COPIES;
 	u64 a, b;
 
-	if (n < LC_SB_COPIES) {
-		a = lc_format_sb_address(&sb->geo, n);
-		b = n < 2 ? lc_format_sb_address(&sb->geo, !n) : a;
+	if (super) {
+		a = lc_format_sb_address(&sb->geo, n - marks);
+		b = n - marks < 2 ? lc_format_sb_address(&sb->geo, !(n - marks)) : a;
 	} else {
 		a = lc_format_mark_address(sb->mark_offset, 0);
 		b = lc_format_mark_address(sb->mark_offset, 1);
 	}
-	if (n >= LC_SB_COPIES + marks || disk != (n < LC_SB_COPIES ? SSD : HDD) ||
+	if (n >= marks + LC_SB_COPIES + marks || disk != (super ? SSD : HDD) ||
 	    (address != a && address != b))
 		trouble(BAD_MEDIA, "the start wrote at byte %llu of the %s", address,
 			disk == SSD ? "SSD" : "HDD");

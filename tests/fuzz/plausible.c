@@ -526,6 +526,8 @@ static void write_ends(struct maker *k)
 	struct lc_mark raw_mark;
 	unsigned int copy;
 
+	k->sb.owner = rnd(k, 2);	/* 0: not known */
+	k->sb.mark_owner = rnd(k, 2);
 	for (copy = 0; copy < LC_SB_COPIES; copy++) {
 		lc_sb_encode(&k->sb, copy, &raw);
 		put(k, MEDIUM_SSD, lc_format_sb_address(&k->sb.geo, copy), &raw);

@@ -355,7 +355,8 @@ static void look_at_ends(const struct volume *v)
 	EXPECT(sb->epoch <= half && v->next_seq < half && v->next_segment < half);
 	EXPECT(v->next_segment >= sb->tail_segment);
 	EXPECT(v->next_segment - sb->tail_segment <= sb->geo.nr_segments);
-	EXPECT(kernel.nr_writes == LC_SB_COPIES + (sb->mark_offset == LC_NO_MARK ? 0 : 2));
+	EXPECT(kernel.nr_writes == LC_SB_COPIES + (sb->mark_offset == LC_NO_MARK ? 0 : 4));
+	EXPECT(sb->owner);
 	EXPECT(!kernel.nr_outside);
 }
 

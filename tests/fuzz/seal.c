@@ -46,6 +46,9 @@ static const struct field superblock_fields[] = {
 	FIELD(lc_superblock, nr_lives), TABLE(lc_superblock, lives, LC_SB_LIVES, epoch),
 	TABLE(lc_superblock, lives, LC_SB_LIVES, first_seq), FIELD(lc_superblock, mark_epoch),
 	FIELD(lc_superblock, clean_epoch),
+	FIELD(lc_superblock, warm_segment), FIELD(lc_superblock, warm_ahead),
+	FIELD(lc_superblock, warm_epoch), FIELD(lc_superblock, owner),
+	FIELD(lc_superblock, mark_owner),
 	{ "samples", offsetof(struct lc_superblock, samples), 4, 4, LC_SB_SAMPLES },
 };
 
@@ -55,7 +58,8 @@ static const struct field mark_fields[] = {
 	FIELD(lc_mark, state), FIELD(lc_mark, epoch), FIELD(lc_mark, volume_sectors),
 	FIELD(lc_mark, data_offset), FIELD(lc_mark, nr_lost), FIELD(lc_mark, csum_type),
 	FIELD(lc_mark, label), TABLE(lc_mark, lost, LC_MARK_LOST, sector),
-	TABLE(lc_mark, lost, LC_MARK_LOST, nr_sectors),
+	TABLE(lc_mark, lost, LC_MARK_LOST, nr_sectors), FIELD(lc_mark, head_offset),
+	FIELD(lc_mark, owner),
 };
 
 static const struct field record_fields[] = {

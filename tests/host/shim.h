@@ -388,6 +388,10 @@ extern u64 shim_now;
 #define time_after(a, b)	((long)((b) - (a)) < 0)
 #define time_after_eq(a, b)	((long)((a) - (b)) >= 0)
 
+/* No two are alike, and nothing that a seed decides depends on them. */
+extern u64 shim_random;
+#define get_random_u64()	(++shim_random)
+
 struct shim_utsname {
 	char nodename[16];
 };

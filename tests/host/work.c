@@ -7,6 +7,7 @@
 LIST_HEAD(shim_works);
 int shim_atomic;
 u64 shim_now;
+u64 shim_random;
 
 bool shim_queue(struct workqueue_struct *wq, struct work_struct *work, unsigned long delay)
 {

@@ -422,6 +422,11 @@ def test_detach_refuses(world):
     mklog(world.ssd.path, "sb epoch=1\n")
     expect(world.detach(), 1, "name the right devices")
     assert world.hdd.digest() == before
+    facts = f"volume={END // 512} epoch=2 clean=1 next=1 head=1"
+    mklog(world.ssd.path, f"sb {facts} owner=7\nmark file={world.hdd.path} owner=8\n")
+    before = world.hdd.digest()
+    expect(world.detach(), 1, "with a copy of this cache in life 2")
+    assert world.hdd.digest() == before
 
 
 def test_what_stays_recognised_is_not_attached(world):

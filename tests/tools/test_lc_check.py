@@ -469,6 +469,47 @@ def test_check_start_that_was_cut(image, tmp_path):
     expect(check(disk, "--backing", hdd.path), 0)
 
 
+@pytest.mark.parametrize("facts, mark, code", [
+    ("epoch=3 owner=7 mark_owner=6", "epoch=3 owner=7", 0),
+    ("epoch=3 owner=7 mark_owner=6", "epoch=1 owner=6", 0),
+    ("epoch=3 owner=7 mark_owner=6", "epoch=3 owner=6", 4),
+    ("epoch=3 owner=7 mark_owner=6", "epoch=1 owner=7", 4),
+    ("epoch=3", "epoch=3 owner=6", 0),
+    ("epoch=3 owner=7 mark_owner=6", "epoch=3", 0),
+])
+def test_check_copy_of_the_ssd(image, tmp_path, facts, mark, code):
+    """Another copy of it went on: said, and not repaired.  Without owners nothing tells."""
+    hdd = Disk(tmp_path / "hdd", 513 * MIB)
+    log = LOG.replace("sb epoch=1 first=1", f"sb {facts} first=5 mark_epoch=1")
+    disk = image(log.replace("\ndata", "\ndata epoch=1 first=1") + f"mark file={hdd.path} {mark}\n")
+    before = [disk.digest(), hdd.digest()]
+    done = expect(check(disk, "--repair", "--backing", hdd.path), code)
+    assert ("went on without this one" in done.out) == bool(code), done.out
+    assert [disk.digest(), hdd.digest()] == before
+    if code:
+        expect(check(disk, "--this-copy", "--backing", hdd.path), 4)
+        assert [disk.digest(), hdd.digest()] == before
+        expect(check(disk, "--repair", "--this-copy", "--backing", hdd.path), 1)
+        expect(check(disk, "--backing", hdd.path), 0)
+        assert hdd.digest() == before[1], "the mark was changed"
+
+
+@pytest.mark.parametrize("owner", [0, 7])
+def test_check_bad_checkpoint_keeps_the_pair(image, tmp_path, owner):
+    """The life that a repair begins follows that of the mark, which keeps its owner."""
+    hdd = Disk(tmp_path / "hdd", 513 * MIB)
+    with_hdd = ("--backing", hdd.path)
+    lines = CLEAN.replace("first=9", f"first=5 owner={owner}")
+    disk = image(lines + f"mark file={hdd.path} owner=7\n")
+    assert check(disk, *with_hdd).code == 0
+    disk.write(dump(disk.path)["superblock"]["ckpt_offset"] + 70, b"rot")
+    assert check(disk, "--repair", *with_hdd).code == 1
+    now = dump(disk.path)["superblock"]
+    assert check(disk, *with_hdd).code == 0 and now["epoch"] == 3
+    assert now["mark_owner"] == f"{owner:016x}" and now["owner"] != f"{7:016x}"
+    assert bool(int(now["owner"], 16)) == bool(owner)
+
+
 @pytest.mark.parametrize("nr_lost, said, suspect", [(2, 2, 0), (224, 224, 0), (0xffffffff, 0, 1)])
 def test_check_says_what_the_mark_lost(image, tmp_path, nr_lost, said, suspect):
     """Each range; or once that there is no list, instead of one nobody wrote."""

@@ -71,6 +71,9 @@ def mark(pair, facts="", **values):
     (lambda p: mark(p, "clean=1", epoch=4), "was used in life 5"),
     (lambda p: mark(p, "mark_epoch=4", epoch=3), "was used in life 4"),
     (lambda p: mark(p, "clean_epoch=3", epoch=1), "was used in life 3"),
+    (lambda p: mark(p, "owner=7", epoch=5, owner=8),
+     "mark is of life 5 and owner 8, the superblock of life 5 and owner 7"),
+    (lambda p: mark(p, "owner=7 mark_owner=6", epoch=4, owner=7), "with a copy of this cache"),
     (lambda p: mark(p, epoch=5, forge=f"{MARK_VERSION_AT}:0"), "mark version 0"),
     (lambda p: None, "not formatted"),
     (lambda p: make_newer(*p), "newer dm-lc"),
@@ -78,7 +81,8 @@ def mark(pair, facts="", **values):
      "when it was formatted"),
     (lambda p: mklog(p[0].path, "sb copies=2\n"), "superblock is damaged"),
 ], ids=["wrong", "abandoned", "mark-ahead", "old-clean", "old-drained", "old-stopped",
-        "mark-version", "unformatted", "newer", "smaller", "no-superblock"])
+        "forked", "forked-earlier", "mark-version", "unformatted", "newer", "smaller",
+        "no-superblock"])
 def test_resume_refuses(pair, fake, prepare, says):
     """With reason; nothing is created and nothing written."""
     prepare(pair)

@@ -9,13 +9,14 @@
  *   sb     segment=65536 csum=1|2 epoch= first= tail= tail_segment= clean=0|1 long_sums=0|1
  *          next= head= items= generation= sb_seq= volume= copies=0,1,2 lanes=0|1
  *          mark_epoch= clean_epoch= warm= no_mark=0|1 promoted=0|1
+ *          owner= mark_owner=
  *          text=offset:hex (at most 64 bytes, into each copy)
  *   data   segment= slot= seq= epoch= first= durable= cut= lane= blocks=1,2,3 mask= lost=
  *          torn=0|1
  *   group  segment= slot= seq= epoch= first= blocks=1,2,- mask= torn=0|1; -: a hole
  *   range  segment= slot= seq= epoch= first= durable= cut= lane= block= count= type=3|4|5
  *   ckpt   items=slot:block:flags,... cuts=slot:seq,...
- *   mark   file= epoch= state=1|2 offset= nr_lost= text=
+ *   mark   file= epoch= state=1|2 offset= nr_lost= owner= text=
  *
  * "sb" comes first.  Data slot of block b in seq s is filled with (b * 31 + s) & 0xff.
  * With torn=1 no slot is what its checksum says.
@@ -147,6 +148,8 @@ static void make_sb(void)
 	sb.mark_epoch = number("mark_epoch", 0);
 	sb.clean_epoch = number("clean_epoch", 0);
 	sb.warm_segment = number("warm", 0);
+	sb.owner = number("owner", 0);
+	sb.mark_owner = number("mark_owner", 0);
 	if (number("lanes", 0))
 		sb.incompat |= LC_INCOMPAT_LANES;
 	if (number("promoted", 0))
@@ -282,6 +285,7 @@ static void make_mark(void)
 	formatted_mark(&sb, &mark);
 	mark.state = number("state", mark.state);
 	mark.epoch = number("epoch", mark.epoch);
+	mark.owner = number("owner", mark.owner);
 	mark.nr_lost = number("nr_lost", 0);
 	for (i = 0; i < LC_MARK_LOST && i < mark.nr_lost; i++)
 		mark.lost[i] = (struct lc_lost){ .sector = i * 64, .nr_sectors = 8 };
