@@ -18,6 +18,7 @@ import typing
 
 import pytest
 
+from cases import kunit as suites
 from checks import test_check
 from lclib import dm, kmsg, pattern, registry, states, status, wait
 from lib import apt, frozen, guests, host, kernels, payload, series, server, serverroot, times, vm
@@ -680,6 +681,19 @@ def test_suite_of_the_server_guest(monkeypatch):
         monkeypatch.setenv("LC_SUITE", name)
         with pytest.raises(RuntimeError, match=f"LC_SUITE={name}: no suite"):
             serverroot.image()
+
+
+@pytest.mark.parametrize("dash", ["", "- "], ids=["new", "6.1"])
+def test_ktap_of_each_kernel(dash):
+    """A suite that is not ok, or of which one test is not, or that ran none, fails."""
+    ktap = f"    ok 1 {dash}one\n    ok 2 {dash}two # SKIP no disk\nok 1 {dash}dm_lc_x\n"
+    ctx = types.SimpleNamespace(figures={})
+    ctx.figure = ctx.figures.__setitem__
+    suites.verdict(ctx, ktap, "dm_lc_x")
+    assert ctx.figures == {"tests": 2, "not run": ["two: no disk"]}
+    for old, new in (("    ok 1", "    not ok 1"), ("\nok 1", "\nnot ok 1"), ("    ", "  ")):
+        with pytest.raises(AssertionError, match="dm_lc_x"):
+            suites.verdict(ctx, ktap.replace(old, new), "dm_lc_x")
 
 
 @pytest.mark.parametrize(("counts", "text"), [

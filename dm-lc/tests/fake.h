@@ -92,13 +92,7 @@ struct fake_options {
 static inline int fake_disk_create(struct fake *fake, u64 bytes,
 				   const struct fake_options *options)
 {
-	struct queue_limits limits = {
-		.features = (options->through ? 0 : BLK_FEAT_WRITE_CACHE) |
-			    (options->fua ? BLK_FEAT_FUA : 0),
-		.max_segments = 8,
-		.max_hw_sectors = 256,
-	};
-	struct gendisk *disk = blk_alloc_disk(&limits, NUMA_NO_NODE);
+	struct gendisk *disk = lc_test_disk(8, 256, !options->through, options->fua);
 	int ret;
 
 	if (IS_ERR(disk))

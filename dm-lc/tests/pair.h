@@ -131,14 +131,14 @@ static const struct block_device_operations pair_disk_ops = {
 
 static inline struct block_device *pair_disk_create(struct pair *pair, u32 nr, u64 bytes)
 {
-	struct queue_limits limits = { .features = BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA };
 	struct pair_disk *disk = &pair->disk[nr];
 	static u32 number;
 	struct gendisk *gd;
+	int ret;
 
 	disk->bytes = kvzalloc(bytes, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(pair->test, disk->bytes);
-	gd = blk_alloc_disk(&limits, NUMA_NO_NODE);
+	gd = lc_test_disk(0, 0, true, true);
 	KUNIT_ASSERT_FALSE(pair->test, IS_ERR(gd));
 	snprintf(gd->disk_name, DISK_NAME_LEN, "lc-test%u", number++);
 	gd->fops = &pair_disk_ops;
@@ -146,10 +146,10 @@ static inline struct block_device *pair_disk_create(struct pair *pair, u32 nr, u
 	/* Hidden: nobody but us finds it, nothing scans it. */
 	gd->flags |= GENHD_FL_HIDDEN | GENHD_FL_NO_PART;
 	set_capacity(gd, bytes >> SECTOR_SHIFT);
-	if (add_disk(gd)) {
+	ret = add_disk(gd);
+	if (ret)
 		put_disk(gd);
-		KUNIT_FAIL_AND_ABORT(pair->test, "no disk");
-	}
+	KUNIT_ASSERT_EQ(pair->test, ret, 0);
 	disk->gd = gd;
 	return gd->part0;
 }

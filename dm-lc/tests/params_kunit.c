@@ -14,11 +14,12 @@
 static int parse(struct kunit *test, struct lc_params *params, const char *line,
 		 const char **error)
 {
-	char *text = kunit_kstrdup(test, line, GFP_KERNEL), *word;
+	char *text = kunit_kzalloc(test, strlen(line) + 1, GFP_KERNEL), *word;
 	char *argv[MAX_WORDS];
 	unsigned int argc = 0;
 
 	KUNIT_ASSERT_NOT_NULL(test, text);
+	memcpy(text, line, strlen(line));
 	while ((word = strsep(&text, " "))) {
 		if (*word && argc < MAX_WORDS)
 			argv[argc++] = word;

@@ -422,7 +422,6 @@ static void flush_failed_meanwhile(struct kunit *test)
 static void through_no_more(struct kunit *test)
 {
 	struct fake *fake = fake_create(test, &through_options);
-	struct queue_limits limits;
 	struct fake_io *one, *two;
 	struct bio *bio;
 
@@ -433,9 +432,7 @@ static void through_no_more(struct kunit *test)
 	bio = fake_take(fake, 2);
 	fake_finish(fake, 1, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, one->ended, 0);
-	limits = queue_limits_start_update(fake->disk->queue);
-	limits.features |= BLK_FEAT_WRITE_CACHE;
-	KUNIT_ASSERT_EQ(test, queue_limits_commit_update(fake->disk->queue, &limits), 0);
+	lc_test_write_cache(fake->disk);
 	fake_end(bio, BLK_STS_OK);
 	KUNIT_EXPECT_EQ(test, fake_durable(fake), 1);
 	KUNIT_EXPECT_EQ(test, two->ended, FAKE_PENDING);

@@ -138,9 +138,11 @@ def relocate_headers(root, home):
 
 # ------------------------------------------------------- built from source
 
-def build(name):
-    """The newest kernel source on offer with base.config and <name>.config."""
-    fragments = [CONFIGS / "base.config", CONFIGS / f"{name}.config"]
+def build(name, config=None, suites=SOURCE_SUITES, package=r"linux-source-\d+\.\d+"):
+    """The newest kernel source of that name on offer with base.config and <config>.config, which
+    is <name>.config if not given.
+    """
+    fragments = [CONFIGS / "base.config", CONFIGS / f"{config or name}.config"]
     key = host.digest(*fragments, RECIPE, host.codename(), newest_clang())
     top = host.cache() / "kernels"
 
@@ -152,7 +154,7 @@ def build(name):
     done = built()
     if not done:
         with host.locked(f"kernel-{name}"):
-            done = built() or [build_newest(name, key, fragments)]
+            done = built() or [build_newest(name, key, fragments, suites, package)]
     tree = done[-1].parent
     host.keep(tree, f"{name}-*")
     release = done[-1].read_text(encoding="ascii").strip()
@@ -160,13 +162,13 @@ def build(name):
                   tree / "gcc", tree / "clang")
 
 
-def build_newest(name, key, fragments):
+def build_newest(name, key, fragments, suites, package):
     """Fetch, configure and build; returns the file that says it is whole."""
-    source = apt.PrivateApt("source", SOURCE_SUITES)
+    source = apt.PrivateApt("source" if suites is SOURCE_SUITES else f"source-{name}", suites)
     source.update()
-    offers = source.names(r"linux-source-\d+\.\d+")
+    offers = source.names(package)
     if not offers:
-        raise RuntimeError("no linux-source-* on offer in " + " ".join(SOURCE_SUITES))
+        raise RuntimeError(f"no {package} on offer in " + " ".join(suites))
     package = offers[-1]
     version = source.candidate(package)
     final = host.cache() / "kernels" / f"{name}-{version.replace('/', '_').replace('~', '-')}-{key}"
@@ -223,7 +225,9 @@ def merged(fragments):
 
 def compile_tree(name, tree, out, fragments, log):
     """Build image and modules into out; keep a tree for outside modules per compiler."""
-    make = ["nice", "make", "-C", tree, "-s", f"-j{host.jobs()}", "LOCALVERSION=",
+    # Of the same source there may be a Debian kernel beside it.
+    local = "-kunit" if name.startswith("kunit-") else ""
+    make = ["nice", "make", "-C", tree, "-s", f"-j{host.jobs()}", f"LOCALVERSION={local}",
             *arch_words(name)]
     image = IMAGES.get(name, "bzImage")
     configure(tree, fragments, make, log)
@@ -277,9 +281,9 @@ def newest_clang():
 @functools.lru_cache
 def get(name):
     """The kernel of that name, fetched or built if it is not there yet."""
-    if name == "stock" and os.environ.get("LC_SUITE"):
+    if name in ("stock", "debug") and os.environ.get("LC_SUITE"):
         from . import series  # pylint: disable=import-outside-toplevel,cyclic-import
-        return series.kernel(os.environ["LC_SUITE"])
+        return (series.kernel if name == "stock" else series.kunit)(os.environ["LC_SUITE"])
     if name == "stock":
         return installed_stock() or fetched_stock()
     return build(name)

@@ -5,6 +5,7 @@ A kernel comes with its suite's compiler and headers: a root of that suite, in w
 By hand: `cd tests && /usr/bin/python3 -m lib.series [SUITE]`.
 """
 
+import dataclasses
 import functools
 import os
 import pathlib
@@ -107,6 +108,15 @@ def kernel(suite):
                  if path.exists())
     return kernels.Kernel("stock", release, image, tree, kdir, kdir,
                           inside(home / "root"))
+
+
+def kunit(suite):
+    """A kernel of a suite's series, built here with KUnit, which Debian's own lack; it takes the
+    place of the debug kernel.
+    """
+    name = re.match(r"\d+\.\d+", offered(suite))[0]
+    built = kernels.build(f"kunit-{name}", "kunit", SUITES[suite], f"linux-source-{name}")
+    return dataclasses.replace(built, name="debug")
 
 
 def inside(root):
