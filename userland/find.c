@@ -379,27 +379,36 @@ char *backing_find_half(const struct lc_sb *sb, const struct device *ssd, bool q
 
 /* How far the cache on a device has come. */
 struct progress {
+	bool fits;		/* its hard disk is there; looked for only if there is a choice */
 	u64 epoch, sb_seq;
 };
 
+/* A copy that was left behind may have the higher epoch; the disk does not fit it then (T5). */
 static int compare(const struct progress *a, const struct progress *b)
 {
+	if (a->fits != b->fits)
+		return a->fits ? 1 : -1;
 	if (a->epoch != b->epoch)
 		return a->epoch < b->epoch ? -1 : 1;
 	return a->sb_seq < b->sb_seq ? -1 : a->sb_seq > b->sb_seq;
 }
 
-static bool read_progress(const char *path, struct progress *progress)
+static bool read_progress(const char *path, bool choice, struct progress *progress)
 {
 	const struct lc_sb *sb = NULL;
 	struct device dev;
 	struct image img;
+	char *hdd = NULL;
 
 	if (device_open(&dev, path, DEVICE_QUIET))
 		return false;
 	if (!image_read(&img, &dev))
 		sb = image_sb(&img);
 	if (sb) {
+		if (choice)
+			hdd = backing_find_half(sb, &dev, true);
+		progress->fits = hdd;
+		free(hdd);
 		progress->epoch = sb->epoch;
 		progress->sb_seq = sb->sb_seq;
 	}
@@ -418,20 +427,26 @@ static const char *one_of(const char *a, const char *b)
 	return held(a) ? b : a;
 }
 
+static bool is_cache_of(const struct half *half, const char *uuid)
+{
+	return half->cache && !strcmp(half->uuid, uuid);
+}
+
 char *cache_find(const char *link, const char *uuid)
 {
 	const char *best = NULL, *rival = NULL, *path;
 	struct progress far = { 0 }, got;
 	struct halves halves;
 	char *found = NULL;
-	size_t i;
+	size_t i, nr = 0;
 	int order;
 
 	halves_find(&halves);
+	for (i = 0; i < halves.nr; i++)
+		nr += is_cache_of(&halves.list[i], uuid);
 	for (i = 0; i < halves.nr; i++) {
 		path = halves.list[i].path;
-		if (!halves.list[i].cache || strcmp(halves.list[i].uuid, uuid) ||
-		    !read_progress(path, &got))
+		if (!is_cache_of(&halves.list[i], uuid) || !read_progress(path, nr > 1, &got))
 			continue;
 		order = best ? compare(&got, &far) : 1;
 		if (order > 0) {

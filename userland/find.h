@@ -33,8 +33,8 @@ char *backing_find_half(const struct lc_sb *sb, const struct device *ssd, bool q
 
 /*
  * The SSD of the pair of @uuid, which @link names.  A copy of the SSD has the same link: the device
- * counts whose cache has come farthest.  Return: its path, to be freed, or NULL after complaining,
- * if there are two.
+ * counts whose hard disk is attached, and of those the one whose cache has come farthest.  Return:
+ * its path, to be freed, or NULL after complaining, if there are two.
  */
 char *cache_find(const char *link, const char *uuid);
 

@@ -263,6 +263,21 @@ def test_resume_takes_no_copy(pair, disks, fake):
         assert f"{number(hdd)} {number(ssd)}" in fake.log()[-1]
 
 
+def test_link_to_a_copy_that_was_left_behind(pair, disks, fake):
+    """Of two SSDs the one that the hard disk fits is taken, though the other says a later life."""
+    left = disks("left", pair[0].size)
+    mark(pair, "owner=8 mark_owner=5", epoch=5, owner=8)
+    mklog(left.path, f"sb epoch=6 owner=7 mark_owner=6 volume={95 * 2048}\n")
+    uuid = dump(left.path)["superblock"]["cache_uuid"]
+    for link in (left, pair[0]):
+        with by_lc(f"{uuid}.cache", link) as cache, by_lc(f"{uuid}.backing", pair[1]) as backing:
+            assert fake.tool("resume", "lc0", cache, backing).code == 0
+            assert f"{number(pair[1])} {number(pair[0])}" in fake.log()[-1]
+            assert fake.tool("remove", "--no-drain", "lc0").code == 0
+    with by_lc(f"{uuid}.backing", pair[1]) as backing:
+        expect(fake.tool("resume", "lc0", left.dev, backing), 1, "with a copy of this cache")
+
+
 def test_link_of_another_pair(pair, disks, fake):
     """The hard disk of a line's UUID is the one of that UUID, whatever the SSD is."""
     assert lc_format(pair).code == 0
