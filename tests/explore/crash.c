@@ -226,6 +226,8 @@ static void draw_old(struct crash *crash, const struct rng *rng)
 	if (world->params.layout == LAYOUT_NO_MARK || !world->nr_past || !chance(&mine, 10))
 		return;
 	crash->old = chance(&mine, 60) ? OLD_HDD : OLD_SSD;
+	if (crash->old == OLD_SSD && chance(&mine, 50))
+		crash->old = chance(&mine, 60) ? OLD_FORK : OLD_FORKS;
 	/* The last ones are those that nearly fit. */
 	crash->old_arg = chance(&mine, 50) ? world->nr_past - 1 : rnd(&mine, world->nr_past);
 }
@@ -473,6 +475,27 @@ static void rot(const struct crash *crash, struct life *next)
 	next->base[disk].pages[page] = bad;
 }
 
+/*
+ * The copy was used for a start of its own, which was cut between superblock and mark.  Such a start
+ * sees what the start of that life saw, so its superblock is the same, but for the owner (T5).
+ */
+static void fork_ssd(const struct crash *crash, struct life *next)
+{
+	struct lc_sb sb = world->past[crash->old_arg].sb;
+	u32 i;
+
+	say("       which %s", crash->old == OLD_FORK ? "was started" : "was started twice");
+	sb.owner = ~sb.owner;
+	sb.epoch += crash->old == OLD_FORKS;
+	for (i = 0; i < LC_SB_COPIES; i++) {
+		struct dpage *page = dpage_new();
+
+		memset(page->tags, 0xff, sizeof(page->tags));
+		lc_sb_encode(&sb, i, (struct lc_superblock *)page->bytes);
+		next->base[SSD].pages[lc_format_sb_address(&sb.geo, i) >> LC_SLOT_SHIFT] = page;
+	}
+}
+
 static void put_back(const struct crash *crash, struct life *next)
 {
 	enum disk_id disk = crash->old == OLD_HDD ? HDD : SSD;
@@ -481,6 +504,8 @@ static void put_back(const struct crash *crash, struct life *next)
 	    crash->old_arg);
 	memcpy(next->base[disk].pages, world->past[crash->old_arg].disks[disk].pages,
 	       world->disk_pages[disk] * sizeof(void *));
+	if (crash->old == OLD_FORK || crash->old == OLD_FORKS)
+		fork_ssd(crash, next);
 }
 
 /**

@@ -51,8 +51,8 @@ static struct {
 #define KINDS(KIND) \
 	KIND(clean) KIND(warm) KIND(torn) KIND(rot) KIND(refused) KIND(in_start) \
 	KIND(rewritten) KIND(skips) KIND(tombstones) KIND(wraps) KIND(old_format) KIND(lanes) \
-	KIND(cuts) KIND(old_cuts) KIND(old_hdd) KIND(old_ssd) KIND(old_taken) KIND(unreadable) \
-	KIND(moved_head) KIND(cut_runs) KIND(cut_discards) KIND(direct) KIND(waits) KIND(met) \
+	KIND(cuts) KIND(old_cuts) KIND(old_hdd) KIND(old_ssd) KIND(forks) KIND(old_taken) \
+	KIND(unreadable) KIND(moved_head) KIND(cut_runs) KIND(cut_discards) KIND(direct) KIND(waits) KIND(met) \
 	KIND(left_open) KIND(again) KIND(merges) KIND(solid) KIND(through) KIND(parked) \
 	KIND(slept) KIND(relogged) KIND(reading) KIND(settled) KIND(around) \
 	KIND(entered) KIND(reads) KIND(promoted) KIND(written_through) \
@@ -233,6 +233,7 @@ static void count(const struct life *life, const struct crash *crash, const stru
 	seen.in_start += crash->at < life->started;
 	seen.old_hdd += crash->old == OLD_HDD;
 	seen.old_ssd += crash->old == OLD_SSD;
+	seen.forks += crash->old == OLD_FORK || crash->old == OLD_FORKS;
 	seen.old_taken += crash->old && !ret;
 	seen.moved_head += world->params.layout == LAYOUT_MOVED_HEAD;
 	seen.through += world->params.through;

@@ -293,6 +293,7 @@ void life_remember(const struct life *life)
 	if (life->carried || world->nr_past == ARRAY_SIZE(world->past))
 		return;
 	world->nr_past++;
+	past->sb = world->vol->c.sb;
 	for (d = 0; d < NR_DISKS; d++)
 		memcpy(past->disks[d].pages, life->base[d].pages,
 		       world->disk_pages[d] * sizeof(void *));

@@ -37,6 +37,7 @@ static const char *const rot_names[NR_ROTS] = {
 
 static const char *const old_names[NR_OLDS] = {
 	[OLD_NONE] = "none", [OLD_HDD] = "hdd", [OLD_SSD] = "ssd",
+	[OLD_FORK] = "fork", [OLD_FORKS] = "forks",
 };
 
 /* --- doing it -------------------------------------------------------------------- */

@@ -225,6 +225,7 @@ struct life {
 /* The disks before a life that was lived on: somebody may have kept a copy of one. */
 struct past {
 	struct image disks[NR_DISKS];
+	struct lc_sb sb;	/* of the start of that life, which another copy may have seen, too */
 };
 
 /* --- a crash ---------------------------------------------------------------- */
@@ -244,7 +245,12 @@ struct fate {
 
 enum rot_kind { ROT_NONE, ROT_HEADER, ROT_SUPERBLOCK, ROT_MARK, ROT_CHECKPOINT, NR_ROTS };
 
-enum old_kind { OLD_NONE, OLD_HDD, OLD_SSD, NR_OLDS };
+enum old_kind {
+	OLD_NONE, OLD_HDD, OLD_SSD,
+	OLD_FORK,		/* the SSD, after a start that was cut before its mark */
+	OLD_FORKS,		/* after two of them */
+	NR_OLDS,
+};
 
 struct crash {
 	u32 at;
