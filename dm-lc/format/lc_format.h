@@ -212,6 +212,10 @@ struct lc_lost_range {
 #define LC_MARK_LOST		224
 #define LC_MARK_LOST_TOO_MANY	0xffffffffu
 
+/*
+ * While it is put on a disk in place, or taken off, all behind the first 512 bytes is zero: what is
+ * not may be newer data of the disk (AT3).  So a new field goes before lost[].
+ */
 struct lc_mark {
 	__u8   magic[LC_MAGIC_LEN];
 	__le64 csum;			/*    8 */
@@ -229,11 +233,10 @@ struct lc_mark {
 	__u8   csum_type;		/*  108: readable without its cache */
 	__u8   reserved0[3];		/*  109 */
 	__le64 head_offset;		/*  112: of the moved first MiB; 0: not moved */
-	__u8   reserved1[8];		/*  120 */
+	__le64 owner;			/*  120: of the life of `epoch`; 0: unknown */
 	char   label[64];		/*  128 */
 	struct lc_lost_range lost[LC_MARK_LOST]; /* 192 */
-	__le64 owner;			/* 3776: of the life of `epoch`; 0: unknown */
-	__u8   reserved[312];		/* 3784 */
+	__u8   reserved[320];		/* 3776 */
 } __packed;
 
 struct lc_record_header {
@@ -306,8 +309,8 @@ LC_ASSERT_AT(lc_superblock, lives, 2304);
 LC_ASSERT_AT(lc_superblock, mark_epoch, 3328);
 LC_ASSERT_AT(lc_superblock, warm_segment, 3600);
 LC_ASSERT_AT(lc_superblock, reserved, 3640);
+LC_ASSERT_AT(lc_mark, owner, 120);
 LC_ASSERT_AT(lc_mark, lost, 192);
-LC_ASSERT_AT(lc_mark, owner, 3776);
 LC_ASSERT_AT(lc_record_header, entries, 128);
 LC_ASSERT_AT(lc_record_header, lost, 3188);
 

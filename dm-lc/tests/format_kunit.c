@@ -318,7 +318,6 @@ static const struct field mark_fields[] = {
 	MARK(csum_type, 0, -EBADMSG),
 	MARK(csum_type, 3, -EBADMSG),
 	MARK(reserved0, ~0ULL, 0),
-	MARK(reserved1, ~0ULL, 0),
 	MARK(label, ~0ULL, 0),
 	MARK(lost, ~0ULL, 0),
 	MARK(owner, ~0ULL, 0),
@@ -664,8 +663,8 @@ static void golden_blocks(struct kunit *test)
 	} golden[] = {
 		{ &sb_kind, LC_CSUM_CRC32C, 0x938893eb6c776c14, 0x49dff2de },
 		{ &sb_kind, LC_CSUM_XXH64, 0x5ee09e79ad56ee15, 0x18d8cfba },
-		{ &mark_kind, LC_CSUM_CRC32C, 0xc24078793dbf8786, 0xecf08317 },
-		{ &mark_kind, LC_CSUM_XXH64, 0xb6aedaf1ec5b1c2d, 0x114d54a0 },
+		{ &mark_kind, LC_CSUM_CRC32C, 0x63ea17d29c15e82d, 0x6a49ce14 },
+		{ &mark_kind, LC_CSUM_XXH64, 0x8d8980e67bc54277, 0xa9a64b13 },
 		{ &record_kind, LC_CSUM_CRC32C, 0x759505808a6afa7f, 0xec35ddd6 },
 		{ &record_kind, LC_CSUM_XXH64, 0x0edd0dcf658a66fc, 0x458e6641 },
 		{ &record_kind, LC_CSUM_CRC32C, 0xc46884f43b977b0b, 0x1d049263,

@@ -14,7 +14,7 @@ _lc_options() {
 	dump) echo "--segments --records --entries --json --extract= \
 --extract-map= --help --version" ;;
 	watch) echo "--hooks= --help --version" ;;
-	check) echo "--backing= --repair --yes --quiet --help --version" ;;
+	check) echo "--backing= --repair --this-copy --yes --quiet --help --version" ;;
 	esac
 }
 
