@@ -274,10 +274,12 @@ def bytes_of_a_start(ctx, records, blocks):
     return read
 
 
-@case(kernels=("stock",), disks=(Disk("ssd", "16M"), Disk("hdd", "32M")))
+@case(kernels=("stock",), disks=(Disk("ssd", "96M"), Disk("hdd", "128M")), timeout=240)
 def start_reads_headers(ctx):
     """What a start after a crash reads grows by two slots for each record, whatever its data."""
-    few, many = 100, 260  # of the larger ones less than the log holds before it must be drained
+    # Of the larger ones less than the log holds before it must be drained. On a busy machine what
+    # one start reads beside that differs by up to 0.6 MB: few against that are too few.
+    few, many = 100, 1300
     for blocks in (1, 7):
         first = bytes_of_a_start(ctx, few, blocks)
         more = bytes_of_a_start(ctx, many, blocks) - first
