@@ -169,19 +169,27 @@ static int compare_super(struct lc_super *super, struct lc_sb *sb, const char *s
 	return -ESTALE;
 }
 
-int lc_super_check_unchanged(struct lc_super *super, struct lc_hdd_mark *mark)
+/* [super->lock] The same, with memory of its own.  Says why not, except without memory. */
+static int check_super(struct lc_super *super, const char *since)
 {
 	struct lc_sb *sb = kmalloc(sizeof(*sb), GFP_KERNEL);
+	int ret = sb ? compare_super(super, sb, since) : -ENOMEM;
+
+	kfree(sb);
+	return ret;
+}
+
+int lc_super_check_unchanged(struct lc_super *super, struct lc_hdd_mark *mark)
+{
 	const char *since = "the system was hibernated";
-	int ret = sb ? 0 : -ENOMEM;
+	int ret = 0;
 
 	mutex_lock(&super->lock);
-	if (!ret && lc_mode(super->env->health) != LC_MODE_DEGRADED)
-		ret = compare_super(super, sb, since);
+	if (lc_mode(super->env->health) != LC_MODE_DEGRADED)
+		ret = check_super(super, since);
 	if (!ret)
 		ret = lc_mark_check_unchanged(mark, since);
 	mutex_unlock(&super->lock);
-	kfree(sb);
 	return ret;
 }
 
@@ -194,20 +202,6 @@ static void set_mark_epoch(struct lc_super *super)
 	lockdep_assert_held(&super->lock);
 	if (super->sb->mark_offset != LC_NO_MARK)
 		super->sb->mark_epoch = super->sb->epoch;
-}
-
-/*
- * [super->lock] Has another machine started the volume?  Minutes may have passed since the two
- * were read, because the log was replayed.
- */
-static int check_unused(struct lc_super *super, struct lc_hdd_mark *mark)
-{
-	struct lc_sb *sb = kmalloc(sizeof(*sb), GFP_KERNEL);
-	const char *since = "this start has read or written it";
-	int ret = sb ? compare_super(super, sb, since) : -ENOMEM;
-
-	kfree(sb);
-	return ret ? ret : lc_mark_check_unchanged(mark, since);
 }
 
 /* [super->lock] A life begins, in memory.  @mark_owner: of the mark, whose copies are alike. */
@@ -239,12 +233,16 @@ static void set_epoch(struct lc_super *super, u32 nr_lanes, u64 first_seq, u64 m
 static int write_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 nr_lanes,
 		       u64 first_seq)
 {
+	const char *since = "this start has read or written it";
 	const struct lc_sb *sb = super->sb;
 	u64 mark_owner;
 	int ret;
 
 	mutex_lock(&super->lock);
-	ret = check_unused(super, mark);
+	/* The log was replayed since, which may have taken minutes. */
+	ret = check_super(super, since);
+	if (!ret)
+		ret = lc_mark_check_unchanged(mark, since);
 	if (!ret)
 		ret = lc_mark_settle(mark, &mark_owner);
 	if (!ret) {
@@ -253,9 +251,9 @@ static int write_epoch(struct lc_super *super, struct lc_hdd_mark *mark, u32 nr_
 	}
 	if (!ret)
 		ret = lc_mark_set_epoch(mark, sb->epoch, sb->owner);
-	/* Of a shared SSD, too. */
+	/* The mark was read back.  Two machines may share the SSD, too. */
 	if (!ret)
-		ret = check_unused(super, mark);
+		ret = check_super(super, since);
 	mutex_unlock(&super->lock);
 	if (ret)
 		lc_err(super->env, "the new epoch is not open: error %d with superblock or mark",
