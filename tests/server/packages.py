@@ -8,10 +8,14 @@ import shutil
 from lclib import Disk, case, wait
 from lib import debs, host, series, serverroot
 
-from .boot import mounted, settled
+from .boot import UUID, fill, mounted, settled, shown, write
+from .lctab import UNIT, is_up, stopped_in_order, tables
 
 DISKS = (Disk("hdd", "512M", bus="scsi", rotation=7200),
          Disk("ssd", "256M", bus="scsi", rotation=1), Disk("copies", "512M"))
+# What a power cut may find in a volatile cache.
+RECORDED = (Disk("hdd", "512M", kind="recorded"), Disk("ssd", "256M", kind="recorded"),
+            Disk("copies", "64M"))
 DEBS = "~admin/dm-lc/build/deb"     # where README.md's line finds them
 PACKAGES = ("dm-lc", "dm-lc-dkms")
 NEW = "99.0.0"
@@ -185,6 +189,32 @@ def installed(ctx, version):
             f"{{ dkms status dm-lc | grep -q added || dkms add dm-lc/{version}; }} && "
             "tar -C /opt/dm-lc/stage -c lib/modules | tar -C / -x --keep-directory-symlink && "
             "depmod", limit=300)
+
+
+@case(kernels=("server",), disks=RECORDED, timeout=1500, module="", memory="1G")
+def installed_volume_survives_each_boot(ctx):
+    """Once the packages are installed, a line in /etc/lctab and one in /etc/fstab mount the volume
+    with everything after a reboot, which stops it cleanly, and after a power cut; no unit fails.
+    """
+    hdd, ssd = ctx.path("hdd"), ctx.path("ssd")
+    installed(ctx, debs.project_version())
+    ctx.run(f"modprobe dm-lc && lc-format --yes -o writeback=off --backing {hdd} {ssd} && "
+            "mkdir /srv/music")
+    tables(ctx, f"{ssd} {hdd}", f"UUID={UUID} /srv/music ext4 x-systemd.device-timeout=10min 0 2")
+    ctx.run(f"systemctl start {UNIT} && mkfs.ext4 -q -U {UUID} /dev/mapper/music && "
+            "udevadm settle && mount /srv/music")
+    fill(ctx, "/srv/music")
+    ctx.reboot()
+    is_up(ctx)
+    stopped_in_order(ctx)
+    said = ctx.run("dmesg")
+    assert "epoch 2:" in said and "replayed" not in said, said
+    write(ctx, "/srv/music", "{200..203}", 1)
+    ctx.run("sync")     # the sums
+    ctx.cut()
+    ctx.start()
+    is_up(ctx)
+    assert "replayed" in ctx.run("dmesg") and shown(ctx)["mode"] == "rw"
 
 
 def new_kernel(ctx):
