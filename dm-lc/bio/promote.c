@@ -26,6 +26,7 @@
 #include "store/claims.h"
 #include "store/index.h"
 #include "store/io.h"
+#include "store/trace.h"
 
 #define NR_TRANSFERS	32
 #define MOST_BLOCKS	32u	/* 128 KiB, which is a file's readahead */
@@ -89,6 +90,7 @@ static void read_work(struct work_struct *work)
 	struct lc_cache *c = read->promote->c;
 	blk_status_t status = read->bio.bi_status;
 	struct bio *user = read->user;
+	u64 block = user->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
 
 	bio_uninit(&read->bio);
 	if (status) {
@@ -97,6 +99,7 @@ static void read_work(struct work_struct *work)
 		WRITE_ONCE(read->promote->paused, jiffies + PAUSE);
 	} else {
 		copy_to_user_bio(read);
+		trace_lc_promoted(c->env.dev, block, read->nr);
 	}
 	lc_group_put(read->group);
 	make_idle(read);
@@ -113,6 +116,7 @@ static void read_work(struct work_struct *work)
 static void write_work(struct work_struct *work)
 {
 	struct transfer *write = container_of(work, struct transfer, work);
+	struct lc_cache *c = write->promote->c;
 	u64 block = write->user->bi_iter.bi_sector >> LC_BLOCK_SHIFT;
 	blk_status_t status = write->bio.bi_status;
 	struct bio *user = write->user;
@@ -121,6 +125,8 @@ static void write_work(struct work_struct *work)
 	bio_uninit(&write->bio);
 	if (status)
 		lc_group_forget(write->group, write->first, write->nr);
+	else
+		trace_lc_promoted(c->env.dev, block, write->nr);
 	for (i = 0; i < write->nr; i++)
 		lc_group_renewed(write->group, write->first + i, block + i);
 	lc_group_put(write->group);

@@ -229,6 +229,15 @@ DEFINE_EVENT(lc_blocks, lc_write_continued,
 	TP_ARGS(dev, block, blocks)
 );
 
+/*
+ * These blocks of the HDD have been read, or written through, and are in RAM to be written to the
+ * SSD.  Those that nobody writes meanwhile are hits from then on, unless that write fails.
+ */
+DEFINE_EVENT(lc_blocks, lc_promoted,
+	TP_PROTO(dev_t dev, u64 block, u64 blocks),
+	TP_ARGS(dev, block, blocks)
+);
+
 /* Where the data of a read is.  One read may be split into several. */
 TRACE_EVENT(lc_read,
 	TP_PROTO(dev_t dev, u64 sector, u32 sectors, u32 place),

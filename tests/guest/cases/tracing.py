@@ -9,7 +9,7 @@ import pathlib
 import re
 from random import Random
 
-from lclib import case, dm, sh
+from lclib import case, dm, sh, wait
 from lclib.faulty import BLOCK, Breakable, fill
 from lclib.lc import LcStack
 from lclib.registry import Disk
@@ -125,6 +125,29 @@ def events_tell_the_way_of_the_data(ctx):
             ctx.figure("events", dict(names))
             assert names["lc_write_parked"] == names["lc_write_continued"] > 0, names
             assert names["lc_segment_opened"] >= WAITS // 256
+
+
+@case(kernels=("stock",), disks=(Disk("ssd", "64M"), Disk("hdd", "128M")), timeout=240)
+def promotions_and_modes_are_told(ctx):
+    """Each block that is read into the cache is told once, and so is the end of the SSD."""
+    with Breakable("ssd1", ctx.ssd) as ssd, \
+            LcStack(ctx.hdd, ssd.path, read_cache="on", ssd_patience_ms=500) as lc, \
+            lc.open() as raw, traced() as take:
+        def promoted():
+            for block in range(NR):
+                raw.read(block * BLOCK, BLOCK)
+            return lc.fields()["promoted"]
+
+        wait.until(lambda: promoted() >= NR * 9 // 10, 120, "promoted blocks")
+        told = [number(text, "block") for name, _, text in take() if name == "lc_promoted"]
+        assert len(told) == len(set(told)) and set(told) <= set(range(NR)), told
+        assert len(told) >= lc.fields()["promoted"], (told, lc.fields())
+        ssd.fail()
+        fill(raw, 1000, 1, "late")
+        raw.flush()
+        lc.wait(lambda fields: fields["mode"] == "degraded", what="mode degraded")
+        modes = [number(text, "mode") for name, _, text in take() if name == "lc_mode_changed"]
+        assert modes == [2], modes
 
 
 @case(kernels=("stock",), disks=(Disk("ssd", "64M"), Disk("hdd", "128M")), timeout=180)
