@@ -81,14 +81,24 @@ def group_on(ctx, device, align="1M", extents="100%FREE"):
             "mkdir /srv/music && mount /dev/archive/data /srv/music")
 
 
+def guide(first, names=()):
+    """The commands of the guide's block that begins with this line, with other words in place of
+    those in {word: other word}.
+    """
+    text = (host.TOP / "docs/dm-lc.rst").read_text(encoding="utf-8")
+    block = re.search(rf"^   {re.escape(first)}\n(?:   .+\n)*", text, re.M)[0]
+    for word, other in dict(names).items():
+        block = re.sub(rf"(?<![\w/]){re.escape(word)}(?!\w)", other, block)
+    return textwrap.dedent(block)
+
+
 def documented(ctx):
     """What the guide says to type for a physical volume in place, with this machine's disks."""
-    guide = (host.TOP / "docs/dm-lc.rst").read_text(encoding="utf-8")
+    first = "vgchange -an archive"
     page = (host.TOP / "userland/man/lc-format.8").read_text(encoding="utf-8")
-    block = re.search(r"^   vgchange -an archive\n(?:   .+\n)+", guide, re.M)[0]
-    assert textwrap.dedent(block) in page.replace("\\-", "-"), "the man page says something else"
-    block = block.replace("/dev/sdb", ctx.path("hdd")).replace("/dev/nvme0n1", ctx.path("ssd"))
-    return textwrap.dedent(block).splitlines()
+    assert guide(first) in page.replace("\\-", "-"), "the man page says something else"
+    disks = {"/dev/sdb": ctx.path("hdd"), "/dev/nvme0n1": ctx.path("ssd")}
+    return guide(first, disks).splitlines()
 
 
 def group_comes_up(ctx):
