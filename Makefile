@@ -20,6 +20,7 @@ help:
 	@echo 'make test                build all, boot the guests, run the tests, within an hour'
 	@echo 'make test-long           every test, and those that take long; hours'
 	@echo 'make matrix              the module on each kernel that Debian offers now, a table'
+	@echo 'make servers             the server guests of Debian 12 and 13; hours'
 	@echo 'make check               style, sparse, warnings, with gcc and clang'
 	@echo 'make tables              docs/coverage.rst, made from the tests'
 	@echo 'make xfstests XFSTESTS=DIR [TESTS=...] [FS=ext4|xfs]'
@@ -56,6 +57,13 @@ test-long:
 matrix:
 	tests/setup
 	tests/matrix $(SUITES)
+
+# One after the other: each is of another release, and all are to run, whatever fails.
+servers:
+	tests/setup
+	failed=; for suite in $(or $(SUITES),bookworm trixie); do \
+		LC_SUITE=$$suite tests/run --no-setup --long --kernel server 'test_server\[' || failed=yes; \
+	done; test -z "$$failed"
 
 check:
 	tests/check
@@ -137,5 +145,5 @@ clean:
 	rm -rf build
 	if [ -e userland/Makefile ]; then $(MAKE) -C userland clean; fi
 
-.PHONY: all help module tools test test-long matrix check xfstests blktests demo dashboard bench bench-quick
+.PHONY: all help module tools test test-long matrix servers check xfstests blktests demo dashboard bench bench-quick
 .PHONY: cache-sim bench-real bench-sums install uninstall deb tables clean
