@@ -112,6 +112,7 @@ def test_tools_are_those_of_make_install(unpacked, tmp_path):
     assert contents(unpacked["dm-lc"], packed=True) == contents(tmp_path) | {"etc/lctab": 0o644}
     assert (unpacked["dm-lc"] / "DEBIAN/conffiles").read_text("ascii") == "/etc/lctab\n"
     table = (unpacked["dm-lc"] / "etc/lctab").read_text("ascii")
+    assert list((unpacked["dm-lc"] / "etc/lc").rglob("*")) == [unpacked["dm-lc"] / "etc/lc/hooks.d"]
     assert not [line for line in table.splitlines() if not line.startswith("#")]
     assert all(path.suffix == ".gz" for path in (unpacked["dm-lc"] / "usr/share/man").rglob("*.*"))
 
