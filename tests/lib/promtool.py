@@ -2,6 +2,7 @@
 """Prometheus and its checker, promtool: out of Debian's package, which is not installed."""
 
 import shutil
+import subprocess
 
 from . import apt, host
 
@@ -26,3 +27,10 @@ def get():
 def server():
     """The path of Prometheus itself."""
     return get().with_name("prometheus")
+
+
+def check(text):
+    """(exit code, what it says) of its check of metrics."""
+    done = subprocess.run([get(), "check", "metrics"], input=text, text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode, done.stdout

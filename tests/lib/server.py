@@ -369,9 +369,13 @@ class Server:
             text = self.console(number).read_text(encoding="utf-8", errors="replace")
             self.faults += [f"boot {number + 1}: {line}" for line in console_faults(text)]
 
-    def stop(self, how="poweroff"):
-        """systemctl poweroff (or reboot), until the machine is off; the disks stay."""
+    def stop(self, how="poweroff", meanwhile=lambda: None):
+        """systemctl poweroff (or reboot), until the machine is off; the disks stay.
+
+        `meanwhile` is called while the machine stops.
+        """
         self.send({"run": f"systemctl {how}", "user": "root", "limit": 60, "answers": None})
+        meanwhile()
         try:
             self.process.wait(min(STOP_SECONDS * self.scale,
                                   max(1, self.deadline - time.monotonic())))

@@ -33,6 +33,7 @@ PACKAGES = {
     "initramfs-tools": "finds the root as on a server",
     "zstd": "compresses the initramfs",
     "e2fsprogs": "ext4",
+    "fdisk": "partitions that are halves of a pair",
     "xfsprogs": "xfs",
     "sudo": "README.md's commands use it",
     "python3": "runs the agent",

@@ -94,3 +94,63 @@ def starts_at_boot(ctx):
     assert mounted(ctx) == "" and "music" not in ctx.run("dmsetup ls")
     ctx.run("systemctl start srv-music.mount")
     come_back(ctx, "/srv/music")
+
+
+@case(kernels=("server",), disks=DISKS, timeout=1500, module="", long=True)
+def partitions_and_labels(ctx):
+    """Halves that are partitions, named by PARTUUID, PARTLABEL and LABEL; swap is on the volume."""
+    hdd, ssd = ctx.path("hdd"), ctx.path("ssd")
+    ctx.install()
+    for disk in (hdd, ssd):
+        ctx.run("printf 'label: gpt\\nsize=32M, name=first\\nname=%s\\n' "
+                f"{'slow' if disk == hdd else 'fast'} | sfdisk -q --wipe always {disk} && "
+                "udevadm settle")
+    ctx.run(f"lc-format --yes --label=logs -o writeback=off --backing {hdd}-part2 {ssd}-part2 && "
+            "udevadm settle")
+    ids = [ctx.run(f"lsblk -dno PARTUUID {disk}-part2").strip() for disk in (ssd, hdd)]
+    mount = "/dev/mapper/music none swap sw 0 0"
+    for line in ("PARTUUID={} PARTUUID={}".format(*ids), "LABEL=logs PARTLABEL=slow"):
+        ctx.run(f"echo 'music {line}' > /etc/lctab && sed -i '/music/d' /etc/fstab && "
+                f"echo '{mount}' >> /etc/fstab && systemctl daemon-reload && "
+                f"systemctl start {UNIT} && mkswap /dev/mapper/music && udevadm settle")
+        ctx.reboot()
+        settled(ctx)
+        assert failed(ctx) == set(), messages(ctx)[-4000:]
+        swap = ctx.run("swapon --noheadings --show=NAME").strip()
+        assert swap == ctx.run("readlink -f /dev/mapper/music").strip(), swap
+        assert "replayed" not in ctx.run("dmesg")
+        ctx.run(f"swapoff -a && systemctl stop {UNIT}")
+        assert "music" not in ctx.run("dmsetup ls")
+
+
+# What systemd shows, by its version, with colours in between.
+STOPS = r"(for dm-lc volume music|Job lc@music.service/stop) .*\(\d+s / 5min"
+
+
+@case(kernels=("server",), disks=DISKS, timeout=1500, module="", long=True)
+def slow_stop_is_shown(ctx):
+    """A stop that takes long because the SSD is slow is shown on the console, and is clean.
+
+    On a server with LVM blk-availability.service may stop a volume that is not in use first.
+    """
+    ctx.install()
+    ctx.run("systemctl mask --now blk-availability.service")
+    ctx.run(f"lc-format --yes -o writeback=off --backing {ctx.path('hdd')} {ctx.path('ssd')}")
+    ctx.run(f"echo 'music {ctx.path('ssd')}' > /etc/lctab && systemctl daemon-reload && "
+            f"systemctl start {UNIT} && mkfs.ext4 -q /dev/mapper/music && mkdir /srv/music && "
+            "mount /dev/mapper/music /srv/music")
+    fill(ctx, "/srv/music")
+    ctx.run("umount /srv/music && udevadm settle")
+    control = ctx.recorder.control
+    control.request("fault", disk="ssd", op="write", errno=0, delay_ms=600_000)
+
+    def shown_at_last():
+        assert ctx.await_console(STOPS), "the console shows nothing"
+        control.request("fault-clear")
+    ctx.stop("poweroff", shown_at_last)
+    ctx.start()
+    settled(ctx)
+    ctx.run("mount /dev/mapper/music /srv/music")
+    come_back(ctx, "/srv/music")
+    said = ctx.run("dmesg")
+    assert "epoch 2:" in said and "replayed" not in said, said

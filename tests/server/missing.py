@@ -4,15 +4,24 @@
 import shutil
 
 from lclib import Disk, case
+from lclib.registry import size_bytes
 from lib.tools import Image, say_newer
 
-from .boot import DISKS, come_back, fill, mounted, shown, write
+from .boot import DISKS, UUID, come_back, fill, mounted, shown, write
 from .lctab import UNIT, failed, is_up, tables
 
 MOUNT = "/dev/mapper/music /srv/music ext4 {} 0 2"
 NOFAIL = "nofail,x-systemd.device-timeout=20s"
 # What a boot with a disk that is waited for shows from the 30th second on.
 LATE = r"\brunning \((?:[3-8]\ds|\d+min)"
+
+# lc-watch(8).
+MODE_CHANGED = "7d1c2b6f0a6e4c0c9f5f3b8f6f0d2a41"
+HOOKS = "/etc/lc/hooks.d"
+HOOK = """\
+#!/bin/sh
+echo $LC_VOLUME $LC_EVENT $LC_MODE $LC_LOST >> /run/told
+"""
 
 
 def at_rest(ctx):
@@ -61,7 +70,7 @@ def missing_disks_are_told(ctx):
     """A boot without one of the disks comes up with nofail; `systemctl status` tells which disk is
     not there and the three ways out, and the disk starts the volume once it is plugged in. A
     hard disk that goes stops the volume, and starts it when it is back; an SSD that goes leaves it
-    running.
+    running, which the journal and a hook are told.
     """
     pair = prepare(ctx, f"LC={{pair}} - {NOFAIL}", "nofail")
     ctx.stop()
@@ -92,11 +101,42 @@ def missing_disks_are_told(ctx):
     is_started(ctx)
 
     ctx.run("lc-flush music && sync", limit=300)
+    ctx.run(f"mkdir -p {HOOKS} && cat > {HOOKS}/tell << 'END_OF_SCRIPT'\n{HOOK}END_OF_SCRIPT\n"
+            f"chmod +x {HOOKS}/tell && systemctl is-active lc-watch.service")
     ctx.unplug("ssd")
     ctx.run("while ! dd if=/dev/zero of=/srv/music/late bs=1M count=1 conv=fsync status=none; do "
             "sleep 1; done; rm /srv/music/late; sync")
     come_back(ctx, "/srv/music")
     assert shown(ctx)["mode"] == "degraded" and "Active: active" in at_rest(ctx)
+    ctx.run("while ! grep -q saved /run/told; do sleep 1; done", limit=300)
+    assert ctx.run("cat /run/told").splitlines()[:1] == ["music mode degraded 0"]
+    said = ctx.run(f"journalctl -b --no-pager -o cat MESSAGE_ID={MODE_CHANGED}")
+    assert said.startswith("music: mode degraded, was rw:"), said
+
+
+@case(kernels=("server",), disks=DISKS, timeout=1500, module="", long=True)
+def disk_in_place_waits_for_its_ssd(ctx):
+    """The hard disk of a volume in place holds a file system that is out of date: a boot without
+    the SSD does not mount it by its UUID, and the SSD starts the volume once it is plugged in.
+    """
+    hdd, ssd = ctx.path("hdd"), ctx.path("ssd")
+    ctx.install()
+    ctx.run(f"mkfs.ext4 -q -U {UUID} {hdd} {size_bytes(ctx.disk('hdd').size) // 1024 - 1024}K && "
+            f"lc-format --yes --in-place -o writeback=off --backing {hdd} {ssd} && "
+            "mkdir /srv/music && udevadm settle")
+    pair = ctx.run(f"lsblk -dno UUID {ssd}").strip()
+    tables(ctx, f"LC={pair} - {NOFAIL}", f"UUID={UUID} /srv/music ext4 {NOFAIL} 0 2")
+    ctx.run(f"systemctl start {UNIT} && udevadm settle && mount /srv/music")
+    fill(ctx, "/srv/music")
+    ctx.stop()
+    digest = ctx.digest("hdd")
+    ctx.absent = {"ssd"}
+    ctx.start()
+    is_told(ctx, digest, f"{pair}.cache: the SSD of volume music is not there", "three ways out")
+    code, said = ctx.result(f"findfs UUID={UUID}")
+    assert code, f"the file system is found on {said}"
+    ctx.plug("ssd")
+    is_started(ctx)
 
 
 @case(kernels=("server",), disks=DISKS, timeout=1500, module="", long=True)

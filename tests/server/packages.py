@@ -6,7 +6,7 @@ import re
 import shutil
 
 from lclib import Disk, case, wait
-from lib import debs, host, series, serverroot
+from lib import debs, host, promtool, series, serverroot
 
 from .boot import UUID, fill, mounted, settled, shown, write
 from .lctab import UNIT, is_up, stopped_in_order, tables
@@ -191,6 +191,25 @@ def installed(ctx, version):
             "depmod", limit=300)
 
 
+def exported(ctx):
+    """The timer writes what Prometheus' own checker takes, of a volume that runs; a line of
+    `lc-status --watch` has its figures.
+    """
+    folder = "/var/lib/prometheus/node-exporter"
+    ctx.run(f"mkdir -p {folder} && systemctl enable -q --now lc-metrics.timer && "
+            f"while [ ! -s {folder}/lc.prom ]; do sleep 1; done")
+    text = ctx.run(f"cat {folder}/lc.prom")
+    samples = {f"{name}{{{labels}}}" for name, labels in re.findall(r"^(\w+)\{(.*)\} \S+$", text,
+                                                                   re.M)}
+    assert len(samples) > 30 and all('volume="music"' in sample for sample in samples), text
+    checked = promtool.check(text)
+    assert checked == (0, ""), checked
+    head, line = ctx.run("lc-status --watch=1 --count=1 music").strip().splitlines()[-2:]
+    # "180 MiB" is one word.
+    words = re.split(r" {2,}", line)
+    assert words[0] == "music" and len(words) == len(head.split()), (head, line)
+
+
 @case(kernels=("server",), disks=RECORDED, timeout=1500, module="", memory="1G")
 def installed_volume_survives_each_boot(ctx):
     """Once the packages are installed, a line in /etc/lctab and one in /etc/fstab mount the volume
@@ -215,6 +234,7 @@ def installed_volume_survives_each_boot(ctx):
     ctx.start()
     is_up(ctx)
     assert "replayed" in ctx.run("dmesg") and shown(ctx)["mode"] == "rw"
+    exported(ctx)
 
 
 def new_kernel(ctx):

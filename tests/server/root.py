@@ -5,7 +5,9 @@ import re
 import textwrap
 
 from lclib import Disk, case, wait
-from lib import apt
+from lib import apt, debs
+
+from .packages import installed
 
 DISKS = (Disk("hdd", "1536M", kind="recorded"), Disk("ssd", "512M", kind="recorded"),
          Disk("copies", "128M"))
@@ -146,11 +148,12 @@ def nothing_is_lost(ctx, synced):
 
 @case(kernels=("server",), disks=DISKS, timeout=2400, module="", memory="1G", long=True)
 def root_on_a_volume(ctx):
-    """A copy of the system on a volume boots from it by initramfs-tools' hook; a power cut under
-    synced writes loses none of them; a restart stops the volume cleanly; an SSD that is not there
-    when the volume is first to start is waited for.
+    """A copy of the system, with the packages, on a volume boots from it by initramfs-tools' hook;
+    a power cut under synced writes loses none of them; a restart stops the volume cleanly; an SSD
+    that is not there when the volume is first to start is waited for.
     """
-    ctx.install()
+    installed(ctx, debs.project_version())
+    ctx.run("sed -i /dm-lc/d /etc/initramfs-tools/modules && modprobe dm-lc")
     release = ctx.kernel.release
     assert hook_alone(ctx, "/", release) == "", "an image that needs no volume has something of it"
     ctx.run(f"lc-format --yes --backing {ctx.path('hdd')} {ctx.path('ssd')} && "
