@@ -7,7 +7,7 @@ import textwrap
 from lclib import Disk, case, wait
 from lib import apt, debs
 
-from .packages import installed
+from .packages import installed, module_is_from_dkms, new_kernel, next_kernel, runs_its_module
 
 DISKS = (Disk("hdd", "1536M", kind="recorded"), Disk("ssd", "512M", kind="recorded"),
          Disk("copies", "128M"))
@@ -17,13 +17,17 @@ WRITTEN = 40  # files that are synced before the power goes
 # What the machine needs no more once its module and tools are installed.
 LEFT_OUT = """
     boot/initrd* boot/vmlinuz* mnt/* opt/dm-lc/* tmp/* var/tmp/* var/cache/* var/lib/apt var/log/*
-    usr/bin/x86_64-linux-gnu-* usr/include usr/lib/gcc usr/lib/linux-kbuild-* usr/lib/llvm-*
-    usr/lib/postgresql usr/lib/x86_64-linux-gnu/*.a usr/lib/x86_64-linux-gnu/libLLVM*
-    usr/lib/x86_64-linux-gnu/libclang* usr/libexec/gcc
-    usr/share/doc usr/share/locale usr/share/postgresql usr/src
+    usr/lib/llvm-* usr/lib/postgresql usr/lib/x86_64-linux-gnu/*.a
+    usr/lib/x86_64-linux-gnu/libLLVM* usr/lib/x86_64-linux-gnu/libclang*
+    usr/share/doc usr/share/locale usr/share/postgresql
     usr/lib/modules/*/kernel/sound usr/lib/modules/*/kernel/net
     usr/lib/modules/*/kernel/drivers/[adefghijklnopqrstuwx]*
     usr/lib/modules/*/kernel/drivers/m[efimt]* usr/lib/modules/*/kernel/fs/[bfgjnoqrx]*fs*
+"""
+# ... and once it is not to be built again.
+COMPILER = """
+    usr/bin/x86_64-linux-gnu-* usr/include usr/lib/gcc usr/lib/linux-kbuild-* usr/libexec/gcc
+    usr/src
 """
 # A hook that is run by hand lacks this: mkinitramfs of Debian 13 has names of modules put there.
 BY_MKINITRAMFS = "__MODULES_TO_ADD=/run/modules-to-add"
@@ -47,12 +51,12 @@ done
 """
 
 
-def copied(ctx):
+def copied(ctx, left_out=LEFT_OUT + COMPILER):
     """A copy of the running system on the volume, mounted on /mnt with what a chroot needs.
 
     Services whose programs or drivers are left out are masked.
     """
-    excluded = " ".join(f"--exclude='./{name}'" for name in LEFT_OUT.split())
+    excluded = " ".join(f"--exclude='./{name}'" for name in left_out.split())
     ctx.run(f"mkfs.ext4 -q -U {UUID} /dev/mapper/root && mount /dev/mapper/root /mnt && "
             f"tar -C / --one-file-system {excluded} -c . | tar -C /mnt -x && "
             "mkdir -p /mnt/var/lib/apt /mnt/var/log/journal && "
@@ -146,18 +150,24 @@ def nothing_is_lost(ctx, synced):
     return sums
 
 
+def prepared(ctx):
+    """The packages are installed, the initramfs needs nothing of them yet, and a volume runs."""
+    installed(ctx, debs.project_version())
+    ctx.run("sed -i /dm-lc/d /etc/initramfs-tools/modules && modprobe dm-lc")
+    assert hook_alone(ctx, "/", ctx.kernel.release) == "", \
+        "an image that needs no volume has something of it"
+    ctx.run(f"lc-format --yes --backing {ctx.path('hdd')} {ctx.path('ssd')} && "
+            f"lc-resume root {ctx.path('ssd')}")
+
+
 @case(kernels=("server",), disks=DISKS, timeout=2400, module="", memory="1G", long=True)
 def root_on_a_volume(ctx):
     """A copy of the system, with the packages, on a volume boots from it by initramfs-tools' hook;
     a power cut under synced writes loses none of them; a restart stops the volume cleanly; an SSD
     that is not there when the volume is first to start is waited for.
     """
-    installed(ctx, debs.project_version())
-    ctx.run("sed -i /dm-lc/d /etc/initramfs-tools/modules && modprobe dm-lc")
     release = ctx.kernel.release
-    assert hook_alone(ctx, "/", release) == "", "an image that needs no volume has something of it"
-    ctx.run(f"lc-format --yes --backing {ctx.path('hdd')} {ctx.path('ssd')} && "
-            f"lc-resume root {ctx.path('ssd')}")
+    prepared(ctx)
     copied(ctx)
     said = hook_alone(ctx, "/mnt", release)
     assert "which has no line in /etc/lctab" in said and "./etc/lctab" in said, said
@@ -192,6 +202,36 @@ def root_on_a_volume(ctx):
     on_the_volume(ctx, 4, replayed=False)
     ctx.run("cd /srv/synced && sha256sum --quiet -c /dev/stdin << 'END_OF_SUMS'\n"
             f"{sums}END_OF_SUMS", limit=300)
+
+
+@case(kernels=("server",), disks=(Disk("hdd", "4G"), Disk("ssd", "512M"), Disk("copies", "512M")),
+      timeout=5400, module="", memory="2G", long=True)
+def root_gets_a_new_kernel(ctx):
+    """The root is on a volume: an upgrade of the kernel builds the module and makes an initramfs
+    that has it, and the new kernel boots from the volume, after a crash, too.
+    """
+    version = debs.project_version()
+    prepared(ctx)
+    copied(ctx, LEFT_OUT)
+    configured(ctx)
+    ctx.run("chroot /mnt update-initramfs -c -k $(uname -r) 2>&1", limit=900)
+    handed_over(ctx, f"/boot/initrd.img-{ctx.kernel.release}")
+    ctx.stop()
+    ctx.root = "root=/dev/mapper/root"
+    ctx.start()
+    on_the_volume(ctx, 2, replayed=False)
+    new, _ = new_kernel(ctx)
+    ctx.figure("kernels", [ctx.kernel.release, new])
+    module_is_from_dkms(ctx, new, version)
+    next_kernel(ctx, new)
+    ctx.reboot()
+    on_the_volume(ctx, 3, replayed=False)
+    runs_its_module(ctx, new)
+    ctx.run("echo heard > /srv/word && sync")
+    ctx.kill()
+    ctx.start()
+    on_the_volume(ctx, 4, replayed=True)
+    assert ctx.run("cat /srv/word").strip() == "heard"
 
 
 def with_dracut(ctx):
