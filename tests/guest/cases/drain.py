@@ -96,8 +96,7 @@ def refused_blocks_are_salvaged_later(ctx):
 @case(kernels=("stock",), disks=(Disk("ssd", "128M"), Disk("hdd", "256M")), timeout=240)
 def giving_up_costs_what_is_in_ram(ctx):
     """Writes wait for what is in RAM, not for the whole index; the salvage FLUSHes seldom."""
-    # The salvage may have passed all that is clean before the count ends; then it waits for a read.
-    clean, dirty = 1536, 6000
+    clean, dirty = 6000, 6000
     with Breakable("ssd1", ctx.ssd) as ssd, Calls("lc_index_lock_slot") as locks:
         lc = LcStack(ctx.hdd, ssd.path, ssd_patience_ms=500, writeback="off", buffers=4).start()
         with lc.open() as raw:
@@ -117,9 +116,9 @@ def giving_up_costs_what_is_in_ram(ctx):
                 taken = locks.count() - before
                 assert lc.fields()["mode"] == "degraded", lc.fields()
             # Clean copies are outdated from now on, wherever they are, and also behind the salvage.
-            write_past(raw, range(8, clean, 180))
+            write_past(raw, range(8, 4000, 500))
             lc.wait(lambda fields: not fields["dirty"], 120, "the end of the salvage")
-            write_past(raw, range(12, clean, 180))
+            write_past(raw, range(12, 4000, 500))
             flushes = commands(ctx.hdd)["flush"] - flushes
             assert lc.fields()["lost"] == 0, lc.fields()
             assert raw.read(0, BLOCK) == content(0, "new")
