@@ -3,7 +3,7 @@
 
 from lclib import Disk, case
 
-from .boot import come_back, guide, settled, shown, write
+from .boot import come_back, guide, shown, write
 from .lctab import UNIT
 from .stacks import PATIENT, all_up, is_clean, line_of
 
@@ -144,6 +144,5 @@ def pair_of_logical_volumes_moves(ctx):
     ctx.run("sync")
     ctx.kill()
     ctx.start()
-    settled(ctx)
     all_up(ctx, mounts)
     assert "replayed" in ctx.run("dmesg")
