@@ -109,11 +109,12 @@ def giving_up_costs_what_is_in_ram(ctx):
             # The salvage does not get on meanwhile.
             with ssd.unread():
                 raw.write(0, content(0, "new"))
-                # From here on nobody else looks slots up: the flush waits for mode degraded.
-                before = locks.count()
                 flushes = commands(ctx.hdd)["flush"]
-                raw.flush()
-                taken = locks.count() - before
+                # The flush waits for mode degraded. Nobody else looks slots up before that; behind
+                # it the salvage does.
+                with locks.until("lc_mode_changed") as counted:
+                    raw.flush()
+                    taken = counted()
                 assert lc.fields()["mode"] == "degraded", lc.fields()
             # Clean copies are outdated from now on, wherever they are, and also behind the salvage.
             write_past(raw, range(8, 4000, 500))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How often the kernel calls a function, by a probe: for what must cost little, counted."""
 
+import contextlib
 import os
 import pathlib
 
@@ -41,3 +42,25 @@ class Calls:
         profile = (TRACING / "kprobe_profile").read_text(encoding="ascii")
         line = next(line.split() for line in profile.splitlines() if self.name in line)
         return int(line[1]) + int(line[2])
+
+    @contextlib.contextmanager
+    def until(self, event):
+        """Gives a function that counts the calls since here up to the first such event of the
+        module, however many came behind it.
+        """
+        trace, switch = TRACING / "trace", f"events/lc/{event}/enable"
+
+        def count():
+            lines = trace.read_text(encoding="ascii").splitlines()
+            assert not any("LOST" in line for line in lines)
+            end = next(at for at, line in enumerate(lines) if f" {event}: " in line)
+            return sum(f" {self.name}: " in line for line in lines[:end])
+
+        # The clocks of two processors differ, above all emulated ones.
+        tell("trace_clock", "counter")
+        tell(switch, "1")
+        trace.write_text("", encoding="ascii")
+        try:
+            yield count
+        finally:
+            tell(switch, "0")
