@@ -3,7 +3,7 @@
 
 from lclib import Disk, case
 
-from .boot import come_back, guide, shown, write
+from .boot import come_back, guide, ignore_notes, shown, write
 from .lctab import UNIT
 from .stacks import PATIENT, all_up, is_clean, line_of
 
@@ -19,6 +19,23 @@ while dd if=/dev/urandom of=beat bs=64k count=4 conv=fsync status=none; do
 	n=$((n + 1))
 	echo $n > /run/beats
 done
+"""
+
+
+# Leaves of a volume group what an initramfs does that ends before LVM has activated it.
+CUT_SHORT = """
+[Unit]
+DefaultDependencies=no
+After=systemd-udevd.service
+Before=systemd-udev-trigger.service
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=vgchange -an archive
+ExecStart=mkdir -p /run/lvm/vgs_online
+ExecStart=touch /run/lvm/vgs_online/archive
+[Install]
+WantedBy=sysinit.target
 """
 
 
@@ -102,10 +119,17 @@ def group_moves_onto_a_volume(ctx):
     assert "music" not in ctx.run("dmsetup ls")
 
 
+def initramfs_ends_early(ctx):
+    """The next boot finds the group of the hard disk noted as activated, and inactive."""
+    ctx.run(f"cat > /etc/systemd/system/cut-short.service << 'END_OF_UNIT'{CUT_SHORT}END_OF_UNIT\n"
+            "systemctl -q enable cut-short")
+
+
 @case(kernels=("server",), disks=DISKS, timeout=2400, module="", long=True)
 def pair_of_logical_volumes_moves(ctx):
     """The guide's commands for a pair of logical volumes, with a volume group on the volume: halves
-    are moved and renamed under load, and all is up after each boot, by the line with LC=.
+    are moved and renamed under load, and all is up after each boot, by the line with LC=, also
+    when the initramfs ends between LVM's note of a group and its activation.
     """
     names = {"/dev/sdb": ctx.path("hdd"), "/dev/sdd": ctx.path("other"), "200G": "200M",
              "4T": "400M", "lc-format": "lc-format --yes -o writeback=off"}
@@ -123,9 +147,13 @@ def pair_of_logical_volumes_moves(ctx):
     mounts = {"/srv/music": "/dev/mapper/top-db"}
     four = [MUSIC, *map(ctx.path, ("ssd", "hdd", "other"))]
     physical(ctx, *four)
+    ignore_notes(ctx)
+    initramfs_ends_early(ctx)
     ctx.reboot()
     all_up(ctx, mounts)
     is_clean(ctx)
+    assert ctx.run("systemctl is-active cut-short").strip() == "active"
+    ctx.run("systemctl -q disable cut-short")
     physical(ctx, *four)
     ctx.run(f"vgextend -q archive {ctx.path('other')}")
     while_written(ctx, "set -e\n" + guide("pvmove /dev/sdb /dev/sdd", names))

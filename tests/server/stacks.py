@@ -3,7 +3,7 @@
 
 from lclib import Disk, case
 
-from .boot import come_back, settled, shown, write
+from .boot import come_back, ignore_notes, settled, shown, write
 from .lctab import UNIT, failed, messages
 
 # What a power cut may find in a volatile cache.
@@ -117,6 +117,7 @@ def pair_of_a_logical_volume_and_luks(ctx):
     starts the volume when both are there, and the shutdown stops it before it takes them away.
     """
     ctx.install()
+    ignore_notes(ctx)
     ctx.run(f"pvcreate -q {ctx.path('ssd')} && vgcreate -q fast {ctx.path('ssd')} && "
             "lvcreate -q -n cache -L 200M fast && head -c 64 /dev/urandom > /root/key && "
             f"cryptsetup luksFormat {LUKS} {ctx.path('hdd')} && "
