@@ -8,10 +8,12 @@ from lclib import Disk, case, wait
 from lib import apt, debs
 
 from .packages import installed, module_is_from_dkms, new_kernel, next_kernel, runs_its_module
+from .stacks import LUKS
 
 DISKS = (Disk("hdd", "1536M", kind="recorded"), Disk("ssd", "512M", kind="recorded"),
          Disk("copies", "128M"))
 UUID = "2f8c6f0e-93a4-4d0b-8f5e-1f2d7a5b9c33"
+VOLUME = "/dev/mapper/root"
 SYNCED = re.compile(r"synced (\d+) ([0-9a-f]{64}) \.")
 WRITTEN = 40  # files that are synced before the power goes
 # What the machine needs no more once its module and tools are installed.
@@ -51,13 +53,13 @@ done
 """
 
 
-def copied(ctx, left_out=LEFT_OUT + COMPILER):
-    """A copy of the running system on the volume, mounted on /mnt with what a chroot needs.
+def copied(ctx, left_out=LEFT_OUT + COMPILER, device=VOLUME):
+    """A copy of the running system on a device, mounted on /mnt with what a chroot needs.
 
     Services whose programs or drivers are left out are masked.
     """
     excluded = " ".join(f"--exclude='./{name}'" for name in left_out.split())
-    ctx.run(f"mkfs.ext4 -q -U {UUID} /dev/mapper/root && mount /dev/mapper/root /mnt && "
+    ctx.run(f"mkfs.ext4 -q -U {UUID} {device} && mount {device} /mnt && "
             f"tar -C / --one-file-system {excluded} -c . | tar -C /mnt -x && "
             "mkdir -p /mnt/var/lib/apt /mnt/var/log/journal && "
             "for i in dev proc sys run; do mount --bind /$i /mnt/$i; done && "
@@ -103,16 +105,18 @@ def image_is_kept(ctx, release, module):
     return kept
 
 
-def handed_over(ctx, image):
-    """An initramfs that was made in the chroot is that of the next boot, copied to the host."""
+def handed_over(ctx, image, end="true"):
+    """An initramfs that was made in the chroot is that of the next boot, copied to the host. `end`
+    stops what lies on the volume.
+    """
     ctx.initrd = ctx.folder / "initrd.img"
     ctx.figure("initrd_bytes", ctx.take(f"/mnt{image}", ctx.initrd))
-    ctx.run("umount -R /mnt && udevadm settle && lc-remove root", limit=300)
+    ctx.run(f"umount -R /mnt && {end} && udevadm settle && lc-remove root", limit=300)
 
 
-def on_the_volume(ctx, life, replayed):
-    """The root is the volume, in that life of it; nothing failed."""
-    assert ctx.run("findmnt --noheadings --output SOURCE /").strip() == "/dev/mapper/root"
+def on_the_volume(ctx, life, replayed, device=VOLUME):
+    """The root is the volume or lies on it, in that life of it; nothing failed."""
+    assert ctx.run("findmnt --noheadings --output SOURCE /").strip() == device
     started = ctx.run("journalctl -b -k --no-pager -o cat | grep device-mapper:")
     assert f"epoch {life}:" in started, started
     assert ("replayed" in started) == replayed, started
@@ -234,14 +238,19 @@ def root_gets_a_new_kernel(ctx):
     assert ctx.run("cat /srv/word").strip() == "heard"
 
 
+def downloaded(ctx, package):
+    """Install a package of the suite in the copy."""
+    source = apt.PrivateApt(f"{package}-{ctx.suite}", [ctx.suite])
+    source.update()
+    folder = ctx.folder / package
+    source.download(folder, ctx.payload.root.with_name("dpkg-status"), ctx.suite, package)
+    ctx.put("/mnt/root/downloaded", *folder.glob("*.deb"))
+    ctx.run("chroot /mnt sh -c 'apt-get install -y /root/downloaded/*.deb'", limit=900)
+
+
 def with_dracut(ctx):
     """dracut takes the place of initramfs-tools in the copy; returns the image that it makes."""
-    source = apt.PrivateApt(f"dracut-{ctx.suite}", [ctx.suite])
-    source.update()
-    folder = ctx.folder / "dracut"
-    source.download(folder, ctx.payload.root.with_name("dpkg-status"), ctx.suite, "dracut")
-    ctx.put("/mnt/root/dracut", *folder.glob("*.deb"))
-    ctx.run("chroot /mnt sh -c 'apt-get install -y /root/dracut/*.deb'", limit=900)
+    downloaded(ctx, "dracut")
     # Under this name the shutdown finds it again.
     image = f"/boot/initrd.img-{ctx.kernel.release}"
     said = ctx.run(f"chroot /mnt dracut --force {image} {ctx.kernel.release} 2>&1", limit=1200)
@@ -269,4 +278,56 @@ def root_on_a_volume_by_dracut(ctx):
     synced = write_until_the_power_goes(ctx)
     ctx.start()
     on_the_volume(ctx, 4, replayed=True)
+    nothing_is_lost(ctx, synced)
+
+
+# Encrypted and divided by LVM, as by Debian's installer. The key is in the initramfs.
+ENCRYPTED = f"""
+set -e
+mkdir -m 0700 /etc/keys
+head -c 64 /dev/urandom > /etc/keys/root.key
+ln -s /etc/keys/root.key /root/key
+cryptsetup luksFormat {LUKS} {VOLUME}
+cryptsetup open --key-file /root/key {VOLUME} secret
+pvcreate -q /dev/mapper/secret
+vgcreate -q data /dev/mapper/secret
+lvcreate -q -n root -l 100%FREE data
+"""
+OPENED = f"""
+set -e
+cd /mnt/etc
+echo 'secret {VOLUME} /etc/keys/root.key luks,initramfs,x-initrd.attach' >> crypttab
+echo 'KEYFILE_PATTERN=/etc/keys/*.key' >> cryptsetup-initramfs/conf-hook
+echo UMASK=0077 >> initramfs-tools/initramfs.conf
+"""
+LOGICAL = "/dev/mapper/data-root"
+
+
+@case(kernels=("server",), disks=DISKS, timeout=2400, module="", memory="1G", long=True)
+def root_below_luks_and_lvm(ctx):
+    """The volume is encrypted, and the root a logical volume on that: the hook finds the volume
+    below it, the system boots from it, stops it cleanly, and replays it after a power cut.
+    """
+    ctx.install()
+    ctx.run(f"lc-format --yes --backing {ctx.path('hdd')} {ctx.path('ssd')} && "
+            f"lc-resume root {ctx.path('ssd')}")
+    ctx.run(ENCRYPTED, limit=300)
+    copied(ctx, device="/dev/data/root")
+    downloaded(ctx, "cryptsetup-initramfs")
+    said = hook_alone(ctx, "/mnt", ctx.kernel.release)
+    assert "lies on root, which has no line in /etc/lctab" in said, said
+    configured(ctx)
+    ctx.run(OPENED)
+    ctx.run("chroot /mnt update-initramfs -c -k $(uname -r) 2>&1", limit=900)
+    handed_over(ctx, f"/boot/initrd.img-{ctx.kernel.release}",
+                "vgchange -an data && cryptsetup close secret")
+    ctx.stop()
+    ctx.root = f"root={LOGICAL}"
+    ctx.start()
+    on_the_volume(ctx, 2, replayed=False, device=LOGICAL)
+    ctx.reboot()
+    on_the_volume(ctx, 3, replayed=False, device=LOGICAL)
+    synced = write_until_the_power_goes(ctx)
+    ctx.start()
+    on_the_volume(ctx, 4, replayed=True, device=LOGICAL)
     nothing_is_lost(ctx, synced)
