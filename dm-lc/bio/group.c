@@ -217,7 +217,7 @@ static bool settle(struct lc_group *group, u32 i, bool written, bool abandoned)
 		if (written)
 			lc_index_add_sectors(index, bucket, map.slot, 0xff);
 		else
-			lc_index_remove(index, bucket, block, &map);
+			lc_warm_drop_pending(&group->groups->c->warm, index, bucket, block);
 		WRITE_ONCE(group->blocks[i], NO_BLOCK);
 	}
 	lc_index_unlock(index, bucket);

@@ -46,10 +46,18 @@ bool lc_warm_end(struct lc_warm *warm)
 	return missed;
 }
 
-/* Its slot becomes a hole (GR1).  It might be forgotten later: this copy would be unknown then. */
 static bool is_pending(const struct lc_mapping *map)
 {
 	return !map->dirty && !map->mask && !map->lost;
+}
+
+/* [lock] Nor does an older copy enter, if the pending one leaves the index (WS10). */
+static void pass(struct lc_warm *warm, u64 block)
+{
+	lockdep_assert_held(&warm->lock);
+	WRITE_ONCE(warm->passed, true);
+	if (!lc_ranges_add(&warm->touched, block, block))
+		warm->full = true;
 }
 
 bool lc_warm_enter(struct lc_warm *warm, struct lc_index *index, u64 block,
@@ -57,17 +65,38 @@ bool lc_warm_enter(struct lc_warm *warm, struct lc_index *index, u64 block,
 {
 	u32 bucket = lc_index_lock(index, block);
 	struct lc_mapping old;
-	bool enters;
+	bool enters, found;
 
 	/* Held until the copy is in the index: then who touches the block finds it there. */
 	spin_lock(&warm->lock);
-	enters = !warm->full && !lc_ranges_have(&warm->touched, block) &&
-		 (!lc_index_lookup(index, bucket, block, &old) || is_pending(&old));
+	found = lc_index_lookup(index, bucket, block, &old);
+	enters = !warm->full && !lc_ranges_have(&warm->touched, block) && !found;
 	if (enters)
 		lc_index_set(index, bucket, block, map, &old);
+	else if (found && is_pending(&old))
+		pass(warm, block);
 	spin_unlock(&warm->lock);
 	lc_index_unlock(index, bucket);
 	return enters;
+}
+
+void lc_warm_drop_pending(struct lc_warm *warm, struct lc_index *index, u32 bucket, u64 block)
+{
+	struct lc_mapping old;
+
+	if (READ_ONCE(warm->passed)) {
+		spin_lock(&warm->lock);
+		if (warm->scanning) {
+			warm->missed = true;
+		} else if (warm->from < warm->end) {
+			WRITE_ONCE(warm->raise_to, max(warm->raise_to, warm->end));
+			WRITE_ONCE(warm->unsure, true);
+		}
+		spin_unlock(&warm->lock);
+		/* Pairs with lc_warm_unsure_now(): it looks at the index without a lock before. */
+		smp_wmb();
+	}
+	lc_index_remove(index, bucket, block, &old);
 }
 
 void lc_warm_touch_scan(struct lc_warm *warm, u64 first, u64 last)

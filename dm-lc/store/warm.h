@@ -16,10 +16,13 @@
  *  WS4 The index knows all copies that a later scan would believe, or lc_warm_unsure() is true:
  *      each discard leaves a tombstone, and no write goes around the log.
  *  WS5 Segments whose places may have been handed out before the crash are not scanned.
- *  WS6 A copy enters the index only if its block is absent or pending there, and was not touched.
+ *  WS6 A copy enters the index only if its block is absent there, and was not touched.
  *  WS7 While copies of a segment enter the index, its place is not handed out.
  *  WS8 What is taken was written whole: a group without proof of that is read and summed.
  *  WS9 A group that may be taken holds nothing that the HDD may lose.
+ *  WS10 A copy that is left out because its block is pending is in a lower segment than the pending
+ *      one, which no longer leaves the index without a trace: it becomes valid, is followed by a
+ *      record, or is dropped by a write around the log (WS3) or by lc_warm_drop_pending().
  */
 #ifndef LC_WARM_H
 #define LC_WARM_H
@@ -41,7 +44,8 @@ struct lc_warm {
 	struct lc_ranges touched;	/* WS6; lock */
 	bool scanning;			/* lock, READ_ONCE() */
 	bool full;			/* touched is: nothing enters; lock, READ_ONCE() */
-	bool missed;			/* touched has a range for nothing; lock */
+	bool missed;			/* a copy was left out for nothing; lock */
+	bool passed;			/* WS10: one was, for a pending one; lock, READ_ONCE() */
 	/*
 	 * WS3: no scan believes a copy in a lower segment.  At most what the superblock says, or is
 	 * about to say.  Written by start.c and by the thread of writeback; lock, READ_ONCE()
@@ -85,6 +89,18 @@ bool lc_warm_end(struct lc_warm *warm);
  */
 bool lc_warm_enter(struct lc_warm *warm, struct lc_index *index, u64 block,
 		   const struct lc_mapping *map);
+
+/**
+ * lc_warm_drop_pending() - a pending node leaves the index: its slot never gets the block
+ * @warm: of the volume
+ * @index: the index
+ * @bucket: of the block, locked
+ * @block: is in the index, with a node that is pending
+ *
+ * A copy from before the crash that was left out for it may be on the SSD (WS10).  Then the
+ * superblock has to rise above those, and until then lc_warm_unsure() is true.
+ */
+void lc_warm_drop_pending(struct lc_warm *warm, struct lc_index *index, u32 bucket, u64 block);
 
 /* lc_warm_touch(), while a scan may be under way. */
 void lc_warm_touch_scan(struct lc_warm *warm, u64 first, u64 last);

@@ -225,13 +225,6 @@ static bool do_inner(struct life *life, const struct action *a)
 	return true;
 }
 
-/**
- * action_do() - do one action
- * @life: the life
- * @action: what to do
- *
- * Return: false if it was not possible; nothing happened, but time passed.
- */
 /* What the status says of the cache mode. */
 static void note_left(struct life *life)
 {
@@ -246,6 +239,13 @@ static void note_left(struct life *life)
 		life->left = life->now;
 }
 
+/**
+ * action_do() - do one action
+ * @life: the life
+ * @action: what to do
+ *
+ * Return: false if it was not possible; nothing happened, but time passed.
+ */
 bool action_do(struct life *life, const struct action *action)
 {
 	struct cmd *cmd;
@@ -267,6 +267,8 @@ bool action_do(struct life *life, const struct action *action)
 		return true;
 	}
 	done = life->phase != PHASE_ENDED && do_inner(life, action);
+	if (life->phase == PHASE_RUN)
+		check_passed();
 	if (shim_atomic)
 		shim_warn("a lock is held for ever", __FILE__, __LINE__);
 	if (life->phase == PHASE_RUN && lc_mode(&world->vol->c.health) != LC_MODE_RW)

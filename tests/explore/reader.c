@@ -7,8 +7,9 @@
  * it.  A read returns the newest write, if no other bio of its blocks was under way meanwhile.
  * And a promoted copy is what the HDD holds: judge_clean() and judge().
  *
- * A scan after a crash believes what a group says.  Too few crash states show that WS3 or WS8 is
- * broken, so check_group() looks at each group that is sent.
+ * A scan after a crash believes what a group says.  Too few crash states show that WS3, WS8 or WS10
+ * is broken, so check_group() looks at each group that is sent, the wrapped lc_warm_enter() at each
+ * copy that the scan finds, and check_passed() at those that it left out.
  */
 #include "bio/group.h"
 #include "bio/promote.h"
@@ -36,6 +37,10 @@ bool __wrap_lc_admit_keep(struct lc_admit *admit, u8 flags)
 	return flags & LC_ADMIT_PROMOTED && world->life->now % 4;
 }
 
+bool __real_lc_warm_enter(struct lc_warm *warm, struct lc_index *index, u64 block,
+			  const struct lc_mapping *map);
+bool __wrap_lc_warm_enter(struct lc_warm *warm, struct lc_index *index, u64 block,
+			  const struct lc_mapping *map);
 bool __real_lc_group_replace(struct lc_group *group, u32 i, u64 block, u32 slot, u8 use);
 bool __wrap_lc_group_replace(struct lc_group *group, u32 i, u64 block, u32 slot, u8 use);
 
@@ -294,9 +299,72 @@ static void check_group(const struct bio *bio, u32 page)
 			info.number);
 	for (i = 0; i < info.nr_entries; i++) {
 		lc_entry_decode(raw, i, &entry);
-		if (entry.type == LC_ENTRY_DATA && goes_around(entry.block))
+		if (entry.type != LC_ENTRY_DATA)
+			continue;
+		world->standin->named[entry.block] = info.segment;
+		if (goes_around(entry.block))
 			trouble(BAD_WARNING, "group %llu names block %llu, which is written around the log (WS3)",
 				info.number, entry.block);
+	}
+}
+
+/* The block's node, or NULL. */
+static const struct lc_mapping *node_of(u64 block, struct lc_mapping *map)
+{
+	struct lc_index *index = world->vol->c.index;
+	u32 bucket = lc_index_lock(index, block);
+	bool found = lc_index_lookup(index, bucket, block, map);
+
+	lc_index_unlock(index, bucket);
+	return found ? map : NULL;
+}
+
+static u64 segment_number(const struct lc_mapping *map)
+{
+	return lc_ring_segment(world->vol->c.ring, map->slot)->number;
+}
+
+/* The scan offers a copy of an earlier life. */
+bool __wrap_lc_warm_enter(struct lc_warm *warm, struct lc_index *index, u64 block,
+			  const struct lc_mapping *map)
+{
+	u64 *passed = &world->standin->passed[block], named = world->standin->named[block];
+	bool enters = __real_lc_warm_enter(warm, index, block, map);
+	const struct lc_mapping *node;
+	struct lc_mapping found;
+
+	if (enters && named && warm->from && named >= warm->from && !lc_warm_raising(warm))
+		trouble(BAD_WARNING, "a copy of block %llu enters over that of a group (WS10)", block);
+	node = enters ? NULL : node_of(block, &found);
+	if (node && !node->dirty && !node->mask && !node->lost) {
+		*passed = max(*passed, segment_number(map));
+		world->standin->nr_passed++;
+	}
+	return enters;
+}
+
+/*
+ * Does the index know what stands for a copy that the scan has left out?  A write around the log of
+ * its block would not find it otherwise.
+ */
+void check_passed(void)
+{
+	const struct lc_warm *warm = &world->vol->c.warm;
+	const struct lc_ring *ring = world->vol->c.ring;
+	struct lc_mapping map;
+	u32 block;
+
+	if (!world->standin->nr_passed || !warm->from || warm->unsure)
+		return;
+	for (block = world->first_block; block < world->end_block; block++) {
+		u64 passed = world->standin->passed[block];
+
+		/* It may have been overwritten. */
+		if (passed && passed >= warm->from && lc_ring_head(ring) - passed <= ring->nr &&
+		    !node_of(block, &map) &&
+		    !discarded_since(block, world->life->start_op, world->nr_ops))
+			trouble(BAD_WARNING, "a copy of block %u was left out, and nothing tells (WS10)",
+				block);
 	}
 }
 

@@ -108,6 +108,10 @@ struct standin {
 	u32 told;		/* FLUSHes of the HDD that failed, and of which users know */
 	u32 nr_slept;		/* whose task slept because too many waited */
 	u64 failed_group;	/* highest segment with a group whose write has failed, or 0 */
+	/* By block, 0 if none: the highest segment of a group of this life that a scan may believe, */
+	u64 named[MAX_VOLUME];	/* and that names it */
+	u64 passed[MAX_VOLUME];	/* of a copy that the scan has left out for a pending one */
+	u32 nr_passed;		/* such copies */
 	/* Everything above is zeroed for a life. */
 	struct user_bio bios[MAX_BIOS];
 	struct lc_record *closed[MAX_SEQ];	/* by seq, of those that are not durable */
@@ -155,6 +159,7 @@ void write_through(struct life *life, struct bio *bio);
 void around_landed(const struct cmd *cmd);
 bool is_group(const struct bio *bio);
 void write_group(struct life *life, struct bio *bio);
+void check_passed(void);
 void group_failed(const struct bio *bio);
 
 /* user.c */

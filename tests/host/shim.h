@@ -42,6 +42,7 @@ typedef u8 blk_status_t;
 
 #define smp_mb()		do { } while (0)
 #define smp_rmb()		do { } while (0)
+#define smp_wmb()		do { } while (0)
 #define cond_resched()		do { } while (0)
 #define msleep(ms)		((void)(ms))
 #define BUILD_BUG_ON(cond)	static_assert(!(cond), #cond)
