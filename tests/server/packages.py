@@ -8,7 +8,7 @@ import shutil
 from lclib import Disk, case, wait
 from lib import debs, host, promtool, series, serverroot
 
-from .boot import UUID, fill, mounted, settled, shown, write
+from .boot import UUID, come_back, fill, mounted, settled, shown, write
 from .lctab import UNIT, is_up, stopped_in_order, tables
 
 DISKS = (Disk("hdd", "512M", bus="scsi", rotation=7200),
@@ -19,6 +19,7 @@ RECORDED = (Disk("hdd", "512M", kind="recorded"), Disk("ssd", "256M", kind="reco
 DEBS = "~admin/dm-lc/build/deb"     # where README.md's line finds them
 PACKAGES = ("dm-lc", "dm-lc-dkms")
 NEW = "99.0.0"
+METRICS = "/var/lib/prometheus/node-exporter"
 BUILDING = 1500     # seconds for a command in which dkms builds the module
 # dkms strips what the compiler writes for debuggers; an emulated one is faster with less of it.
 # Without any there are no types for pahole, and the build for newer headers fails.
@@ -195,10 +196,9 @@ def exported(ctx):
     """The timer writes what Prometheus' own checker takes, of a volume that runs; a line of
     `lc-status --watch` has its figures.
     """
-    folder = "/var/lib/prometheus/node-exporter"
-    ctx.run(f"mkdir -p {folder} && systemctl enable -q --now lc-metrics.timer && "
-            f"while [ ! -s {folder}/lc.prom ]; do sleep 1; done")
-    text = ctx.run(f"cat {folder}/lc.prom")
+    ctx.run(f"mkdir -p {METRICS} && systemctl enable -q --now lc-metrics.timer && "
+            f"while [ ! -s {METRICS}/lc.prom ]; do sleep 1; done")
+    text = ctx.run(f"cat {METRICS}/lc.prom")
     samples = {f"{name}{{{labels}}}" for name, labels in re.findall(r"^(\w+)\{(.*)\} \S+$", text,
                                                                    re.M)}
     assert len(samples) > 30 and all('volume="music"' in sample for sample in samples), text
@@ -210,18 +210,24 @@ def exported(ctx):
     assert words[0] == "music" and len(words) == len(head.split()), (head, line)
 
 
+def mount_by_tables(ctx, source):
+    """A new volume of a line in /etc/lctab, mounted by one in /etc/fstab."""
+    hdd, ssd = ctx.path("hdd"), ctx.path("ssd")
+    ctx.run(f"modprobe dm-lc && lc-format --yes -o writeback=off --backing {hdd} {ssd} && "
+            "mkdir /srv/music && udevadm settle")
+    tables(ctx, f"LC={ctx.run(f'lsblk -dno UUID {ssd}').strip()} -",
+           f"{source} /srv/music ext4 x-systemd.device-timeout=10min 0 2")
+    ctx.run(f"systemctl start {UNIT} && mkfs.ext4 -q -U {UUID} /dev/mapper/music && "
+            "udevadm settle && mount /srv/music")
+
+
 @case(kernels=("server",), disks=RECORDED, timeout=1500, module="", memory="1G")
 def installed_volume_survives_each_boot(ctx):
     """Once the packages are installed, a line in /etc/lctab and one in /etc/fstab mount the volume
     with everything after a reboot, which stops it cleanly, and after a power cut; no unit fails.
     """
-    hdd, ssd = ctx.path("hdd"), ctx.path("ssd")
     installed(ctx, debs.project_version())
-    ctx.run(f"modprobe dm-lc && lc-format --yes -o writeback=off --backing {hdd} {ssd} && "
-            "mkdir /srv/music")
-    tables(ctx, f"{ssd} {hdd}", f"UUID={UUID} /srv/music ext4 x-systemd.device-timeout=10min 0 2")
-    ctx.run(f"systemctl start {UNIT} && mkfs.ext4 -q -U {UUID} /dev/mapper/music && "
-            "udevadm settle && mount /srv/music")
+    mount_by_tables(ctx, f"UUID={UUID}")
     fill(ctx, "/srv/music")
     ctx.reboot()
     is_up(ctx)
@@ -235,6 +241,35 @@ def installed_volume_survives_each_boot(ctx):
     is_up(ctx)
     assert "replayed" in ctx.run("dmesg") and shown(ctx)["mode"] == "rw"
     exported(ctx)
+
+
+@case(kernels=("server",), disks=RECORDED, timeout=2400, module="", memory="1G", long=True)
+def volume_outlives_its_packages(ctx):
+    """The packages go, and the volume of a line in /etc/lctab stays mounted, also when udev next
+    looks at its disks; installed again, they find the pair; purged, they leave nothing behind.
+    """
+    links = "ls /dev/disk/by-lc"
+    installed(ctx, debs.project_version())
+    mount_by_tables(ctx, "/dev/mapper/music")
+    write(ctx, "/srv/music", "{200..203}", 1)
+    exported(ctx)
+    assert len(ctx.run(links).split()) == 2
+    ctx.run("apt-get remove -y dm-lc", limit=300)
+    ctx.run("udevadm trigger --settle --subsystem-match=block")
+    assert ctx.result(links)[0] and ctx.result(f"ls {METRICS}/lc.prom")[0]
+    settled(ctx)
+    assert mounted(ctx) == "/dev/mapper/music"
+    write(ctx, "/srv/music", "{300..301}", 1)
+    ctx.run("apt-get install -y /root/dm-lc/*.deb && udevadm settle", limit=300)
+    assert len(ctx.run(links).split()) == 2
+    ctx.run("apt-get purge -y dm-lc", limit=300)
+    ctx.run("udevadm trigger --settle --subsystem-match=block")
+    settled(ctx)
+    assert mounted(ctx) == "/dev/mapper/music"
+    come_back(ctx, "/srv/music")
+    left = ctx.run(f"ls {METRICS}/lc.prom /etc/systemd/system/*.wants/lc-* /etc/lctab 2> /dev/null "
+                   "|| true")
+    assert not left, left
 
 
 def new_kernel(ctx):
