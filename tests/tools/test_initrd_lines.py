@@ -104,7 +104,11 @@ def test_of_fstab_and_of_the_command_line(machine):
     assert machine.lines(FSTAB="/dev/mapper/root")[0].startswith(
         "root LC=5c1e0b8e-7d0f-4f43-9d7e-6a6f1d7c4a51 - x-initrd.attach\n" + EARLY)
     swap = machine.device(2, name="other", uuid="LC-2")
-    assert machine.lines(swap)[0] == EARLY + "other /dev/nvme2n1 /dev/sdc x-initrd.attach,nofail\n"
+    out, said = machine.lines(swap)
+    assert out == EARLY + "other /dev/nvme2n1 /dev/sdc x-initrd.attach,nofail\n"
+    assert "swap lies on other" in said and "RESUME=none" in said and "root" not in said, said
+    out, said = machine.lines(swap, MOUNTED=swap)
+    assert "root file system lies on other: add x-initrd.attach" in said and "RESUME" not in said
 
 
 def test_volume_without_a_line(machine):
