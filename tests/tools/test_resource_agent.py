@@ -134,6 +134,17 @@ def test_bad_parameters(agent, fake, parameters, code, says):
     assert not fake.log()
 
 
+def test_link_that_is_not_made_yet(agent, fake, tmp_path, pair):
+    """A device that was attached just before: the start waits for udev."""
+    link = tmp_path / "by-id-ssd"
+    volume = agent(ssd=link)
+    settle = tmp_path / "bin/udevadm"
+    settle.write_text(f"#!/bin/sh\n[ $1 = settle ] && ln -s {pair[0].dev} {link}\n", "ascii")
+    settle.chmod(0o755)
+    volume("start", code=OK)
+    assert fake.log()[-1].startswith("create lc0 ")
+
+
 def test_refused_start(agent, fake):
     """The reason is what lc-resume says."""
     assert "lanes" in agent(options="lanes=5000")("start", code=GENERIC)
