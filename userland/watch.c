@@ -117,7 +117,7 @@ static const char *meaning(const char *mode)
 		return "the cache works";
 	if (!strcmp(mode, "degraded"))
 		return "the SSD was given up, the volume goes on without a cache; leave it running "
-		       "until all is saved";
+		       "until all is saved, and no boot starts it before a new SSD is formatted";
 	if (!strcmp(mode, "fail"))
 		return "writes and flushes are refused; the kernel log has the reason";
 	return "see lc-status(8)";
