@@ -4,7 +4,7 @@
  *
  * Each step takes what may be taken of what was read (backscan.h), and if that is nothing, reads
  * the chain of headers of the next lower segment.  A header that is taken is read again, with the
- * place of its segment held (WS7).
+ * place held of the lowest segment that something was taken from, and so those above (WS7).
  *
  * The work grows with the headers on the SSD, each of which is read twice, and with the blocks that
  * they name.  What is held is bounded (LC_BACKSCAN_MOST), and freed at the end.
@@ -28,6 +28,7 @@
 #include "store/warm.h"
 
 #define STEP	16	/* headers taken in one step */
+#define NOTHING	(~0ULL)
 
 struct lc_warmup {
 	struct lc_cache *c;
@@ -39,6 +40,7 @@ struct lc_warmup {
 	void *data;			/* a slot */
 	u64 next;			/* one above the segment to be read next */
 	u64 unread;			/* highest segment of which something could not be read */
+	u64 taken;			/* WS7: lowest one that was taken from, or NOTHING */
 };
 
 /* --- taking ----------------------------------------------------------------- */
@@ -247,15 +249,17 @@ static bool take(struct lc_warmup *w)
 	for (i = 0; i < STEP && !must_end(w); i++) {
 		if (!lc_backscan_next(&w->scan, &item))
 			return i;
-		if (!lc_ring_fill_old(c->ring, item.segment)) {
-			end_scan(w, w->unread ? not_taken(w, 0) : 0);
+		w->taken = min(w->taken, item.segment);
+		if (!lc_ring_fill_old(c->ring, w->taken)) {
+			end_scan(w, not_taken(w, item.segment));
 			return true;
 		}
 		there = take_header(w, &item);
-		lc_ring_filled(c->ring, item.segment);
-		if (lc_ring_head(c->ring) - item.segment == c->ring->nr)
+		lc_ring_filled(c->ring, w->taken);
+		if (lc_ring_head(c->ring) - w->taken == c->ring->nr)
 			lc_kick(&c->env.refill);
-		if (!there) {
+		/* The table of what was touched may have got full within this one. */
+		if (!there || READ_ONCE(c->warm.full)) {
 			end_scan(w, not_taken(w, item.segment));
 			return true;
 		}
@@ -300,6 +304,7 @@ static bool begin(struct lc_warmup *w)
 		return false;
 	lc_backscan_init(&w->scan, &c->sb, c->warm.end);
 	w->next = c->warm.end;
+	w->taken = NOTHING;
 	WRITE_ONCE(c->warm.left, w->next - c->warm.lowest);
 	return true;
 }

@@ -17,7 +17,7 @@
  *      each discard leaves a tombstone, and no write goes around the log.
  *  WS5 Segments whose places may have been handed out before the crash are not scanned.
  *  WS6 A copy enters the index only if its block is absent there, and was not touched.
- *  WS7 While copies of a segment enter the index, its place is not handed out.
+ *  WS7 While copies enter the index, no place is handed out of a segment that one was taken from.
  *  WS8 What is taken was written whole: a group without proof of that is read and summed.
  *  WS9 A group that may be taken holds nothing that the HDD may lose.
  *  WS10 A copy that is left out because its block is pending is in a lower segment than the pending

@@ -7,9 +7,9 @@
  * it.  A read returns the newest write, if no other bio of its blocks was under way meanwhile.
  * And a promoted copy is what the HDD holds: judge_clean() and judge().
  *
- * A scan after a crash believes what a group says.  Too few crash states show that WS3, WS8 or WS10
- * is broken, so check_group() looks at each group that is sent, the wrapped lc_warm_enter() at each
- * copy that the scan finds, and check_passed() at those that it left out.
+ * A scan after a crash believes what a group says.  Too few crash states show that WS3, WS7, WS8 or
+ * WS10 is broken, so check_group() looks at each group that is sent, the wrapped lc_warm_enter() at
+ * each copy that the scan finds, and check_passed() at those that it left out.
  */
 #include "bio/group.h"
 #include "bio/promote.h"
@@ -335,6 +335,9 @@ bool __wrap_lc_warm_enter(struct lc_warm *warm, struct lc_index *index, u64 bloc
 
 	if (enters && named && warm->from && named >= warm->from && !lc_warm_raising(warm))
 		trouble(BAD_WARNING, "a copy of block %llu enters over that of a group (WS10)", block);
+	if (enters && world->standin->entered[block])
+		trouble(BAD_WARNING, "an older copy of block %llu enters, too (WS7)", block);
+	world->standin->entered[block] |= enters;
 	node = enters ? NULL : node_of(block, &found);
 	if (node && !node->dirty && !node->mask && !node->lost) {
 		*passed = max(*passed, segment_number(map));

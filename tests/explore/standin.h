@@ -112,6 +112,7 @@ struct standin {
 	u64 named[MAX_VOLUME];	/* and that names it */
 	u64 passed[MAX_VOLUME];	/* of a copy that the scan has left out for a pending one */
 	u32 nr_passed;		/* such copies */
+	bool entered[MAX_VOLUME];	/* by block: the scan has entered a copy */
 	/* Everything above is zeroed for a life. */
 	struct user_bio bios[MAX_BIOS];
 	struct lc_record *closed[MAX_SEQ];	/* by seq, of those that are not durable */
