@@ -3,8 +3,9 @@
  * The scan after a crash.  See warmup.h.
  *
  * Each step takes what may be taken of what was read (backscan.h), and if that is nothing, reads
- * the chain of headers of the next lower segment.  A header that is taken is read again, with the
- * place held of the lowest segment that something was taken from, and so those above (WS7).
+ * the chain of headers of the next lower segment.  A header that is taken is read again.
+ * Meanwhile the place of the lowest segment that anything was taken from is held, and so are those
+ * above it (WS7).
  *
  * The work grows with the headers on the SSD, each of which is read twice, and with the blocks that
  * they name.  What is held is bounded (LC_BACKSCAN_MOST), and freed at the end.
@@ -28,7 +29,6 @@
 #include "store/warm.h"
 
 #define STEP	16	/* headers taken in one step */
-#define NOTHING	(~0ULL)
 
 struct lc_warmup {
 	struct lc_cache *c;
@@ -40,7 +40,7 @@ struct lc_warmup {
 	void *data;			/* a slot */
 	u64 next;			/* one above the segment to be read next */
 	u64 unread;			/* highest segment of which something could not be read */
-	u64 taken;			/* WS7: lowest one that was taken from, or NOTHING */
+	u64 taken;			/* WS7: lowest one that was taken from, or warm.end */
 };
 
 /* --- taking ----------------------------------------------------------------- */
@@ -304,7 +304,7 @@ static bool begin(struct lc_warmup *w)
 		return false;
 	lc_backscan_init(&w->scan, &c->sb, c->warm.end);
 	w->next = c->warm.end;
-	w->taken = NOTHING;
+	w->taken = w->next;
 	WRITE_ONCE(c->warm.left, w->next - c->warm.lowest);
 	return true;
 }

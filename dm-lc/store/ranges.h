@@ -2,8 +2,8 @@
 /*
  * A set of blocks, as ranges that neither overlap nor touch, in order.
  *
- * It keeps what must not be brought back after a crash (warm.h): what discards cover, and writes
- * around the log.  These are few and long, or the set gets full.
+ * It keeps what must not be brought back after a crash (warm.h): what discards cover and writes
+ * around the log, which are few and long, and few single blocks.  Otherwise the set gets full.
  *
  * Pure, without a lock: the owner has one.
  */

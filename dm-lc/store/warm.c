@@ -70,7 +70,7 @@ bool lc_warm_enter(struct lc_warm *warm, struct lc_index *index, u64 block,
 	/* Held until the copy is in the index: then who touches the block finds it there. */
 	spin_lock(&warm->lock);
 	found = lc_index_lookup(index, bucket, block, &old);
-	enters = !warm->full && !lc_ranges_have(&warm->touched, block) && !found;
+	enters = !found && !warm->full && !lc_ranges_have(&warm->touched, block);
 	if (enters)
 		lc_index_set(index, bucket, block, map, &old);
 	else if (found && is_pending(&old))
@@ -80,19 +80,25 @@ bool lc_warm_enter(struct lc_warm *warm, struct lc_index *index, u64 block,
 	return enters;
 }
 
+void lc_warm_missed(struct lc_warm *warm)
+{
+	spin_lock(&warm->lock);
+	if (warm->scanning) {
+		warm->missed = true;
+	} else if (warm->from < warm->end) {
+		/* All that it left out is below its end. */
+		WRITE_ONCE(warm->raise_to, max(warm->raise_to, warm->end));
+		WRITE_ONCE(warm->unsure, true);
+	}
+	spin_unlock(&warm->lock);
+}
+
 void lc_warm_drop_pending(struct lc_warm *warm, struct lc_index *index, u32 bucket, u64 block)
 {
 	struct lc_mapping old;
 
 	if (READ_ONCE(warm->passed)) {
-		spin_lock(&warm->lock);
-		if (warm->scanning) {
-			warm->missed = true;
-		} else if (warm->from < warm->end) {
-			WRITE_ONCE(warm->raise_to, max(warm->raise_to, warm->end));
-			WRITE_ONCE(warm->unsure, true);
-		}
-		spin_unlock(&warm->lock);
+		lc_warm_missed(warm);
 		/* Pairs with lc_warm_unsure_now(): it looks at the index without a lock before. */
 		smp_wmb();
 	}
@@ -104,19 +110,6 @@ void lc_warm_touch_scan(struct lc_warm *warm, u64 first, u64 last)
 	spin_lock(&warm->lock);
 	if (warm->scanning && !lc_ranges_add(&warm->touched, first, last))
 		warm->full = true;
-	spin_unlock(&warm->lock);
-}
-
-void lc_warm_missed(struct lc_warm *warm)
-{
-	spin_lock(&warm->lock);
-	if (warm->scanning) {
-		warm->missed = true;
-	} else if (warm->end) {
-		/* The scan has ended meanwhile, without these blocks. */
-		WRITE_ONCE(warm->raise_to, LC_WARM_NEXT);
-		WRITE_ONCE(warm->unsure, true);
-	}
 	spin_unlock(&warm->lock);
 }
 

@@ -21,8 +21,8 @@
  *  WS8 What is taken was written whole: a group without proof of that is read and summed.
  *  WS9 A group that may be taken holds nothing that the HDD may lose.
  *  WS10 A copy that is left out because its block is pending is in a lower segment than the pending
- *      one, which no longer leaves the index without a trace: it becomes valid, is followed by a
- *      record, or is dropped by a write around the log (WS3) or by lc_warm_drop_pending().
+ *      one.  That becomes valid, is replaced by a record or a tombstone, or goes by a write around
+ *      the log (WS3) or by lc_warm_drop_pending(): so no later scan believes the copy unknown.
  */
 #ifndef LC_WARM_H
 #define LC_WARM_H
@@ -146,7 +146,10 @@ static inline bool lc_warm_raising(const struct lc_warm *warm)
 	return smp_load_acquire(&warm->raise_to) || READ_ONCE(warm->raising);
 }
 
-/* What lc_warm_touch() was told has not come to pass; the blocks are claimed.  Process context. */
+/*
+ * The scan may have left copies out for nothing: what lc_warm_touch() was told has not come to
+ * pass.  The blocks are claimed, or their buckets locked.  Process context.
+ */
 void lc_warm_missed(struct lc_warm *warm);
 
 /**
