@@ -174,7 +174,7 @@ static void judge_mapping(const struct trial *t, u32 block, const struct lc_mapp
 			rec->seq);
 }
 
-static bool lookup(u32 block, struct lc_mapping *map)
+bool lookup(u64 block, struct lc_mapping *map)
 {
 	struct lc_index *index = world->vol->c.index;
 	u32 bucket = lc_index_lock(index, block);

@@ -5,7 +5,12 @@
 
 #include "world.h"
 
+struct lc_mapping;
+
 extern const char *const verdict_names[NR_VERDICTS];
+
+/* Is the block in the index?  @map is set then. */
+bool lookup(u64 block, struct lc_mapping *map);
 
 /*
  * In the state that was judged last: how many sectors of a write are read as that write, and how

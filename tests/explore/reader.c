@@ -15,6 +15,7 @@
 #include "bio/promote.h"
 #include "bio/read.h"
 #include "history.h"
+#include "judge.h"
 #include "standin.h"
 #include "store/admit.h"
 
@@ -308,17 +309,6 @@ static void check_group(const struct bio *bio, u32 page)
 	}
 }
 
-/* The block's node, or NULL. */
-static const struct lc_mapping *node_of(u64 block, struct lc_mapping *map)
-{
-	struct lc_index *index = world->vol->c.index;
-	u32 bucket = lc_index_lock(index, block);
-	bool found = lc_index_lookup(index, bucket, block, map);
-
-	lc_index_unlock(index, bucket);
-	return found ? map : NULL;
-}
-
 static u64 segment_number(const struct lc_mapping *map)
 {
 	return lc_ring_segment(world->vol->c.ring, map->slot)->number;
@@ -328,20 +318,20 @@ static u64 segment_number(const struct lc_mapping *map)
 bool __wrap_lc_warm_enter(struct lc_warm *warm, struct lc_index *index, u64 block,
 			  const struct lc_mapping *map)
 {
-	u64 *passed = &world->standin->passed[block], named = world->standin->named[block];
+	struct standin *s = world->standin;
+	u64 segment = segment_number(map);
 	bool enters = __real_lc_warm_enter(warm, index, block, map);
-	const struct lc_mapping *node;
 	struct lc_mapping found;
 
-	if (enters && named && warm->from && named >= warm->from && !lc_warm_raising(warm))
+	if (enters && s->entered[block])
+		trouble(BAD_INDEX, "an older copy of block %llu enters, too", block);
+	if (enters && s->named[block] && warm->from && s->named[block] >= warm->from &&
+	    !lc_warm_raising(warm))
 		trouble(BAD_WARNING, "a copy of block %llu enters over that of a group (WS10)", block);
-	if (enters && world->standin->entered[block])
-		trouble(BAD_WARNING, "an older copy of block %llu enters, too (WS7)", block);
-	world->standin->entered[block] |= enters;
-	node = enters ? NULL : node_of(block, &found);
-	if (node && !node->dirty && !node->mask && !node->lost) {
-		*passed = max(*passed, segment_number(map));
-		world->standin->nr_passed++;
+	s->entered[block] |= enters;
+	if (!enters && lookup(block, &found) && !found.dirty && !found.mask && !found.lost) {
+		s->passed[block] = max(s->passed[block], segment);
+		s->nr_passed++;
 	}
 	return enters;
 }
@@ -353,7 +343,7 @@ bool __wrap_lc_warm_enter(struct lc_warm *warm, struct lc_index *index, u64 bloc
 void check_passed(void)
 {
 	const struct lc_warm *warm = &world->vol->c.warm;
-	const struct lc_ring *ring = world->vol->c.ring;
+	struct lc_ring *ring = world->vol->c.ring;
 	struct lc_mapping map;
 	u32 block;
 
@@ -364,7 +354,7 @@ void check_passed(void)
 
 		/* It may have been overwritten. */
 		if (passed && passed >= warm->from && lc_ring_head(ring) - passed <= ring->nr &&
-		    !node_of(block, &map) &&
+		    !lookup(block, &map) &&
 		    !discarded_since(block, world->life->start_op, world->nr_ops))
 			trouble(BAD_WARNING, "a copy of block %u was left out, and nothing tells (WS10)",
 				block);

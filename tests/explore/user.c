@@ -5,6 +5,7 @@
 #include "bio/flush.h"
 #include "bio/intake.h"
 #include "history.h"
+#include "judge.h"
 #include "store/io.h"
 #include "life.h"
 #include "log/record.h"
@@ -453,18 +454,14 @@ static u32 discard_add(const struct lc_claim *claim, u32 rec)
 
 static bool any_cached(const struct lc_claim *claim)
 {
-	struct lc_index *index = world->vol->c.index;
 	struct lc_mapping map;
-	bool found = false;
 	u64 block;
-	u32 bucket;
 
-	for (block = claim->first; block <= claim->last && !found; block++) {
-		bucket = lc_index_lock(index, block);
-		found = lc_index_lookup(index, bucket, block, &map);
-		lc_index_unlock(index, bucket);
+	for (block = claim->first; block <= claim->last; block++) {
+		if (lookup(block, &map))
+			return true;
 	}
-	return found;
+	return false;
 }
 
 /*
