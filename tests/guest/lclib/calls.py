@@ -53,8 +53,9 @@ class Calls:
         def count():
             lines = trace.read_text(encoding="ascii").splitlines()
             assert not any("LOST" in line for line in lines)
-            end = next(at for at, line in enumerate(lines) if f" {event}: " in line)
-            return sum(f" {self.name}: " in line for line in lines[:end])
+            ends = [at for at, line in enumerate(lines) if f" {event}: " in line]
+            assert ends, f"no {event}"
+            return sum(f" {self.name}: " in line for line in lines[:ends[0]])
 
         # The clocks of two processors differ, above all emulated ones.
         tell("trace_clock", "counter")
